@@ -1,0 +1,123 @@
+"""What this machine is. Nothing else in the package asks CUDA or the operating system."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psutil
+import torch
+
+from tri_apsp.errors import InputError, TooLargeError
+
+__all__ = ["Device", "check_memory", "describe", "free_memory", "resolve"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device: `name` as its maker writes it, `slug` as our files spell it, and what tile sizes depend on.
+
+    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of a CUDA device.
+    """
+
+    kind: str
+    name: str
+    slug: str
+    units: int
+    memory: int
+    shared_memory: int = 0
+    capability: tuple[int, int] | None = None
+
+
+def resolve(name: str) -> torch.device:
+    """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that exists here.
+
+    Raises:
+        InputError: for another name, or for CUDA where there is none.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise InputError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}; choose one of these.")
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        found = torch.cuda.device_count()
+        raise InputError(f"device {name} must exist, but this machine has {found} usable CUDA device(s); use cpu or auto.")
+    return device
+
+
+def describe(device: torch.device) -> Device:
+    """Return the facts of a device; cached, since tile sizes are looked up on every call."""
+    index = device.index
+    if device.type == "cuda" and index is None:
+        index = torch.cuda.current_device()
+    return _describe(device.type, index)
+
+
+@cache
+def _describe(kind: str, index: int | None) -> Device:
+    if kind == "cuda":
+        properties = torch.cuda.get_device_properties(index)
+        return Device(
+            kind="cuda",
+            name=properties.name,
+            slug=_slug(properties.name),
+            units=properties.multi_processor_count,
+            memory=properties.total_memory,
+            shared_memory=getattr(properties, "shared_memory_per_block_optin", 48 * 1024),
+            capability=(properties.major, properties.minor),
+        )
+    name, cores = _cpu_name(), cpu_count()
+    return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)
+
+
+def cpu_count() -> int:
+    """Return the cores this process may use, which a container or taskset can make fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def free_memory(device: torch.device) -> int:
+    """Return the bytes that a new allocation on `device` could get now, torch's own cache included."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return psutil.virtual_memory().available
+
+
+def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:
+    """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory of `device`.
+
+    Raises:
+        TooLargeError: with the bytes needed, the bytes free, and the largest n that fits.
+    """
+    per_value = dtype.itemsize * batch * matrices
+    needed, free = n * n * per_value, free_memory(device)
+    if needed <= free:
+        return
+    fits = int((free / per_value) ** 0.5)
+    raise TooLargeError(
+        f"a problem must fit the memory of its device, but {'' if batch == 1 else f'{batch} graphs of '}{n} vertices in "
+        f"{str(dtype).removeprefix('torch.')} need {_gib(needed)} and {device.type} has {_gib(free)} free, which fits "
+        f"{fits} vertices; use a narrower dtype, a device with more memory, or a smaller graph."
+    )
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -1,0 +1,49 @@
+"""The errors a user can meet. Each message is one sentence: the rule, the value that broke it, the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError", "TooLargeError"]
+
+
+class ApspError(Exception):
+    """Base of every error that tri_apsp raises on purpose."""
+
+
+class InputError(ApspError, ValueError):
+    """An argument, a weight matrix or a graph file breaks a rule."""
+
+
+class TooLargeError(ApspError, MemoryError):
+    """The problem needs more memory than the device has free."""
+
+
+class EngineError(ApspError, RuntimeError):
+    """The engine that was asked for cannot run here, or not on this input."""
+
+
+class DistanceRangeError(ApspError, OverflowError):
+    """A distance exists but the dtype cannot hold it; a wider dtype can."""
+
+
+class NegativeCycleError(ApspError, ValueError):
+    """The graph has a cycle of negative weight, so some distances have no lower bound.
+
+    Attributes:
+        vertices: vertices on negative cycles, ascending or, where one simple cycle could be traced, in its order.
+        batch: index of the offending graph in a batch, or None for a single graph.
+    """
+
+    def __init__(self, vertices: Sequence[int], batch: int | None = None) -> None:
+        self.vertices = tuple(vertices)
+        self.batch = batch
+        shown = ", ".join(map(str, self.vertices[:8])) + (", ..." if len(self.vertices) > 8 else "")
+        where = "" if batch is None else f" of graph {batch} in the batch"
+        super().__init__(
+            "shortest paths need a graph without negative cycles, but there is one through "
+            f"{'vertex' if len(self.vertices) == 1 else 'vertices'} {shown}{where}; remove or raise one of its edges."
+        )
+
+    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None]]:
+        return type(self), (self.vertices, self.batch)

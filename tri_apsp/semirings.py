@@ -1,0 +1,72 @@
+"""The min-plus semiring on each dtype: its identities, and how far a distance may go before a sum would wrap.
+
+"Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every engine keeps one
+invariant: **a stored value lies in [-reach, no_edge]**, because a product clamps from below when it stores (n^2 work)
+and from above by starting at no_edge. The sum of any two stored values then fits the dtype, whatever the weights, so
+nothing ever wraps, not even while a negative cycle doubles its weight at each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tri_apsp.errors import InputError
+
+__all__ = ["DTYPES", "DistanceRange", "distance_range", "dtype_name", "no_edge", "reach"]
+
+DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the bare name of a dtype: "float32" for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def no_edge(dtype: torch.dtype) -> float | int:
+    """Return the weight that means "no edge", and the distance that means "unreachable".
+
+    Args:
+        dtype: float32, float64, int16, int32 or int64.
+
+    Returns:
+        inf for floats; for integers the largest value whose double does not overflow: 16383, 2**30 - 1, 2**62 - 1.
+
+    Raises:
+        InputError: for any other dtype.
+
+    Source: Catinello, Parallel Floyd-Warshall, section 1.2.
+    """
+    if dtype not in DTYPES:
+        valid = ", ".join(map(dtype_name, DTYPES))
+        raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
+    return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
+
+
+def reach(dtype: torch.dtype) -> float | int:
+    """Return the magnitude at which a store clamps from below: no two stored values add up to less than the dtype."""
+    return torch.finfo(dtype).max / 4 if dtype.is_floating_point else no_edge(dtype)
+
+
+@dataclass(frozen=True)
+class DistanceRange:
+    """Which stored values are distances: those in [lowest, beyond); from `beyond` on, a value means "no edge".
+
+    With negative integer weights `no_edge + w` may be stored for a pair that has no path. Let q = no_edge // 4. If no
+    stored value is below -q, a walk with a missing edge weighs at least no_edge - 2q, and no distance in
+    [-q, no_edge - 2q) can be confused with it. `ceiling` is the first sum that the dtype could not tell from infinity.
+    """
+
+    lowest: float | int
+    beyond: float | int
+    ceiling: float | int
+
+
+def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
+    """Return the distances that `dtype` can hold; `negative` says whether any weight is negative."""
+    if dtype.is_floating_point:
+        return DistanceRange(lowest=-reach(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max)
+    infinity = int(no_edge(dtype))
+    quarter = infinity // 4 if negative else 0
+    return DistanceRange(lowest=-quarter, beyond=infinity - 2 * quarter, ceiling=infinity - 2 * quarter)
