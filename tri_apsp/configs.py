@@ -1,0 +1,155 @@
+"""Tile sizes and cut-offs as frozen dataclasses: what a kernel can be launched with, and the defaults with their reason.
+
+Every field of a Config that is None is filled in by tri_apsp.tuned: from a tuned file, else from the defaults here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from tri_apsp.device import Device
+from tri_apsp.errors import InputError
+
+__all__ = ["Config", "CpuTiles", "GpuTiles", "default_config", "invalid_because", "is_valid", "require_valid"]
+
+
+@dataclass(frozen=True)
+class CpuTiles:
+    """Product blocks of the cpu engine: a task computes [block_m, block_n] of C, packing block_k of k at a time."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+
+
+@dataclass(frozen=True)
+class GpuTiles:
+    """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
+
+    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int = 1
+    group_m: int = 8
+    num_warps: int = 4
+    num_stages: int = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to solve: which engine, its tiles, and where the methods stop dividing.
+
+    Attributes:
+        engine: "cpu" or "portable"; None chooses by device.
+        block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
+        cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
+        product: tiles of the product kernel.
+        closure_warps: warps of the one program that closes a diagonal block (GPU).
+        panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
+        panel_warps: warps of such a program (GPU).
+        source: where the values came from: "default", "given", or a file.
+    """
+
+    engine: str | None = None
+    block_size: int | None = None
+    cutoff: int | None = None
+    product: CpuTiles | GpuTiles | None = None
+    closure_warps: int | None = None
+    panel: int | None = None
+    panel_warps: int | None = None
+    source: str = "default"
+
+    def over(self, base: Config) -> Config:
+        """Return `base` with every field that is set here; the source becomes "given" if any is."""
+        given = {
+            field.name: value
+            for field in dataclasses.fields(self)
+            if field.name != "source" and (value := getattr(self, field.name)) is not None
+        }
+        return dataclasses.replace(base, **given, source="given" if given else base.source)
+
+
+def default_config(engine: str) -> Config:
+    """Return the configuration used where nothing was tuned."""
+    return _DEFAULTS[engine]
+
+
+_DEFAULTS = {
+    # [288, 512] of C by 512 of k: a packed A panel of 12 KB stays in L1, the packed B of 1 MB in L2. A diagonal block
+    # of 96 closes at a third of the product's rate, and β = 192 ends the recursion where a product no longer fills
+    # two cores.
+    "cpu": Config(engine="cpu", block_size=96, cutoff=192, product=CpuTiles(288, 1024, 512)),
+    "portable": Config(
+        engine="portable",
+        block_size=64,
+        cutoff=256,
+        product=GpuTiles(block_m=128, block_n=128, block_k=4, group_m=8, num_warps=8),
+        closure_warps=8,
+        panel=64,
+        panel_warps=8,
+    ),
+}
+
+
+def invalid_because(config: Config, device: Device) -> str | None:
+    """Return why `config` cannot run on `device` as one sentence, or None if it can."""
+    for name in ("block_size", "cutoff", "closure_warps", "panel", "panel_warps"):
+        value = getattr(config, name)
+        if value is not None and (not isinstance(value, int) or value < 1):
+            return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
+    tiles = config.product
+    if tiles is not None:
+        for field in dataclasses.fields(tiles):
+            value = getattr(tiles, field.name)
+            if not isinstance(value, int) or value < 1:
+                return f"product.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
+    if config.engine == "cpu":
+        return _invalid_cpu(config)
+    if config.engine == "portable":
+        return _invalid_gpu(config)
+    return None
+
+
+def _invalid_cpu(config: Config) -> str | None:
+    tiles = config.product
+    if tiles is not None and not isinstance(tiles, CpuTiles):
+        return f"the cpu engine takes CpuTiles, but product is {type(tiles).__name__}; give CpuTiles."
+    if tiles is not None and config.block_size is not None and config.block_size > tiles.block_k:
+        return (
+            f"the cpu engine packs a diagonal block in one slice, but block_size {config.block_size} exceeds "
+            f"product.block_k {tiles.block_k}; lower the one or raise the other."
+        )
+    return None
+
+
+def _invalid_gpu(config: Config) -> str | None:
+    tiles = config.product
+    if tiles is not None and not isinstance(tiles, GpuTiles):
+        return f"the portable engine takes GpuTiles, but product is {type(tiles).__name__}; give GpuTiles."
+    powers = {"closure_warps": config.closure_warps, "panel": config.panel, "panel_warps": config.panel_warps}
+    if tiles is not None:
+        powers |= {f"product.{name}": getattr(tiles, name) for name in ("block_m", "block_n", "block_k", "num_warps")}
+    for name, value in powers.items():
+        if value is not None and value & (value - 1):
+            return f"{name} must be a power of two, but is {value}; choose one."
+        if value is not None and "warps" in name and value > 32:
+            return f"{name} must be at most 32, but is {value}; a program has no more threads."
+    if config.block_size is not None and config.block_size > 256:
+        return f"block_size must be at most 256 on a GPU, where one program closes it, but is {config.block_size}; lower it."
+    return None
+
+
+def is_valid(config: Config, device: Device) -> bool:
+    """Return whether `config` can run on `device`; what the tuner, the lookup and the launchers all ask."""
+    return invalid_because(config, device) is None
+
+
+def require_valid(config: Config, device: Device) -> Config:
+    """Return `config`, or raise InputError with the reason why it cannot run."""
+    reason = invalid_because(config, device)
+    if reason is not None:
+        raise InputError(reason)
+    return config

@@ -1,0 +1,65 @@
+"""The engines, and which of them can run here. An engine is imported when it is first used, never before."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from importlib import import_module
+
+import torch
+
+from tri_apsp.configs import Config
+from tri_apsp.engines.base import Block, Engine, Update, Weights, block
+from tri_apsp.errors import EngineError, InputError
+
+__all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
+
+# Best first: the first that can run on a device is its automatic choice.
+ENGINES: dict[str, tuple[str, str]] = {
+    "cpu": ("tri_apsp.engines.cpu", "CpuEngine"),
+    "portable": ("tri_apsp.engines.portable", "PortableEngine"),
+}
+
+
+def unusable_because(name: str, device: torch.device) -> str | None:
+    """Return why engine `name` cannot run on tensors of `device` as one sentence, or None if it can."""
+    if name not in ENGINES:
+        raise InputError(f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these.")
+    if name == "cpu":
+        return (
+            None if device.type == "cpu" else f"the cpu engine needs tensors on the CPU, but these are on {device}; move them."
+        )
+    if importlib.util.find_spec("triton") is None:
+        return "the portable engine needs Triton, which is not installed; pip install triton."
+    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        return (
+            "the portable engine needs tensors on a GPU, but these are on the CPU; move them, or set TRITON_INTERPRET=1 "
+            "before Python starts to run its kernels in Triton's (slow) interpreter."
+        )
+    return None
+
+
+def choose(device: torch.device, config: Config | None = None) -> str:
+    """Return the engine for tensors on `device`: the one that `config` names, else the best that can run.
+
+    Raises:
+        EngineError: if that engine, or every one, cannot run; with the reason.
+        InputError: if config names no engine of ours.
+    """
+    if config is not None and config.engine is not None:
+        reason = unusable_because(config.engine, device)
+        if reason is not None:
+            raise EngineError(reason)
+        return config.engine
+    reasons = {name: unusable_because(name, device) for name in ENGINES}
+    for name, reason in reasons.items():
+        if reason is None:
+            return name
+    raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(filter(None, reasons.values()))}")
+
+
+def make(name: str, weights: Weights, config: Config) -> Engine:
+    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine never did."""
+    module, class_name = ENGINES[name]
+    engine: Engine = getattr(import_module(module), class_name)(weights, config)
+    return engine

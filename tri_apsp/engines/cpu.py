@@ -1,0 +1,126 @@
+"""The cpu engine: Numba kernels on every core that torch may use."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from tri_apsp.configs import Config, CpuTiles
+from tri_apsp.engines.base import Block, Engine, Update, Weights
+from tri_apsp.kernels import cpu as kernels
+
+__all__ = ["CpuEngine"]
+
+Array = np.ndarray[Any, Any]
+Task = tuple[Array, ...]
+
+# Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
+_PACKED_ROWS = 96
+
+# Below this many operations a second thread costs more than it saves (0.1 ms against about 0.05 ms to hand over).
+_SHARED_WORK = 1 << 22
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads of this process: a forked child (a data loader's worker) must not wait for its parent's."""
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
+
+
+class CpuEngine(Engine):
+    """Each operation is cut into tasks that write disjoint parts of C; the kernels release the interpreter's lock.
+
+    torch.get_num_threads() says how many run at once, so torch.set_num_threads and OMP_NUM_THREADS are obeyed, and a
+    data loader's worker stays on its one core.
+    """
+
+    name = "cpu"
+
+    def __init__(self, weights: Weights, config: Config) -> None:
+        super().__init__(weights, config)
+        assert isinstance(config.product, CpuTiles)
+        self._tiles = config.product
+        dtype = torch.empty(0, dtype=weights.dtype).numpy().dtype
+        self._width = kernels.tile_n(dtype)
+        self._product = kernels.product_kernel(dtype)
+        self._closure = kernels.closure_kernel(dtype)
+        self._constants = (dtype.type(self.no_edge), dtype.type(self.floor))
+        self._threads = torch.get_num_threads()
+
+    def product(self, *updates: Update) -> None:
+        tasks: list[Task] = []
+        work = 0
+        for update in updates:
+            whole_c, whole_a, whole_b = (block.numpy() for block in update[:3])
+            for rows, columns in itertools.product(
+                _outside(update.skip, whole_c.shape[1]), _outside(update.skip, whole_c.shape[2])
+            ):
+                c, a, b = whole_c[:, rows, columns], whole_a[:, rows], whole_b[:, :, columns]
+                work += c.size * a.shape[2]
+                height, width = self._task_shape(*c.shape)
+                for item in range(c.shape[0]):
+                    for i in range(0, c.shape[1], height):
+                        for j in range(0, c.shape[2], width):
+                            part = c[item, i : i + height, j : j + width]
+                            tasks.append((part, a[item, i : i + height], b[item, :, j : j + width]))
+        self._run(self._update, tasks, work)
+
+    def closure(self, d: Block) -> None:
+        blocks = d.numpy()
+        self._run(self._close, [(block,) for block in blocks], blocks.size * d.shape[2])
+
+    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
+        # A task owns whole columns of the row panel (whole rows of the column panel), which the kernel packs in one slice
+        # before it writes them, so nothing is read after it changed. These packs are all the workspace there is.
+        batch, size, _ = d.shape
+        tasks: list[Task] = []
+        for closed, below, beside in zip(d.numpy(), row.numpy(), column.numpy(), strict=True):
+            for part in _outside(skip, below.shape[1]):
+                _, width = self._task_shape(batch, size, part.stop - part.start)
+                strips = (below[:, j : min(j + width, part.stop)] for j in range(part.start, part.stop, width))
+                tasks += [(strip, closed, strip) for strip in strips]
+            for part in _outside(skip, beside.shape[0]):
+                height, _ = self._task_shape(batch, part.stop - part.start, size)
+                strips = (beside[i : min(i + height, part.stop)] for i in range(part.start, part.stop, height))
+                tasks += [(strip, strip, closed) for strip in strips]
+        self._run(functools.partial(self._update, block_k=size), tasks, size * (row.numel() + column.numel()))
+
+    def _task_shape(self, batch: int, m: int, n: int) -> tuple[int, int]:
+        """Return the rows and columns of one task: the tuned blocks, but small enough to occupy every thread."""
+        rows, columns = min(self._tiles.block_m, m), min(self._tiles.block_n, n)
+        while batch * -(-m // rows) * -(-n // columns) < 2 * self._threads and (rows > 48 or columns > 2 * self._width):
+            if (rows >= columns and rows > 48) or columns <= 2 * self._width:
+                rows = -(-rows // 2 // kernels.TILE_M) * kernels.TILE_M
+            else:
+                columns = -(-columns // 2 // self._width) * self._width
+        return max(rows, 1), max(columns, 1)
+
+    def _update(self, c: Array, a: Array, b: Array, block_k: int | None = None) -> None:
+        depth = block_k or self._tiles.block_k
+        self._product(c, a, b, *self._constants, self.weights.nonnegative, self._width, _PACKED_ROWS, depth)
+
+    def _close(self, d: Array) -> None:
+        self._closure(d, *self._constants, self._width)
+
+    def _run(self, kernel: Callable[..., None], tasks: Iterable[Task], work: int) -> None:
+        if self._threads == 1 or work < _SHARED_WORK:
+            for task in tasks:
+                kernel(*task)
+            return
+        for done in [_pool(os.getpid(), self._threads).submit(kernel, *task) for task in tasks]:
+            done.result()
+
+
+def _outside(skip: tuple[int, int], length: int) -> list[slice]:
+    """Return the parts of range(length) before and after `skip` that are not empty."""
+    if skip[0] >= skip[1]:
+        return [slice(0, length)] if length else []
+    return [part for part in (slice(0, skip[0]), slice(skip[1], length)) if part.start < part.stop]
