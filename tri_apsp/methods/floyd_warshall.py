@@ -1,0 +1,39 @@
+"""Blocked Floyd-Warshall in three phases."""
+
+from __future__ import annotations
+
+from tri_apsp.engines.base import Block, Engine, Update, block
+from tri_apsp.methods.base import Method, Watch
+
+__all__ = ["FloydWarshall"]
+
+
+class FloydWarshall(Method):
+    """For each diagonal block K of block_size vertices, so that paths may pass through K from then on:
+
+        1. D[K, K] <- D[K, K]*                                         one closure
+        2. D[K, :] <- D[K, K] D[K, :],  D[:, K] <- D[:, K] D[K, K]     the panels, in place
+        3. D[i, j] <- min(D[i, j], D[i, K] D[K, j])  for i, j not in K  one product
+
+    Phase 3 skips the cross of K: its values could not improve, but a float might still round to another bit while a
+    neighbour reads it.
+
+    Source: Katz and Kider 2008; Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 3; Catinello,
+    Parallel Floyd-Warshall, section 2.4.
+    """
+
+    name = "floyd_warshall"
+    summary = "n^3 operations in n / block_size steps of three launches; no workspace"
+
+    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
+        n = d.shape[1]
+        size = engine.config.block_size
+        assert size is not None
+        for start in range(0, n, size):
+            pivot = (start, min(start + size, n))
+            closed, row, column = block(d, pivot, pivot), block(d, pivot, (0, n)), block(d, (0, n), pivot)
+            engine.closure(closed)
+            if n > size:
+                engine.panels(closed, row, column, pivot)
+                engine.product(Update(d, column, row, skip=pivot))
+            watch.step(d.shape[0] * n * n * (pivot[1] - start), closed)
