@@ -1,0 +1,42 @@
+"""What the tests of graphs share: writing a file, and expecting an error with its value and its remedy."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tri_apsp.errors import ApspError, InputError
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into a fresh folder, packed where its name ends in .gz."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def refuses() -> Callable[..., AbstractContextManager[None]]:
+    """Expect an error whose one sentence contains every part given."""
+
+    @contextmanager
+    def expect(*parts: str, error: type[ApspError] = InputError) -> Iterator[None]:
+        with pytest.raises(error) as caught:
+            yield
+        message = str(caught.value)
+        assert message.endswith(".")
+        assert "\n" not in message
+        for part in parts:
+            assert part in message
+
+    return expect

@@ -1,0 +1,84 @@
+"""cast_weights: between every two dtypes, and what does not fit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tri_apsp.errors import DistanceRangeError
+from tri_apsp.graphs import cast_weights
+from tri_apsp.semirings import DTYPES, no_edge
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize("old", DTYPES)
+@pytest.mark.parametrize("new", DTYPES)
+def test_every_pair_of_dtypes(old, new):
+    weights = torch.tensor([[0, no_edge(old)], [-16382, 16382]], dtype=old)
+    result = cast_weights(weights, new)
+    assert result.dtype == new
+    assert result.tolist() == [[0, no_edge(new)], [-16382, 16382]]
+
+
+def test_the_same_dtype_is_the_same_tensor():
+    weights = torch.zeros(2, 2)
+    assert cast_weights(weights, torch.float32) is weights
+
+
+def test_a_batch_and_strides():
+    weights = torch.tensor([[[0.0, 1.0], [INF, 0.0]], [[0.0, 2.0], [3.0, 0.0]]]).transpose(1, 2)
+    result = cast_weights(weights, torch.int16)
+    assert result.tolist() == [[[0, 16383], [1, 0]], [[0, 3], [2, 0]]]
+    assert result.is_contiguous()
+
+
+def test_several_blocks():
+    weights = torch.full((2100, 2100), 5.0)
+    weights[2099, 2099] = INF
+    result = cast_weights(weights, torch.int32)
+    assert result[2099, 2099] == no_edge(torch.int32)
+    assert int((result == 5).sum()) == 2100 * 2100 - 1
+
+
+def test_nothing():
+    assert cast_weights(torch.empty(0, 0), torch.int64).shape == (0, 0)
+
+
+def test_floats_round_to_the_nearest():
+    assert cast_weights(torch.tensor([[0.1]], dtype=torch.float64), torch.float32).item() == torch.tensor(0.1).item()
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "new"),
+    [
+        (16383, torch.float32, torch.int16),
+        (-16384, torch.float32, torch.int16),
+        (2.0**30, torch.float32, torch.int32),
+        (-(2.0**30), torch.float32, torch.int32),
+        (2.0**62, torch.float64, torch.int64),
+        (1e300, torch.float64, torch.int64),
+        (-1e300, torch.float64, torch.float32),
+        (16383, torch.int32, torch.int16),
+        (2**40, torch.int64, torch.int32),
+    ],
+)
+def test_values_out_of_range(value, old, new, refuses):
+    with refuses("less than", "use a wider dtype", error=DistanceRangeError):
+        cast_weights(torch.tensor([[0, value], [0, 0]], dtype=old), new)
+
+
+def test_fractions(refuses):
+    with refuses("whole numbers", "-0.5", "int64", "scale and round"):
+        cast_weights(torch.tensor([[0, -0.5], [0, 0]]), torch.int64)
+
+
+def test_nan_and_other_dtypes(refuses):
+    with refuses("NaN", "[0, 0]"):
+        cast_weights(torch.tensor([[float("nan")]]), torch.int32)
+    with refuses("int8"):
+        cast_weights(torch.zeros(2, 2, dtype=torch.int8), torch.int32)
+    with refuses("int8"):
+        cast_weights(torch.zeros(2, 2), torch.int8)
+    with refuses("(2, 3)", "pad missing vertices"):
+        cast_weights(torch.zeros(2, 3), torch.int32)

@@ -1,0 +1,236 @@
+"""from_numpy, from_scipy, from_networkx."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
+from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+
+INF = float("inf")
+
+
+class TestNumpy:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_our_dtypes_are_kept(self, dtype):
+        far = no_edge(dtype)
+        weights = from_numpy(np.array([[0, 3], [far, 0]], dtype_name(dtype)))
+        assert weights.dtype == dtype
+        assert weights.tolist() == [[0, 3], [far, 0]]
+
+    def test_the_memory_is_not_shared(self):
+        array = np.zeros((2, 2), np.float32)
+        from_numpy(array)[0, 1] = 9
+        assert array[0, 1] == 0
+
+    def test_read_only_reversed_transposed_and_big_endian(self):
+        array = np.array([[0.0, 1.0], [2.0, 0.0]])
+        frozen = array.copy()
+        frozen.flags.writeable = False
+        for given in (frozen, array.T.copy().T, array.astype(">f8"), array[::-1, ::-1][::-1, ::-1]):
+            assert from_numpy(given).tolist() == [[0, 1], [2, 0]]
+        assert from_numpy(array[::-1]).tolist() == [[0, 0], [0, 0]]
+
+    def test_a_batch(self):
+        weights = from_numpy(np.full((2, 3, 3), 4, np.int16))
+        assert weights.shape == (2, 3, 3)
+        assert weights[1].tolist() == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
+
+    def test_only_a_negative_diagonal_stays(self):
+        assert from_numpy(np.diag([5.0, -2.0])).diagonal().tolist() == [0, -2]
+
+    @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "uint8"])
+    def test_masked_is_no_edge(self, dtype):
+        array = np.ma.MaskedArray(np.array([[0, 9], [4, 0]], dtype), mask=[[False, True], [False, False]])
+        assert from_numpy(array, torch.float32).tolist() == [[0, INF], [4, 0]]
+        assert from_numpy(array, torch.int32).tolist() == [[0, no_edge(torch.int32)], [4, 0]]
+        assert array.data[0, 1] == 9
+
+    def test_what_lies_under_a_mask_does_not_matter(self):
+        array = np.ma.masked_invalid([[0, np.nan], [1, 0]])
+        assert from_numpy(array).tolist() == [[0, INF], [1, 0]]
+        assert from_numpy(np.ma.masked_all((1, 1), np.uint8), torch.int16).tolist() == [[0]]
+
+    @pytest.mark.parametrize("kind", ["int8", "uint8", "uint16", "uint32", "uint64", "float16", "longdouble"])
+    def test_other_real_types_need_the_dtype(self, kind, refuses):
+        array = np.array([[0, 100], [3, 0]], kind)
+        assert from_numpy(array, torch.int32).tolist() == [[0, 100], [3, 0]]
+        with refuses(array.dtype.name, "dtype=torch.float32"):
+            from_numpy(array)
+
+    def test_float16_keeps_inf(self):
+        assert from_numpy(np.array([[0, np.inf], [0.5, 0]], np.float16), torch.float32).tolist() == [[0, INF], [0.5, 0]]
+
+    @pytest.mark.parametrize("kind", ["bool", "complex64", "object", "U3"])
+    def test_what_is_no_real_number(self, kind, refuses):
+        array = np.zeros((2, 2), kind)
+        for dtype in (None, torch.float32):
+            with refuses(array.dtype.name, "astype"):
+                from_numpy(array, dtype)
+
+    @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 3, 4), (1, 1, 2, 2)])
+    def test_other_shapes(self, shape, refuses):
+        with refuses("`array` must be square", str(shape)):
+            from_numpy(np.zeros(shape))
+
+    def test_nan_and_minus_inf(self, refuses):
+        for value, name in ((np.nan, "NaN"), (-np.inf, "-inf")):
+            with refuses(name, "[0, 1]", "replace it"):
+                from_numpy(np.array([[0, value], [0, 0]]))
+
+    def test_a_list(self, refuses):
+        with refuses("list", "np.asarray"):
+            from_numpy([[0.0]])
+
+    def test_fractions_and_range(self):
+        with pytest.raises(InputError, match=r"0\.5"):
+            from_numpy(np.array([[0, 0.5], [0, 0]]), torch.int32)
+        with pytest.raises(DistanceRangeError, match="99999"):
+            from_numpy(np.array([[0, 99999], [0, 0]]), torch.int16)
+        with pytest.raises(InputError, match="float16"):
+            from_numpy(np.zeros((1, 1)), torch.float16)
+
+
+class TestScipy:
+    entries = (np.array([5.0, 0.0, 3.0]), (np.array([0, 1, 2]), np.array([1, 2, 2])))
+    dense = ((0, 5, INF), (INF, 0, 0), (INF, INF, 0))
+
+    @pytest.mark.parametrize("kind", [sp.coo_array, sp.csr_array, sp.csc_array, sp.coo_matrix, sp.csr_matrix])
+    def test_stored_zeros_are_edges(self, kind):
+        weights = from_scipy(kind(self.entries, shape=(3, 3)))
+        assert weights.dtype == torch.float64
+        assert weights.tolist() == [list(row) for row in self.dense]
+
+    @pytest.mark.parametrize("kind", ["lil", "dok"])
+    def test_formats_that_store_no_duplicates(self, kind):
+        matrix = sp.csr_array(np.array([[0, 2], [0, 0]], np.int32)).asformat(kind)
+        assert from_scipy(matrix).tolist() == [[0, 2], [no_edge(torch.int32), 0]]
+
+    def test_of_duplicates_the_smallest_counts(self):
+        matrix = sp.coo_array((np.array([4, 9, 2]), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
+        assert from_scipy(matrix)[0, 1] == 2
+        unsummed = sp.csr_array((np.array([4, 9]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
+        assert from_scipy(unsummed)[0, 1] == 4
+
+    def test_the_matrix_is_left_alone(self):
+        matrix = sp.coo_array((np.array([4, 9]), ([0, 0], [1, 1])), shape=(2, 2))
+        from_scipy(matrix)
+        assert matrix.nnz == 2
+        assert matrix.data.tolist() == [4, 9]
+
+    def test_negative_loops(self):
+        assert from_scipy(sp.coo_array(([-1.5, 3.0], ([0, 1], [0, 1])), shape=(2, 2))).diagonal().tolist() == [-1.5, 0]
+
+    @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "int32", "int64"])
+    def test_our_dtypes_are_kept(self, kind):
+        assert dtype_name(from_scipy(sp.coo_array(np.eye(2, dtype=kind))).dtype) == kind
+
+    def test_other_dtypes(self, refuses):
+        small = sp.csr_array(np.array([[0, 7], [0, 0]], np.uint8))
+        assert from_scipy(small, torch.int16)[0, 1] == 7
+        with refuses("uint8", "dtype=torch.float32"):
+            from_scipy(small)
+        for kind in ("bool", "complex128"):
+            with refuses(kind, "astype"):
+                from_scipy(sp.csr_array(np.eye(2, dtype=kind)), torch.float32)
+
+    @pytest.mark.parametrize("kind", ["dia", "bsr"])
+    def test_formats_with_padding(self, kind, refuses):
+        with refuses(f"but is {kind}", "csr"):
+            from_scipy(sp.csr_array(np.eye(2)).asformat(kind))
+
+    def test_what_is_not_square_or_not_sparse(self, refuses):
+        with refuses("(2, 3)", "add empty rows"):
+            from_scipy(sp.csr_array((2, 3)))
+        with refuses("ndarray"):
+            from_scipy(np.eye(2))
+
+    def test_memory_is_checked_first(self):
+        with pytest.raises(TooLargeError):
+            from_scipy(sp.coo_array(([1.0], ([0], [1])), shape=(10**9, 10**9)))
+
+
+class TestNetworkx:
+    def test_directed(self):
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from([("a", "b", 2.5), ("b", "c", 0)])
+        weights = from_networkx(graph)
+        assert weights.dtype == torch.float32
+        assert weights.tolist() == [[0, 2.5, INF], [INF, 0, 0], [INF, INF, 0]]
+
+    def test_undirected_is_symmetric(self):
+        graph = nx.Graph()
+        graph.add_edge(0, 1, weight=3)
+        graph.add_edge(1, 1, weight=-1)
+        assert from_networkx(graph, dtype=torch.int32).tolist() == [[0, 3], [3, -1]]
+
+    @pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
+    def test_the_lightest_of_parallel_edges_counts(self, kind):
+        graph = kind()
+        graph.add_weighted_edges_from([(0, 1, 5), (0, 1, 2), (0, 1, 8)])
+        back = INF if graph.is_directed() else 2
+        assert from_networkx(graph).tolist() == [[0, 2], [back, 0]]
+
+    def test_a_missing_attribute_counts_one(self):
+        graph = nx.DiGraph([(0, 1)])
+        graph.add_edge(1, 0, cost=4, weight=9)
+        assert from_networkx(graph, "cost").tolist() == [[0, 1], [4, 0]]
+        assert from_networkx(graph, None).tolist() == [[0, 1], [1, 0]]
+
+    def test_nodelist_orders_and_selects(self):
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from([("a", "b", 1), ("b", "c", 2), ("c", "a", 3)])
+        assert from_networkx(graph, nodelist=["c", "b"]).tolist() == [[0, INF], [2, 0]]
+
+    def test_the_default_order_is_that_of_the_nodes(self):
+        graph = nx.DiGraph()
+        graph.add_nodes_from([2, 0, 1])
+        graph.add_edge(2, 1, weight=7)
+        assert from_networkx(graph)[0, 2] == 7
+
+    def test_it_agrees_with_networkx(self):
+        graph = nx.gnp_random_graph(20, 0.2, seed=1, directed=True)
+        for position, (source, target) in enumerate(graph.edges):
+            graph[source][target]["weight"] = position % 7 + 1
+        theirs = nx.to_numpy_array(graph, nonedge=np.inf)
+        np.fill_diagonal(theirs, 0)
+        np.testing.assert_array_equal(from_networkx(graph).numpy(), theirs)
+
+    def test_numbers_of_other_kinds(self):
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from([(0, 1, np.float32(0.5)), (1, 2, Fraction(1, 4)), (2, 0, np.int16(3)), (0, 2, INF)])
+        assert from_networkx(graph).tolist() == [[0, 0.5, INF], [INF, 0, 0.25], [3, INF, 0]]
+
+    @pytest.mark.parametrize("value", ["heavy", None, True, 1j, float("nan"), -INF])
+    def test_weights_that_are_no_numbers(self, value, refuses):
+        graph = nx.DiGraph()
+        graph.add_edge("a", "b", weight=value)
+        with refuses("('a', 'b')", repr(value), "correct it"):
+            from_networkx(graph)
+
+    def test_integers_of_any_size(self, refuses):
+        graph = nx.DiGraph()
+        graph.add_edge(0, 1, weight=2**70)
+        assert from_networkx(graph)[0, 1] == 2.0**70
+        with refuses("int64", error=DistanceRangeError):
+            from_networkx(graph, dtype=torch.int64)
+        graph.add_edge(0, 1, weight=2**5000)
+        with refuses("5001 bits", "scale"):
+            from_networkx(graph)
+
+    def test_a_wrong_nodelist(self, refuses):
+        graph = nx.DiGraph([(0, 1)])
+        with refuses("repeats 0", "remove the repetition"):
+            from_networkx(graph, nodelist=[0, 1, 0])
+        with refuses("'z'", "leave it out"):
+            from_networkx(graph, nodelist=[0, "z"])
+
+    def test_no_nodes(self):
+        assert from_networkx(nx.Graph()).shape == (0, 0)

@@ -1,0 +1,36 @@
+"""Graphs: reading and writing files, converting from other libraries, and generating at random."""
+
+from __future__ import annotations
+
+from tri_apsp.graphs.cast import cast_weights
+from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
+from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.generators import GENERATORS, chain, complete, erdos_renyi, generate, grid, grid_of, sparse_rows
+from tri_apsp.graphs.read import READ_FORMATS, read_graph
+from tri_apsp.graphs.write import DISTANCE_FORMATS, GRAPH_FORMATS, check_output, write_distances, write_graph
+
+__all__ = [
+    "DISTANCE_FORMATS",
+    "GENERATORS",
+    "GRAPH_FORMATS",
+    "READ_FORMATS",
+    "DenseGraph",
+    "EdgeList",
+    "Graph",
+    "cast_weights",
+    "chain",
+    "check_output",
+    "complete",
+    "erdos_renyi",
+    "from_networkx",
+    "from_numpy",
+    "from_scipy",
+    "generate",
+    "grid",
+    "grid_of",
+    "read_graph",
+    "sparse_rows",
+    "write_distances",
+    "write_graph",
+]

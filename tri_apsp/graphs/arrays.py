@@ -1,0 +1,114 @@
+"""Dense weights, and sparse matrices of SciPy, in the files of NumPy and torch: `.npy`, `.npz`, `.pt`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import check_dense
+from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
+from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.files import open_input
+from tri_apsp.semirings import DTYPES, dtype_name
+
+__all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
+
+
+def read_npy(path: Path) -> DenseGraph:
+    """Return the graph of a `.npy` file: one (n, n) array of weights.
+
+    Raises:
+        InputError: for anything else, objects included.
+    """
+    with open_input(path) as source:
+        # Mapped where it is a plain file: a matrix larger than the memory is then refused, not loaded.
+        mode: Any = "c" if isinstance(source, Path) else None
+        array = np.load(source, mmap_mode=mode, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"a .npy file must hold one array, but {path} is an archive; rename it to .npz.")
+    return _dense(array, f"the array in {path}")
+
+
+def read_npz(path: Path) -> Graph:
+    """Return the graph of a `.npz` file.
+
+    It holds one array, or one named `weights`, of shape (n, n); or a sparse matrix that scipy.sparse.save_npz wrote, in
+    which every stored entry is an edge.
+
+    Raises:
+        InputError: for anything else, objects included.
+    """
+    with open_input(path) as source:
+        archive = np.load(source, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise InputError(f"a .npz file must be an archive, but {path} is a single array; rename it to .npy.")
+        with archive:
+            names = sorted(archive.files)
+            if not {"format", "shape", "data"} <= set(names):
+                name = "weights" if "weights" in names else names[0] if len(names) == 1 else None
+                if name is None:
+                    raise InputError(
+                        f"a .npz file must hold one array or one named weights, but {path} holds "
+                        f"{', '.join(names) or 'none'}; save the weights alone."
+                    )
+                return _dense(archive[name], f"the array {name} in {path}")
+        from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
+
+        if not isinstance(source, Path):
+            source.seek(0)
+        matrix = load_npz(source)
+    return edges_of_sparse(matrix, f"the matrix in {path}")
+
+
+def read_pt(path: Path) -> DenseGraph:
+    """Return the graph of a `.pt` file: one (n, n) tensor of weights, as torch.save writes it.
+
+    Raises:
+        InputError: for anything else; code in the file is never run.
+    """
+    with open_input(path) as source:
+        tensor = torch.load(source, map_location="cpu", weights_only=True)
+    if not isinstance(tensor, torch.Tensor):
+        raise InputError(
+            f"a .pt file must hold one tensor, but {path} holds a {type(tensor).__name__}; save the weights alone."
+        )
+    return _dense_tensor(tensor.detach(), f"the tensor in {path}")
+
+
+def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
+    if array.dtype.name not in map(dtype_name, DTYPES):
+        raise InputError(
+            f"{name} must have one of the dtypes {', '.join(map(dtype_name, DTYPES))}, but has {array.dtype.name}; "
+            "convert it with .astype and save it again."
+        )
+    return _dense_tensor(as_tensor(array), name)
+
+
+def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
+    if tensor.dtype not in DTYPES:
+        raise InputError(
+            f"{name} must have one of the dtypes {', '.join(map(dtype_name, DTYPES))}, but has "
+            f"{dtype_name(tensor.dtype)}; convert it with .to and save it again."
+        )
+    if tensor.ndim != 2:
+        raise InputError(f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix.")
+    check_dense(tensor, name)
+    return DenseGraph(tensor)
+
+
+def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:
+    """Write a tensor of any shape and dtype; `key` is its name in a `.npz` archive."""
+    values = tensor.detach().cpu().contiguous()
+    if extension == ".pt":
+        # torch.save writes the whole memory that a view belongs to.
+        torch.save(values.clone() if values.untyped_storage().nbytes() > values.nbytes else values, stream)
+    elif extension == ".npz":
+        named: dict[str, Any] = {key: values.numpy()}
+        np.savez(stream, **named)
+    else:
+        np.save(stream, values.numpy())

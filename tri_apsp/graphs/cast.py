@@ -1,0 +1,145 @@
+"""Weights from one dtype to another: "no edge" stays "no edge", and a value the new dtype cannot hold is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.device import check_memory
+from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.semirings import dtype_name, no_edge
+
+__all__ = ["cast_values", "cast_weights", "check_dense", "widen"]
+
+# Values converted at a time: bounds the temporaries to a few dozen MiB, whatever the size of the matrix.
+_BLOCK = 1 << 22
+_INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
+
+
+def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Convert dense weights to `dtype`: the "no edge" of the old dtype becomes the "no edge" of the new one.
+
+    Args:
+        weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
+        dtype: one of the same five dtypes.
+
+    Returns:
+        A new contiguous tensor of the same shape on the same device; `weights` itself where it has `dtype` already.
+        Floats round to the nearest float of `dtype`.
+
+    Raises:
+        InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is an integer.
+        DistanceRangeError: for a value that `dtype` cannot hold; integers hold [-no_edge, no_edge).
+        TooLargeError: where the result does not fit the memory of the device.
+
+    Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
+    """
+    check_dense(weights)
+    no_edge(dtype)  # refuses a dtype that is not ours
+    if weights.dtype == dtype:
+        return weights
+    n = weights.shape[-1]
+    check_memory(n, weights.shape[0] if weights.ndim == 3 else 1, dtype, weights.device)
+    result = torch.empty(weights.shape, dtype=dtype, device=weights.device)
+    if weights.numel():
+        step = max(1, _BLOCK // n)
+        source, target = weights.flatten(0, -2), result.flatten(0, -2)
+        for start in range(0, len(source), step):
+            target[start : start + step] = cast_values(source[start : start + step], dtype)
+    return result
+
+
+def cast_values(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Convert values of any shape, which hold no NaN and no -inf, as `cast_weights` does.
+
+    Workspace: several times the memory of `values`.
+
+    Raises:
+        InputError: for a fraction where `dtype` is an integer.
+        DistanceRangeError: for a value that `dtype` cannot hold.
+    """
+    if values.dtype.is_floating_point:
+        missing = values == no_edge(values.dtype)
+        if dtype.is_floating_point:
+            result = values.to(dtype)
+            _refuse_outside(values, result.isinf() & ~missing, dtype)
+            return result
+        finite = values.masked_fill(missing, 0)
+        fractions = finite != finite.trunc()
+        if fractions.any():
+            raise InputError(
+                f"weights must be whole numbers to be stored as {dtype_name(dtype)}, but one is "
+                f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
+            )
+        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)  # first, since int64 would wrap
+        whole = finite.to(torch.int64)
+    else:
+        missing = values == no_edge(values.dtype)
+        whole = values.masked_fill(missing, 0).to(torch.int64)
+        if dtype.is_floating_point:
+            return whole.to(dtype).masked_fill_(missing, no_edge(dtype))
+    limit = no_edge(dtype)
+    _refuse_outside(whole, (whole < -limit) | (whole >= limit), dtype)
+    return whole.to(dtype).masked_fill_(missing, limit)
+
+
+def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dtype) -> None:
+    if outside.any():
+        limit = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
+        raise DistanceRangeError(
+            f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, but one is "
+            f"{values[outside][0].item()}; use a wider dtype or {'float64' if dtype.is_floating_point else 'float32'}."
+        )
+
+
+def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
+    """Refuse a tensor that is not a dense weight matrix, or a batch of them; `name` is what messages call it.
+
+    Args:
+        weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64.
+        name: the subject of the error messages.
+
+    Raises:
+        InputError: for another shape, layout or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
+
+    Cost: one pass over the matrix.
+    """
+    if weights.layout != torch.strided:
+        raise InputError(f"{name} must be a dense tensor, but has layout {weights.layout}; call .to_dense() on it.")
+    if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
+        raise InputError(
+            f"{name} must be square, (n, n) or (batch, n, n), but has shape {tuple(weights.shape)}; "
+            "pad missing vertices with rows and columns of no edge."
+        )
+    missing = no_edge(weights.dtype)
+    if not weights.numel():
+        return
+    low, high = (bound.item() for bound in torch.aminmax(weights))
+    if low != low or low == -float("inf"):
+        value = "NaN" if low != low else "-inf"
+        where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
+        raise InputError(f"{name} must hold no {value}, but does at index {where}; replace it, missing edges by inf.")
+    if not weights.is_floating_point() and (low < -missing or high > missing):
+        raise InputError(
+            f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where {missing} means no "
+            f"edge, but one is {low if low < -missing else high}; use a wider dtype, or mark missing edges so."
+        )
+
+
+def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """Return real values of any NumPy dtype as int64 where every one is a whole number below 2**53, else as float64.
+
+    Integers stay exact up to 2**62 - 2; larger ones round to float64.
+    """
+    if values.dtype.kind == "f":
+        reals = values.astype(np.float64, copy=False)
+        # Every float64 from 2**53 on is "whole", which says nothing about the number that was meant.
+        whole = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
+        return reals.astype(np.int64) if whole else reals
+    limit = no_edge(torch.int64)
+    if values.size and (int(values.min()) <= -limit or int(values.max()) >= limit):
+        return values.astype(np.float64)
+    return values.astype(np.int64, copy=False)

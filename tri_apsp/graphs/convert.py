@@ -1,0 +1,198 @@
+"""Dense weights from the containers that other libraries keep graphs in: NumPy, SciPy, NetworkX."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.device import check_memory, resolve
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import cast_weights, check_dense, widen
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from scipy.sparse import sparray, spmatrix
+
+__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
+
+_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
+
+# What the stored entries of these formats mean is clear; dia and bsr also store padding, which looks like weight 0.
+_SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok")
+
+
+def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device: torch.device | str = "cpu") -> torch.Tensor:
+    """Return the dense weights that a NumPy array holds: entry [i, j] is the weight of the edge i -> j.
+
+    Args:
+        array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)` in int16, int32 and
+            int64; a masked entry of a masked array is no edge too.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then be one of these.
+        device: where the result goes.
+
+    Returns:
+        A new tensor of the shape of `array`, in memory of its own; its diagonal is 0 where it was not negative.
+
+    Raises:
+        InputError: for another shape, for bool, complex or objects, for a dtype that needs the argument `dtype`, for
+            NaN or -inf, or for a fraction where `dtype` is an integer.
+        DistanceRangeError: for a value that `dtype` cannot hold.
+        TooLargeError: where the result does not fit the memory of `device`.
+    """
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray.")
+    target = _target_dtype(array.dtype, dtype, "`array`")
+    place = resolve(str(device))
+    if array.ndim in (2, 3):
+        check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
+    # Plain numbers first: what lies under a mask may be anything, and must not decide the dtype.
+    numbers = array.filled(0) if isinstance(array, np.ma.MaskedArray) else array
+    kept = np.array(numbers if array.dtype.name in _DTYPES else widen(numbers), order="C")
+    if isinstance(array, np.ma.MaskedArray):
+        kept[np.ma.getmaskarray(array)] = no_edge(_DTYPES[kept.dtype.name])
+    weights = as_tensor(kept)
+    check_dense(weights, "`array`")
+    result = cast_weights(weights, target).to(place)
+    result.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
+    return result
+
+
+def from_scipy(
+    matrix: sparray | spmatrix, dtype: torch.dtype | None = None, device: torch.device | str = "cpu"
+) -> torch.Tensor:
+    """Return the dense weights of a SciPy sparse matrix: every stored entry is an edge, every other pair is no edge.
+
+    Args:
+        matrix: (n, n), in coo, csr, csc, lil or dok format; left as it is. A stored zero is an edge of weight 0, and of
+            entries stored twice the smallest counts (SciPy would add them up). The formats dia and bsr are refused:
+            they store padding that cannot be told from edges of weight 0.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these.
+        device: where the result goes.
+
+    Returns:
+        (n, n) tensor; its diagonal is 0 where no negative entry is stored.
+
+    Raises:
+        InputError, DistanceRangeError, TooLargeError: as `from_numpy`.
+    """
+    stored: Any = matrix  # the types of SciPy know no dtype of these two base classes
+    edges = edges_of_sparse(stored, "`matrix`")
+    return edges.to_weights(_target_dtype(stored.dtype, dtype, "`matrix`"), device)
+
+
+def from_networkx(
+    graph: nx.Graph[Any],
+    weight: str | None = "weight",
+    nodelist: Iterable[Hashable] | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> torch.Tensor:
+    """Return the dense weights of a NetworkX graph, directed or not, with or without parallel edges.
+
+    Args:
+        graph: an edge of an undirected graph counts in both directions; of parallel edges the lightest counts.
+        weight: the edge attribute that holds the weight; an edge without it weighs 1, as every edge does for None.
+        nodelist: the nodes that become vertices 0, 1, ..., each once; None takes `list(graph.nodes)`. Edges of other
+            nodes are left out.
+        dtype: float32, float64, int16, int32 or int64. Python numbers carry none, so it is not guessed from them.
+        device: where the result goes.
+
+    Returns:
+        (n, n) tensor; its diagonal is 0 where no loop is negative.
+
+    Raises:
+        InputError: for a node that is listed twice or not in the graph, for a weight that is no real number, is NaN or
+            -inf, or is a fraction where `dtype` is an integer.
+        DistanceRangeError: for a weight that `dtype` cannot hold.
+        TooLargeError: where the result does not fit the memory of `device`.
+    """
+    nodes = list(graph.nodes if nodelist is None else nodelist)
+    index = {node: position for position, node in enumerate(nodes)}
+    if len(index) < len(nodes):
+        twice = next(node for position, node in enumerate(nodes) if index[node] != position)
+        raise InputError(f"`nodelist` must list each node once, but repeats {twice!r}; remove the repetition.")
+    for node in nodes:
+        if node not in graph:
+            raise InputError(f"`nodelist` must list nodes of the graph, but {node!r} is none; add it or leave it out.")
+    sources, targets, weights = [], [], []
+    for source, target, attributes in graph.edges(data=True):
+        if source in index and target in index:
+            value = 1 if weight is None else attributes.get(weight, 1)
+            sources.append(index[source])
+            targets.append(index[target])
+            weights.append(_number(value, source, target))
+    edges = EdgeList(len(nodes), np.array(sources, np.int64), np.array(targets, np.int64), _numbers(weights))
+    return (edges if graph.is_directed() else edges.both_ways()).to_weights(dtype, device)
+
+
+def _number(value: object, source: object, target: object) -> float | int:
+    if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)):
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if number == number and number != -float("inf"):
+            return number
+    raise InputError(
+        f"edge weights must be real numbers and neither NaN nor -inf, but edge ({source!r}, {target!r}) has {value!r}; "
+        "correct it, or name another attribute in `weight`."
+    )
+
+
+def _numbers(values: list[float | int]) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    if all(isinstance(value, int) and abs(value) < 2**62 for value in values):
+        return np.array(values, np.int64)
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:
+        bits = max(value.bit_length() for value in values if isinstance(value, int))
+        raise InputError(f"edge weights must fit a float64, but one has {bits} bits; scale them.") from None
+
+
+def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
+    """Return the stored entries of a sparse matrix as edges, as `from_scipy` reads them; `name` is for messages.
+
+    Raises:
+        InputError: for a matrix that is not square, sparse, real and of one of the formats of `from_scipy`.
+    """
+    stored = getattr(matrix, "format", None)
+    if stored not in _SPARSE_FORMATS:
+        raise InputError(
+            f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
+            f"{type(matrix).__name__ if stored is None else stored}; convert it, with its padding removed."
+        )
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"{name} must be square, but has shape {matrix.shape}; add empty rows or columns for missing vertices."
+        )
+    _refuse_kind(matrix.dtype, name)
+    # tocoo keeps entries that are stored twice; going through csr would add them up.
+    entries = matrix.tocoo(copy=False)
+    return EdgeList(matrix.shape[0], entries.row, entries.col, entries.data)
+
+
+def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
+    """Return a tensor of the same numbers, on the memory of `array` where its byte order allows that."""
+    return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+
+def _target_dtype(found: np.dtype[Any], asked: torch.dtype | None, name: str) -> torch.dtype:
+    _refuse_kind(found, name)
+    if asked is not None:
+        no_edge(asked)  # refuses a dtype that is not ours
+        return asked
+    if found.name not in _DTYPES:
+        raise InputError(
+            f"{name} must have one of the dtypes {', '.join(_DTYPES)}, but has {found.name}; "
+            "name the one to convert it to in `dtype`, such as dtype=torch.float32."
+        )
+    return _DTYPES[found.name]
+
+
+def _refuse_kind(found: np.dtype[Any], name: str) -> None:
+    if found.kind not in "iuf":
+        raise InputError(f"{name} must hold real numbers, but has dtype {found.name}; convert it with .astype(np.float32).")

@@ -1,0 +1,101 @@
+"""A graph as a dense weight matrix, and the type that every reader and generator returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+from tri_apsp.device import check_memory, resolve
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import cast_weights, check_dense
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.semirings import no_edge
+
+__all__ = ["DenseGraph", "Graph"]
+
+# Values looked at together when edges are counted or listed.
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGraph:
+    """A graph given by its weights: `weights[i, j]` is the weight of the edge i -> j, or no_edge.
+
+    Args:
+        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; kept as it is, not copied.
+
+    Raises:
+        InputError: for another shape or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
+    """
+
+    weights: torch.Tensor
+
+    def __post_init__(self) -> None:
+        check_dense(self.weights)
+        if self.weights.ndim != 2:
+            shape = tuple(self.weights.shape)
+            raise InputError(f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch.")
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return self.weights.shape[0]
+
+    @property
+    def edges(self) -> int:
+        """The number of entries off the diagonal that are not "no edge"; one pass over the matrix."""
+        missing = no_edge(self.weights.dtype)
+        present = sum(int((rows < missing).sum()) for _, rows in self._row_blocks())
+        return present - int((self.weights.diagonal() < missing).sum())
+
+    @property
+    def natural_dtype(self) -> torch.dtype:
+        """The dtype to solve in where the user names none: that of the stored weights."""
+        return self.weights.dtype
+
+    def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
+        """Return the weights in `dtype` on `device`, the diagonal 0 where it is not negative.
+
+        Args:
+            dtype: float32, float64, int16, int32 or int64.
+            device: where the result goes.
+
+        Returns:
+            (n, n) tensor of its own memory.
+
+        Raises:
+            TooLargeError: before anything is allocated, where (n, n) values do not fit the free memory of `device`.
+            InputError: for an integer `dtype` and a weight that is no whole number.
+            DistanceRangeError: for a weight that `dtype` cannot hold.
+
+        Cost: O(n^2); a second matrix of workspace where both dtype and device change.
+        """
+        place = resolve(str(device))
+        check_memory(self.n, 1, dtype, place)
+        result = cast_weights(self.weights, dtype).to(place)
+        if result.data_ptr() == self.weights.data_ptr():
+            result = result.clone(memory_format=torch.contiguous_format)
+        result.diagonal().clamp_(max=0)
+        return result
+
+    def blocks(self) -> Iterator[EdgeList]:
+        """Yield the edges, by source and then target, some rows at a time; of the loops only the negative ones."""
+        missing = no_edge(self.weights.dtype)
+        for first, rows in self._row_blocks():
+            present = rows < missing
+            diagonal = present.diagonal(first)
+            diagonal &= rows.diagonal(first) < 0
+            sources, targets = present.nonzero(as_tuple=True)
+            yield EdgeList(self.n, (sources + first).numpy(), targets.numpy(), rows[present].numpy())
+
+    def _row_blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
+        step = max(1, _BLOCK // max(1, self.n))
+        for first in range(0, self.n, step):
+            yield first, self.weights[first : first + step]
+
+
+Graph: TypeAlias = EdgeList | DenseGraph
+"""What readers and generators return: `n`, `edges`, `natural_dtype`, `to_weights(dtype, device)` and `blocks()`."""

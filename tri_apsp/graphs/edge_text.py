@@ -1,0 +1,100 @@
+"""Edge lists, `.txt`, `.csv`, `.tsv`: one edge a line, `source target [weight]`, and `#` comments.
+
+Whether vertices count from 0 or from 1 shows in no edge list, and a wrong guess shifts every answer. So it is declared:
+by the caller, or by a comment `# base 0 vertices 100` before the first edge.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.dense import Graph
+from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.text import Grammar, Text, parse_count, parse_edges, write_rows
+
+__all__ = ["read_edge_text", "write_edge_text"]
+
+_DELIMITERS = {".txt": None, ".csv": ",", ".tsv": "\t"}
+_COLUMNS = ("source", "target", "weight")
+_DECLARATION = re.compile(r"#\s*base\s+(\S+)(?:\s+vertices\s+(\S+))?")
+_STARTS_LIKE_NUMBER = re.compile(r"[+-]?(\.?[0-9]|(inf|nan)$)", re.IGNORECASE)
+
+
+def read_edge_text(text: Text, extension: str, *, base: int | None, vertices: int | None) -> EdgeList:
+    """Return the graph of an edge list.
+
+    Args:
+        text: the file. Its first line that is no comment may name the columns: `source`, `target` and, optional,
+            `weight`. The first edge says whether weights are there; without, every edge weighs 1.
+        extension: ".csv" (commas), ".tsv" (tabs) or ".txt" (blanks).
+        base: the number of the first vertex, 0 or 1; None where the file declares it.
+        vertices: the number of vertices; None takes it from the file's declaration, or else the largest vertex.
+
+    Raises:
+        InputError: with the line, for whatever the format does not allow; for a base declared nowhere; or for arguments
+            that contradict the file.
+    """
+    grammar = Grammar(comment="#", delimiter=_DELIMITERS[extension])
+    header, columns, body = False, 0, text
+    for number, line in text.lines():
+        if grammar.is_comment(line):
+            declared = _DECLARATION.fullmatch(line)
+            if declared:
+                base = _agreed(base, _parse_base(declared[1], text.name, number), "base", text.name, number)
+                if declared[2]:
+                    count = parse_count(declared[2], text.name, number, "vertices")
+                    vertices = _agreed(vertices, count, "vertices", text.name, number)
+            continue
+        fields = grammar.fields(line)
+        if not header and not any(_STARTS_LIKE_NUMBER.match(field) for field in fields):
+            _check_names([field.strip("\"'").lower() for field in fields], text.name, number)
+            header, body = True, text.after(number)
+            continue
+        columns = len(fields)
+        if columns not in (2, 3) or not any(_STARTS_LIKE_NUMBER.match(field) for field in fields):
+            raise grammar.explain(text.name, number, fields, 2 if columns == 2 else 3)
+        break
+    if base is None:
+        raise InputError(
+            f"an edge list must say whether its vertices count from 0 or from 1, but {text.name} does not; "
+            "pass --base 0 or --base 1 (`base` in Python), or write `# base 0` on its first line."
+        )
+    if not columns and vertices is None:
+        raise InputError(
+            f"an edge list must have an edge or say how many vertices it has, but {text.name} does neither; "
+            "write `# base 0 vertices 10` on its first line."
+        )
+    return parse_edges(body, grammar, base=base, n=vertices, columns=columns or 3)
+
+
+def _parse_base(field: str, name: str, line: int) -> int:
+    if field not in ("0", "1"):
+        raise InputError(f"the vertex base must be 0 or 1, but line {line} of {name} declares {field!r}; correct it.")
+    return int(field)
+
+
+def _agreed(given: int | None, declared: int, what: str, name: str, line: int) -> int:
+    if given is not None and given != declared:
+        raise InputError(
+            f"`{what}` must agree with the file, but is {given} and line {line} of {name} says {declared}; "
+            "leave it out or correct the file."
+        )
+    return declared
+
+
+def _check_names(names: list[str], name: str, line: int) -> None:
+    misplaced = [known for place, known in enumerate(_COLUMNS) if known in names and names.index(known) != place]
+    if len(names) not in (2, 3) or misplaced:
+        raise InputError(
+            f"the columns of an edge list must be source, target and, optional, weight, in this order, but line {line} "
+            f"of {name} names {', '.join(names)}; reorder the columns."
+        )
+
+
+def write_edge_text(graph: Graph, stream: BinaryIO, extension: str) -> None:
+    """Write a graph as an edge list from vertex 0, with its declaration and the names of its columns."""
+    separator = _DELIMITERS[extension] or " "
+    stream.write(f"# base 0 vertices {graph.n}\n{separator.join(_COLUMNS)}\n".encode())
+    write_rows(graph, stream, separator=separator, base=0)

@@ -1,0 +1,130 @@
+"""A graph as a list of weighted edges, and its dense weight matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.device import check_memory, resolve
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import cast_values, widen
+from tri_apsp.semirings import no_edge
+
+__all__ = ["MAX_VERTICES", "EdgeList"]
+
+MAX_VERTICES = 1 << 62  # what a vertex number, an int64, can count; memory ends far earlier
+
+# Edges scattered or written at a time: bounds the temporaries, and costs nothing measurable.
+_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """`n` vertices 0..n-1 and directed edges `sources[e] -> targets[e]` of weight `weights[e]`.
+
+    Edges may repeat (the lightest counts), be loops, weigh 0, or weigh inf (no edge).
+
+    Args:
+        n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
+        sources: (edges,) integers in 0..n-1; kept as int64.
+        targets: the same.
+        weights: (edges,) integers or floats; kept as int64 where every weight is a whole number that int64 and float64
+            hold alike, else as float64.
+
+    Raises:
+        InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that is NaN or -inf.
+    """
+
+    n: int
+    sources: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n <= MAX_VERTICES:
+            raise InputError(f"`n` must lie in 0..2**62, but is {self.n}; give the number of vertices.")
+        for name, kinds in (("sources", "iu"), ("targets", "iu"), ("weights", "iuf")):
+            array = getattr(self, name)
+            if not isinstance(array, np.ndarray):
+                raise InputError(f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use np.asarray.")
+            if array.ndim != 1 or array.shape != self.sources.shape or array.dtype.kind not in kinds:
+                raise InputError(
+                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one for each edge, "
+                    f"but has shape {array.shape} and dtype {array.dtype} for {self.sources.size} edges; convert it."
+                )
+        for name in ("sources", "targets"):
+            array = getattr(self, name)
+            if array.size and not (array.min() >= 0 and array.max() < self.n):
+                wrong = int(array[(array < 0) | (array >= self.n)][0])
+                raise InputError(
+                    f"`{name}` must name vertices 0..n-1, but has {wrong} and n is {self.n}; count from 0, or raise n."
+                )
+            object.__setattr__(self, name, array.astype(np.int64, copy=False))
+        weights = widen(self.weights)
+        if weights.dtype.kind == "f" and not np.all(weights > -np.inf):
+            edge = int(np.flatnonzero(~(weights > -np.inf))[0])
+            raise InputError(
+                f"`weights` must hold no NaN and no -inf, but edge {edge} weighs {weights[edge]}; "
+                "remove the edge or give its weight."
+            )
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def edges(self) -> int:
+        """The number of edges listed, repeated ones and loops included."""
+        return len(self.sources)
+
+    @property
+    def natural_dtype(self) -> torch.dtype:
+        """The dtype to solve in where the user names none: float32, the fastest on every engine."""
+        return torch.float32
+
+    def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
+        """Return the dense weights W with W[i, j] = min over edges i -> j, no_edge where there is none, W[i, i] <= 0.
+
+        Args:
+            dtype: float32, float64, int16, int32 or int64.
+            device: where to build the matrix.
+
+        Returns:
+            (n, n) tensor. A loop counts only where it is negative: the diagonal is 0 elsewhere.
+
+        Raises:
+            TooLargeError: before anything is allocated, where (n, n) values do not fit the free memory of `device`.
+            InputError: for an integer `dtype` and a weight that is no whole number.
+            DistanceRangeError: for a weight that `dtype` cannot hold.
+
+        Cost: O(n^2 + edges); workspace of 2**18 edges.
+        """
+        missing, place = no_edge(dtype), resolve(str(device))
+        check_memory(self.n, 1, dtype, place)
+        result = torch.full((self.n, self.n), missing, dtype=dtype, device=place)
+        result.fill_diagonal_(0)
+        flat = result.view(-1)
+        for start in range(0, self.edges, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            index = torch.from_numpy(self.sources[part] * self.n + self.targets[part]).to(place)
+            values = cast_values(torch.from_numpy(np.ascontiguousarray(self.weights[part])), dtype).to(place)
+            flat.scatter_reduce_(0, index, values, reduce="amin")
+        return result
+
+    def both_ways(self) -> EdgeList:
+        """Return the undirected graph of these edges: every edge but the loops also backwards, at the same weight."""
+        once = self.sources != self.targets
+        return EdgeList(
+            self.n,
+            np.concatenate([self.sources, self.targets[once]]),
+            np.concatenate([self.targets, self.sources[once]]),
+            np.concatenate([self.weights, self.weights[once]]),
+        )
+
+    def blocks(self) -> Iterator[EdgeList]:
+        """Yield the edges of finite weight in order, some at a time."""
+        for start in range(0, self.edges, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            kept = self.weights[part] < np.inf
+            yield EdgeList(self.n, self.sources[part][kept], self.targets[part][kept], self.weights[part][kept])

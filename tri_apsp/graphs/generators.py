@@ -1,0 +1,191 @@
+"""Random graphs that a seed determines: the same seed gives the same graph, as long as NumPy keeps its generator.
+
+Weights are whole numbers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.device import check_memory
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.edges import EdgeList
+
+__all__ = ["GENERATORS", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
+
+_LIGHTEST, _HEAVIEST = 1, 16
+
+
+def generate(kind: str, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
+    """Return the graph of `n` vertices that GENERATORS[kind] makes.
+
+    Args:
+        kind: a key of `GENERATORS`.
+        n: vertices.
+        p: probability of an edge, in [0, 1]; for kind "erdos_renyi", which needs it, and no other.
+        seed: not negative.
+
+    Raises:
+        InputError: for another kind, a negative n or seed, or a p that is missing, out of range or of no use.
+        TooLargeError: for kind "complete" where its matrix does not fit the memory.
+    """
+    if kind not in GENERATORS:
+        raise InputError(f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these.")
+    if kind == "erdos_renyi":
+        if p is None:
+            raise InputError("`p` must be given for kind erdos_renyi, but is not; pass the probability of an edge.")
+        return erdos_renyi(n, p, seed)
+    if p is not None:
+        raise InputError(f"`p` is for kind erdos_renyi, but is {p} for kind {kind}; leave it out.")
+    return GENERATORS[kind](n, seed=seed)
+
+
+def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
+    """Return a graph in which each ordered pair i != j is an edge with probability `p`, independently.
+
+    Args:
+        n: vertices.
+        p: probability, in [0, 1].
+        seed: not negative.
+
+    Raises:
+        InputError: for a negative n or seed, or a p outside [0, 1].
+
+    Cost: O(n + edges) for small p, O(n^2) at most; memory O(n + edges).
+
+    Source: Catinello, Parallel Floyd-Warshall, section 1.2, where p is a percentage.
+    """
+    rng = _start(n, seed)
+    if not 0 <= p <= 1:
+        raise InputError(f"`p` must be a probability in [0, 1], but is {p}; divide a percentage by 100.")
+    # The number of edges of a row is binomial; given it, all sets of that many targets are equally likely.
+    return _rows(n, rng.binomial(max(0, n - 1), p, size=n), rng)
+
+
+def sparse_rows(n: int, seed: int = 0) -> EdgeList:
+    """Return a graph with exactly n // 4 edges from each vertex, to different vertices other than itself.
+
+    Args:
+        n: vertices.
+        seed: not negative.
+
+    Raises:
+        InputError: for a negative n or seed.
+
+    Cost: O(n^2); memory O(edges).
+
+    Source: the second kind of random matrix in Malison's tests, with our weights.
+    """
+    rng = _start(n, seed)
+    return _rows(n, np.full(n, n // 4, np.int64), rng)
+
+
+def _rows(n: int, degrees: npt.NDArray[np.int64], rng: np.random.Generator) -> EdgeList:
+    """Draw `degrees[i]` different targets j != i for each row i, ascending, and then all weights."""
+    targets = np.empty(int(degrees.sum()), np.int64)
+    end = 0
+    for row, degree in enumerate(degrees.tolist()):
+        chosen = np.sort(rng.choice(n - 1, size=degree, replace=False, shuffle=False)) if degree else targets[:0]
+        start, end = end, end + degree
+        targets[start:end] = chosen + (chosen >= row)  # leaves the row itself out
+    return EdgeList(n, np.repeat(np.arange(n), degrees), targets, _weights(rng, len(targets)))
+
+
+def complete(n: int, seed: int = 0) -> DenseGraph:
+    """Return a graph with an edge between every two vertices in each direction, as float32 weights.
+
+    Args:
+        n: vertices.
+        seed: not negative.
+
+    Raises:
+        InputError: for a negative n or seed.
+        TooLargeError: where the matrix does not fit the memory.
+
+    Cost: O(n^2); memory of the matrix.
+    """
+    rng = _start(n, seed)
+    check_memory(n, 1, torch.float32, torch.device("cpu"))
+    weights = torch.empty((n, n), dtype=torch.float32)
+    for row in weights:
+        row.copy_(torch.from_numpy(rng.integers(_LIGHTEST, _HEAVIEST + 1, size=n, dtype=np.int16)))
+    weights.fill_diagonal_(0)
+    return DenseGraph(weights)
+
+
+def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
+    """Return a grid: vertex (r, c), number r * columns + c, has an edge to each of its up to 4 neighbours.
+
+    Args:
+        rows: not negative.
+        columns: not negative.
+        seed: not negative.
+
+    Raises:
+        InputError: for a negative argument.
+
+    Cost: O(rows * columns).
+    """
+    for name, value in (("rows", rows), ("columns", columns)):
+        if value < 0:
+            raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
+    return _grid(rows * columns, columns, seed)
+
+
+def grid_of(n: int, seed: int = 0) -> EdgeList:
+    """Return the grid of `n` vertices in ceil(sqrt(n)) columns, with a last row that may be shorter; else as `grid`."""
+    return _grid(n, math.isqrt(n - 1) + 1 if n > 0 else 0, seed)
+
+
+def _grid(n: int, columns: int, seed: int) -> EdgeList:
+    rng = _start(n, seed)
+    vertices = np.arange(n)
+    # Without columns there are no vertices either, and 1 serves as well.
+    left = vertices[:-1][vertices[1:] % max(1, columns) != 0]
+    upper = vertices[: max(0, n - columns)]
+    sources, targets = np.concatenate([left, upper]), np.concatenate([left + 1, upper + columns])
+    return EdgeList(n, np.concatenate([sources, targets]), np.concatenate([targets, sources]), _weights(rng, 2 * len(sources)))
+
+
+def chain(n: int, seed: int = 0) -> EdgeList:
+    """Return the path 0 -> 1 -> ... -> n - 1: no graph of n vertices has a shortest path of more edges.
+
+    Args:
+        n: vertices.
+        seed: not negative.
+
+    Raises:
+        InputError: for a negative n or seed.
+
+    Cost: O(n).
+    """
+    rng = _start(n, seed)
+    vertices = np.arange(n)
+    return EdgeList(n, vertices[:-1], vertices[1:], _weights(rng, max(0, n - 1)))
+
+
+def _start(n: int, seed: int) -> np.random.Generator:
+    for name, value in (("n", n), ("seed", seed)):
+        if value < 0:
+            raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
+    return np.random.default_rng(seed)
+
+
+def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+    return rng.integers(_LIGHTEST, _HEAVIEST + 1, size=count)
+
+
+GENERATORS: dict[str, Callable[..., Graph]] = {
+    "erdos_renyi": erdos_renyi,
+    "complete": complete,
+    "sparse_rows": sparse_rows,
+    "grid": grid_of,
+    "chain": chain,
+}
+"""The kinds that `generate` knows, by name."""

@@ -1,0 +1,294 @@
+"""Lines of `source target weight`, which every text format here consists of once its header is read.
+
+A file is parsed twice at most. NumPy's parser takes a million lines in a fraction of a second but cannot say which line
+is wrong, or rejects what is only unusual; then the slow parser, which is the definition, takes every line by itself.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.dense import Graph
+from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+
+__all__ = ["Grammar", "Text", "parse_count", "parse_edges", "parse_values", "write_rows"]
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text file from line `first` on; `name` is what messages call the file."""
+
+    name: str
+    data: bytes
+    first: int = 1
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield each line that is not blank with its number in the file, without its end and surrounding spaces."""
+        for number, line in enumerate(io.BytesIO(self.data), self.first):
+            # Only ASCII means anything here, and latin-1 decodes every byte of a comment.
+            text = line.decode("latin-1").strip(" \r\n")
+            if text.strip("\t "):
+                yield number, text
+
+    def after(self, number: int) -> Text:
+        """Return the file from the line after line `number` on."""
+        offset = 0
+        for _ in range(number - self.first + 1):
+            offset = (self.data.find(b"\n", offset) + 1) or len(self.data)
+        return Text(self.name, self.data[offset:], number + 1)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """How a format writes an edge: `marker` before it, `delimiter` between its fields (None: blanks).
+
+    A line that starts with `comment` is skipped; if that is a letter, a blank or the end of the line must follow it.
+    """
+
+    comment: str
+    marker: str = ""
+    delimiter: str | None = None
+
+    def is_comment(self, line: str) -> bool:
+        """Say whether a line is a comment."""
+        line = line.lstrip()
+        return line.startswith(self.comment) and not (self.comment.isalpha() and line[1:2].strip())
+
+    def fields(self, line: str) -> list[str]:
+        """Split a line into its fields."""
+        return [field.strip() for field in line.split(self.delimiter)]
+
+    def explain(self, name: str, number: int, fields: list[str], columns: int) -> InputError:
+        """Return the error for a line that does not have the fields of an edge."""
+        names = [self.marker, "source", "target", "weight"][0 if self.marker else 1 : columns + 1]
+        shape = ("," if self.delimiter == "," else " ").join(names)
+        shown = " ".join(fields)
+        if self.marker and fields[0] != self.marker:
+            found = f"begins with {fields[0]!r}"
+        elif len(fields) != len(names):
+            found = f"has {len(fields)} field{'s' * (len(fields) > 1)}: {shown!r}"
+        else:
+            found = f"holds names instead of numbers: {shown!r}"
+        return InputError(
+            f"each line of {name} must be an edge, `{shape}`, but line {number} {found}; correct or remove the line."
+        )
+
+
+def parse_edges(
+    text: Text, grammar: Grammar, *, base: int, n: int | None = None, expected: int | None = None, columns: int = 3
+) -> EdgeList:
+    """Parse the edges that fill the rest of a file.
+
+    Args:
+        text: the lines after the header.
+        grammar: how the format writes an edge.
+        base: the number of the first vertex, 0 or 1.
+        n: the number of vertices; None takes the largest vertex in the file.
+        expected: the number of edges that the header announces, if any.
+        columns: 3, or 2 where edges carry no weight and weigh 1.
+
+    Raises:
+        InputError: with the line that is malformed, is one too many, names a vertex outside the range, or weighs NaN or
+            -inf; or for fewer edges than expected.
+    """
+    table = _parse_fast(text.data, grammar, columns)
+    if table is None or not _is_sound(table, base, n, expected):
+        table = _parse_slowly(text, grammar, base, n, expected, columns)
+    sources, targets, weights = table
+    if n is None:
+        n = max(int(sources.max()), int(targets.max())) + 1 - base if len(sources) else 0
+    return EdgeList(n, sources - base, targets - base, weights)
+
+
+_Table = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[Any]]
+
+
+def _parse_fast(data: bytes, grammar: Grammar, columns: int) -> _Table | None:
+    """Parse with NumPy; None where it cannot, or where it would be laxer than the slow parser."""
+    body = _without_comments(data, grammar)
+    lines = body.count(b"\n")
+    if grammar.marker:
+        mark = f"\n{grammar.marker} ".encode()
+        if body.count(mark) != lines:
+            return None
+        body = body.replace(mark, b"\n")
+    if not lines:
+        none = np.empty(0, np.int64)
+        return none, none, none
+    for weight in (np.int64, np.float64):
+        fields = [("source", np.int64), ("target", np.int64), ("weight", weight)][:columns]
+        table = _load(body, np.dtype(fields), grammar.delimiter)
+        # A marked line without fields counts as blank for NumPy.
+        if table is not None and not (grammar.marker and len(table) != lines):
+            weights = table["weight"] if columns == 3 else np.ones(len(table), np.int64)
+            # Columns of their own, since arithmetic on every third number is slow and keeps the whole table alive.
+            return table["source"].copy(), table["target"].copy(), weights.copy()
+    return None
+
+
+def _without_comments(data: bytes, grammar: Grammar) -> bytes:
+    """Return the lines that are no comments, each with its line break before it, not after."""
+    body = b"\n" + data.replace(b"\r\n", b"\n")
+    if grammar.comment.encode() in body:
+        blank = r"(?=[ \t\n])" if grammar.comment.isalpha() else ""
+        body = re.sub(rf"\n[ \t]*{grammar.comment}{blank}[^\n]*(?=\n|$)".encode(), b"", body)
+    return body.rstrip(b" \n")
+
+
+def _load(body: bytes, dtype: np.dtype[Any], delimiter: str | None = None) -> npt.NDArray[Any] | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # older NumPy only warns when it cuts 1.5 down to 1
+            lines = io.StringIO(body.decode("latin-1"))
+            return np.loadtxt(lines, dtype=dtype, delimiter=delimiter, comments=None, ndmin=1)
+    except (ValueError, Warning):
+        return None
+
+
+def _is_sound(table: _Table, base: int, n: int | None, expected: int | None) -> bool:
+    sources, targets, weights = table
+    if expected is not None and len(sources) != expected:
+        return False
+    if not len(sources):
+        return True
+    last = base + (MAX_VERTICES if n is None else n) - 1
+    return (
+        min(sources.min(), targets.min()) >= base
+        and max(sources.max(), targets.max()) <= last
+        and bool(np.all(weights > -np.inf))
+    )
+
+
+def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expected: int | None, columns: int) -> _Table:
+    """Parse line by line, and raise the error of the first line that is wrong."""
+    sources: list[int] = []
+    targets: list[int] = []
+    weights: list[float | int] = []
+    last = base + (MAX_VERTICES if n is None else n) - 1
+    number = text.first - 1
+    for number, line in text.lines():
+        if grammar.is_comment(line):
+            continue
+        fields = grammar.fields(line)
+        marked = fields[1:] if grammar.marker else fields
+        if (grammar.marker and fields[0] != grammar.marker) or len(marked) != columns:
+            raise grammar.explain(text.name, number, fields, columns)
+        if not any(_NUMBER.fullmatch(field) for field in marked):
+            raise grammar.explain(text.name, number, fields, columns)
+        if len(sources) == expected:
+            raise InputError(
+                f"{text.name} must list the {expected} edges that its header announces, but line {number} is one more; "
+                "correct the header or remove the line."
+            )
+        for field, ends in zip(marked, (sources, targets), strict=False):
+            # 30 digits are far out of range, and int refuses thousands of them in its own words.
+            if not _WHOLE.fullmatch(field) or len(field) > 30 or not base <= int(field) <= last:
+                raise InputError(
+                    f"vertices in {text.name} must be whole numbers from {base} to {'2**62' if n is None else last}, "
+                    f"but line {number} has {field!r}; correct the line{'' if n is None else ' or the vertex count'}."
+                )
+            ends.append(int(field))
+        weights.append(parse_number(marked[2], text.name, number) if columns == 3 else 1)
+    if expected is not None and len(sources) < expected:
+        raise InputError(
+            f"{text.name} must list the {expected} edges that its header announces, but ends after {len(sources)}, at "
+            f"line {number}; the file is cut short: copy it again or correct the header."
+        )
+    kind = np.int64 if all(isinstance(weight, int) and abs(weight) < 2**62 for weight in weights) else np.float64
+    return np.array(sources, np.int64), np.array(targets, np.int64), np.array(weights, kind)
+
+
+def parse_values(text: Text, grammar: Grammar, *, expected: int, whole: bool) -> npt.NDArray[Any]:
+    """Parse the numbers, one a line, that fill the rest of a file.
+
+    Args:
+        text: the lines after the header.
+        grammar: how the format writes comments.
+        expected: how many the header announces.
+        whole: whether all must be integers; the result is int64 then, and float64 otherwise.
+
+    Raises:
+        InputError: with the line that is no number, NaN, -inf or one too many; or for fewer numbers than expected.
+    """
+    dtype = np.dtype(np.int64 if whole else np.float64)
+    body = _without_comments(text.data, grammar)
+    if body.count(b"\n") == expected:
+        table = _load(body, dtype) if body else np.empty(0, dtype)
+        # NumPy takes several numbers on a line too, as a table of two dimensions.
+        if table is not None and table.shape == (expected,) and np.all(table > -np.inf):
+            return table
+    values: list[float | int] = []
+    number = text.first - 1
+    for number, line in text.lines():
+        if grammar.is_comment(line):
+            continue
+        if len(values) == expected:
+            raise InputError(
+                f"{text.name} must list the {expected} values that its header announces, but line {number} is one "
+                "more; correct the header or remove the line."
+            )
+        value = parse_number(line.strip(), text.name, number)
+        if whole and not (isinstance(value, int) and abs(value) < 2**62):
+            raise InputError(
+                f"{text.name} must hold integers below 2**62, as line 1 says, but line {number} has {line!r}; "
+                "correct the line, or say `real` in line 1."
+            )
+        values.append(value)
+    if len(values) < expected:
+        raise InputError(
+            f"{text.name} must list the {expected} values that its header announces, but ends after {len(values)}, at "
+            f"line {number}; the file is cut short: copy it again or correct the header."
+        )
+    return np.array(values, dtype)
+
+
+def parse_number(field: str, name: str, line: int) -> float | int:
+    """Return a weight: an int where it is written as one.
+
+    Raises:
+        InputError: for text that is no number, for NaN and for -inf.
+    """
+    if not _NUMBER.fullmatch(field):
+        raise InputError(f"weights in {name} must be numbers, but line {line} has {field!r}; correct the line.")
+    # Beyond 300 digits int would convert what no dtype holds, and float says inf.
+    value = int(field) if _WHOLE.fullmatch(field) and len(field) < 300 else float(field)
+    if value != value or value == -float("inf"):
+        raise InputError(
+            f"weights in {name} must be neither NaN nor -inf, but line {line} has {field!r}; "
+            "correct the weight or remove the line."
+        )
+    return value
+
+
+def parse_count(field: str, name: str, line: int, what: str) -> int:
+    """Return a count from a header, in 0..2**62; `what` is what it counts.
+
+    Raises:
+        InputError: for anything else.
+    """
+    if not re.fullmatch(r"[0-9]{1,30}", field) or int(field) > MAX_VERTICES:
+        raise InputError(
+            f"the number of {what} in {name} must be a whole number in 0..2**62, but line {line} has {field!r}; "
+            "correct the header."
+        )
+    return int(field)
+
+
+def write_rows(graph: Graph, stream: BinaryIO, *, marker: str = "", separator: str = " ", base: int) -> None:
+    """Write one line an edge; weights in the shortest form that reads back to the same number."""
+    for block in graph.blocks():
+        columns = ((block.sources + base).tolist(), (block.targets + base).tolist(), block.weights.tolist())
+        rows = (f"{marker}{u}{separator}{v}{separator}{w}\n" for u, v, w in zip(*columns, strict=True))
+        stream.write("".join(rows).encode())

@@ -1,0 +1,119 @@
+"""Write distances and graphs: the extension says how, and a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs.arrays import write_array
+from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.dimacs import write_dimacs
+from tri_apsp.graphs.edge_text import write_edge_text
+from tri_apsp.graphs.files import file_format, open_output
+from tri_apsp.graphs.matrix_market import write_matrix_market
+from tri_apsp.semirings import no_edge
+
+__all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph"]
+
+# No .gz for .npz and .pt: both are archives, and cannot be written as a stream.
+DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
+"""The file name extensions that `write_distances` knows."""
+
+GRAPH_FORMATS: tuple[str, ...] = (
+    *(".gr", ".mtx", ".txt", ".csv", ".tsv", ".npy", ".npz", ".pt"),
+    *(".gr.gz", ".mtx.gz", ".txt.gz", ".csv.gz", ".tsv.gz", ".npy.gz"),
+)
+"""The file name extensions that `write_graph` knows."""
+
+
+def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS) -> None:
+    """Refuse a path that cannot be written to, before hours of work end in it.
+
+    Args:
+        path: the file to write; it may exist.
+        formats: the extensions allowed: `DISTANCE_FORMATS` or `GRAPH_FORMATS`.
+
+    Raises:
+        InputError: for another extension, a folder that does not exist or is not writable, or a path that is a folder.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
+    file_format(target, formats)
+    if not target.parent.is_dir():
+        raise InputError(f"the folder of an output must exist, but {target.parent} does not; create it.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError(f"the folder of an output must be writable, but {target.parent} is not; choose another.")
+
+
+def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> None:
+    """Write a distance matrix.
+
+    Args:
+        distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; on any device.
+        path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the tensor as it is, so
+            an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds a line a row, which
+            numpy.loadtxt(path, delimiter=",") reads; an unreachable pair is `inf` there, for integers too.
+
+    Raises:
+        InputError: for a path that `check_output` refuses, for a batch in `.csv`, or where the disk is full.
+    """
+    check_output(path, DISTANCE_FORMATS)
+    target = Path(path)
+    extension = file_format(target, DISTANCE_FORMATS).removesuffix(".gz")
+    if extension == ".csv" and distances.ndim != 2:
+        raise InputError(
+            f"a .csv file must hold one matrix, but `distances` have shape {tuple(distances.shape)}; "
+            "write .npy, or one file a graph."
+        )
+    with open_output(target) as stream:
+        if extension == ".csv":
+            _write_csv(distances, stream)
+        else:
+            write_array(distances, stream, extension, "distances")
+
+
+def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
+    missing = no_edge(distances.dtype)
+    # The digits that tell every two values of the dtype apart.
+    spec = {torch.float32: "%.9g", torch.float64: "%.17g"}.get(distances.dtype, "%d")
+    line = ",".join([spec] * distances.shape[1]) + "\n"
+    for row in distances:
+        values = row.tolist()
+        if spec == "%d" and missing in values:
+            stream.write((",".join("inf" if value == missing else str(value) for value in values) + "\n").encode())
+        else:
+            stream.write((line % tuple(values)).encode())
+
+
+def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph, so that `read_graph` gives back the same edges in the same order.
+
+    Args:
+        graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight inf, and of a dense
+            graph the loops that are not negative, which change no distance.
+        path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and say so in their first line. `.npy`, `.npz`
+            (key `weights`) and `.pt` hold dense weights: a `DenseGraph` as it is, an `EdgeList` in float32.
+
+    Raises:
+        InputError: for a path that `check_output` refuses, or where the disk is full.
+        TooLargeError: for an `EdgeList` in a dense format, where its matrix does not fit the memory.
+    """
+    check_output(path, GRAPH_FORMATS)
+    target = Path(path)
+    extension = file_format(target, GRAPH_FORMATS).removesuffix(".gz")
+    with open_output(target) as stream:
+        if extension == ".gr":
+            write_dimacs(graph, stream)
+        elif extension == ".mtx":
+            write_matrix_market(graph, stream)
+        elif extension in (".txt", ".csv", ".tsv"):
+            write_edge_text(graph, stream, extension)
+        else:
+            weights = graph.weights if isinstance(graph, DenseGraph) else graph.to_weights(graph.natural_dtype)
+            write_array(weights, stream, extension, "weights")
