@@ -1,0 +1,232 @@
+"""The two calls: shortest_paths() and min_plus(). Check, choose, run, wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from tri_apsp import audit, checks, engines, tuned
+from tri_apsp.configs import Config
+from tri_apsp.errors import InputError
+from tri_apsp.methods import METHODS, Watch, auto
+from tri_apsp.semirings import no_edge
+
+__all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a solve would run, and why: see select()."""
+
+    method: str
+    engine: str
+    config: Config
+    reason: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """All shortest distances, and how they were computed.
+
+    Attributes:
+        distances: same shape, dtype and device as the weights; no_edge (inf) where there is no path.
+        method: the method that ran, never "auto".
+        engine: the engine that ran.
+        config: its tile sizes and cut-offs, with their source.
+    """
+
+    distances: torch.Tensor
+    method: str
+    engine: str
+    config: Config
+
+
+def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None = None) -> Selection:
+    """Say what shortest_paths(weights) would run, without running it; the rules are tri_apsp.methods.auto.RULES.
+
+    Args and errors: as for shortest_paths; the values of `weights` are not read.
+    """
+    return _select(checks.check_weights(weights, scan=False), method, config)
+
+
+def shortest_paths(
+    weights: torch.Tensor,
+    *,
+    method: str = "auto",
+    config: Config | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+) -> Result:
+    """Return D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
+
+    Args:
+        weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
+            any strides. weights[i, j] is the weight of the edge from i to j; inf, or no_edge(dtype) for integers, means
+            no edge. The diagonal counts as 0 unless it is negative.
+        method: "auto", "floyd_warshall", "kleene", "squaring" or "iterative"; see select() for what "auto" takes.
+        config: engine, tiles and cut-offs to use instead of the tuned or default ones; unset fields are filled in.
+        overwrite: solve in the memory of `weights`, which then holds the distances (or, after an error, rubbish).
+        check: look for bad values, negative cycles and integer distances out of range. Without it the call neither
+            reads a value nor waits for the GPU; then NaN gives rubbish, a negative cycle goes unnoticed, and integer
+            weights must not be negative.
+
+    Returns:
+        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
+
+    Raises:
+        InputError: weights that are no square real matrix, NaN or minus infinity, an unknown method or engine.
+        NegativeCycleError: a cycle of negative weight; carries vertices on it.
+        DistanceRangeError: a distance does not fit the integer dtype. Distances and sums may reach, exclusively,
+            no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
+            q = no_edge // 4, so that none is confused with a walk over a missing edge.
+        TooLargeError: the result does not fit the memory of the device.
+        EngineError: the engine that config names cannot run here.
+
+    Cost: n^3 min-plus operations a graph ("squaring": up to log2 n times as many); besides the result at most 5% of
+    the matrix as workspace ("squaring": one more matrix).
+    """
+    return solve(weights, method=method, config=config, overwrite=overwrite, check=check)
+
+
+def solve(
+    weights: torch.Tensor,
+    *,
+    method: str = "auto",
+    config: Config | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+    report: Callable[[float], None] | None = None,
+) -> Result:
+    """shortest_paths, telling `report` the fraction done now and then (which waits for the device each time)."""
+    problem = checks.check_weights(weights, scan=check)
+    selection = _select(problem, method, config)
+    if overwrite:
+        checks.check_overwrite(problem.weights)
+    algorithm = METHODS[selection.method]
+    copies = (0 if overwrite and problem.weights.stride(-1) == 1 else 1) + algorithm.workspace
+    checks.check_copy_fits(problem, copies)
+
+    untouched = None if overwrite else problem.weights
+    longest_edge = checks.largest_below(problem.weights, no_edge(problem.weights.dtype)) if overwrite and check else None
+    distances = _start(problem.weights, overwrite)
+    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative=problem.negative is False)
+    engine = engines.make(selection.engine, traits, selection.config)
+
+    def close(matrix: torch.Tensor) -> None:
+        algorithm.solve(matrix, engine, Watch(0))
+
+    def look(closed: torch.Tensor) -> None:
+        audit.look_early(closed, distances, untouched)
+
+    def tell(fraction: float) -> None:
+        assert report is not None
+        if distances.device.type == "cuda":
+            torch.cuda.synchronize(distances.device)
+        report(fraction)
+
+    total = problem.batch * algorithm.operations(problem.n)
+    every = total // 100 if report is not None else max(total // 16, 1 << 33)
+    watch = Watch(total, look if check and problem.negative else None, tell if report is not None else None, every)
+    algorithm.solve(distances, engine, watch)
+    if check:
+        audit.audit(distances, untouched, longest_edge, bool(problem.negative), close)
+    if overwrite:
+        if distances.data_ptr() != problem.weights.data_ptr():
+            problem.weights.copy_(distances)
+        result = weights
+    else:
+        result = distances if problem.batched else distances[0]
+    return Result(result, selection.method, selection.engine, selection.config)
+
+
+def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the min-plus product C[i, j] = min over k of A[i, k] + B[k, j], and of c[i, j] if c is given.
+
+    Args:
+        a: (m, k) or (batch, m, k), with any strides; dtypes, devices and no_edge as for shortest_paths.
+        b: (k, n) or (batch, k, n), of the same dtype and device.
+        c: (m, n) or (batch, m, n) to take the minimum with; untouched. None: nothing, all no_edge.
+
+    Returns:
+        A new contiguous tensor; no_edge where every sum involves no_edge.
+
+    Raises:
+        InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
+        DistanceRangeError: a sum of two integer weights that a result depends on does not fit the dtype.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that.
+    """
+    left, right, start, batched = checks.check_operands(a, b, c)
+    for tensor, name in ((left, "a"), (right, "b"), (start, "c")):
+        if tensor is not None:
+            checks.check_operand_values(tensor, name)
+    config = tuned.find(engines.choose(left.device), left.device)
+    smallest = min((float(t.amin()) for t in (left, right, start) if t is not None and t.numel()), default=0.0)
+    traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative=smallest >= 0)
+    assert config.engine is not None
+    engine = engines.make(config.engine, traits, config)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    if start is None:
+        result = torch.full(shape, no_edge(left.dtype), dtype=left.dtype, device=left.device)
+    else:
+        result = start.clone(memory_format=torch.contiguous_format)
+    left, right = _unit_stride(left), _unit_stride(right)
+    engine.product(engines.Update(result, left, right))
+    if not left.is_floating_point():
+        _audit_product(result, left, right, start, engine)
+    return result if batched else result[0]
+
+
+def _audit_product(
+    result: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, engine: engines.Engine
+) -> None:
+    """Tell integer sums apart from walks over a missing edge, which lie at `beyond` or above; raise if that fails."""
+    dtype, infinity = result.dtype, int(no_edge(result.dtype))
+    if not result.numel() or not a.numel():
+        return
+    beyond = infinity + min(0, int(a.amin()), int(b.amin()))
+    largest = [checks.largest_below(t, infinity) for t in (a, b)]
+    if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
+        left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
+        path = torch.full_like(result, infinity)
+        engine.product(engines.Update(path, left, right))
+        known = infinity if c is None else c
+        if bool(((path == 0) & (result >= beyond) & (result <= known)).any()):
+            audit.raise_out_of_range(dtype, f"a sum weighs {beyond} or more")
+    if int(result.amin()) <= -infinity:
+        audit.raise_out_of_range(dtype, f"a sum weighs {-infinity} or less")
+    if beyond < infinity:
+        missing = result >= beyond
+        result.masked_fill_(missing, infinity)
+        if c is not None:
+            result.copy_(torch.where(missing, c, result))
+
+
+def _select(problem: checks.Problem, method: str, config: Config | None) -> Selection:
+    if method != "auto" and method not in METHODS:
+        raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
+    if config is not None and not isinstance(config, Config):
+        raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
+    engine = engines.choose(problem.weights.device, config)
+    found = tuned.find(engine, problem.weights.device, config)
+    if method == "auto":
+        rule = auto.choose(problem.n, found)
+        return Selection(rule.method, engine, found, rule.reason)
+    return Selection(method, engine, found, "asked for by name")
+
+
+def _start(weights: torch.Tensor, overwrite: bool) -> torch.Tensor:
+    """Return the matrix to solve in: the weights with no positive diagonal, in their own memory where that serves."""
+    if overwrite and weights.stride(-1) == 1:
+        distances = weights
+    else:
+        distances = weights.clone(memory_format=torch.contiguous_format)
+    distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
+    return distances
+
+
+def _unit_stride(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()

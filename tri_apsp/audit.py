@@ -1,0 +1,162 @@
+"""What must hold of solved distances before a caller sees them: no negative cycle, and every distance in range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp.checks import largest_below, row_blocks
+from tri_apsp.errors import DistanceRangeError, NegativeCycleError
+from tri_apsp.semirings import distance_range, dtype_name, no_edge
+
+__all__ = ["audit", "look_early", "raise_out_of_range"]
+
+
+def look_early(closed: torch.Tensor, distances: torch.Tensor, weights: torch.Tensor | None) -> None:
+    """Raise if the diagonal of a block that was closed shows a negative cycle; waits for the device.
+
+    Args:
+        closed: a diagonal block of `distances`.
+        distances: (batch, n, n), as far as they are solved.
+        weights: the untouched weights, or None where they were overwritten.
+    """
+    diagonal = closed.diagonal(dim1=-2, dim2=-1)
+    if diagonal.numel() and diagonal.amin().item() < 0:
+        _raise_negative(distances, weights)
+
+
+def audit(
+    distances: torch.Tensor,
+    weights: torch.Tensor | None,
+    longest_edge: float | int | None,
+    negative: bool,
+    close: Callable[[torch.Tensor], None],
+) -> None:
+    """Raise if the solved `distances` (batch, n, n) are not the distances; else turn every "no edge" into no_edge.
+
+    Args:
+        distances: solved in place; entries from `beyond` on become no_edge.
+        weights: the untouched weights, or None where they were overwritten.
+        longest_edge: the largest weight below no_edge where `weights` is None.
+        negative: whether any weight was negative.
+        close: solves a matrix in place, as `distances` was solved; called only where reachability is in doubt.
+
+    Raises:
+        NegativeCycleError: some cycle is negative.
+        DistanceRangeError: a distance is out of the range of the dtype.
+
+    Cost: three passes over the matrix; in doubt, one more solve and one more matrix.
+    """
+    if distances.numel() == 0:
+        return
+    bounds = distance_range(distances.dtype, negative=negative)
+    if negative:
+        diagonal = distances.diagonal(dim1=-2, dim2=-1)
+        lowest, loop = torch.stack((distances.amin(), diagonal.amin())).tolist()
+        if loop < 0:
+            _raise_negative(distances, weights)
+        if lowest < bounds.lowest:
+            raise_out_of_range(distances.dtype, f"a path weighs less than {bounds.lowest}")
+    _check_reachability(distances, weights, longest_edge, negative, close)
+    if negative and not distances.is_floating_point():
+        for block in row_blocks(distances):
+            block.masked_fill_(block >= bounds.beyond, no_edge(distances.dtype))
+
+
+def _check_reachability(
+    distances: torch.Tensor,
+    weights: torch.Tensor | None,
+    longest_edge: float | int | None,
+    negative: bool,
+    close: Callable[[torch.Tensor], None],
+) -> None:
+    """Tell "unreachable" from "too long": both come out of a solve as no edge.
+
+    Follow a shortest path to a vertex that is reachable but too far: its last vertex in range lies at a distance of at
+    least `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none went over it. Only
+    if one does, reachability is computed: the same solve with every known distance replaced by 0.
+    """
+    bounds = distance_range(distances.dtype, negative=negative)
+    if distances.amax().item() < bounds.beyond:
+        return
+    farthest = largest_below(distances, bounds.beyond)
+    if weights is not None:
+        longest_edge = largest_below(weights, no_edge(weights.dtype))
+    if farthest is None or longest_edge is None or farthest + max(longest_edge, 0) < bounds.ceiling:
+        return
+    reachable = torch.zeros_like(distances)
+    for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
+        block.masked_fill_(source >= bounds.beyond, no_edge(distances.dtype))
+    close(reachable)
+    for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
+        if bool(((block == 0) & (source >= bounds.beyond)).any()):
+            raise_out_of_range(distances.dtype, f"a path weighs {bounds.beyond} or more")
+
+
+def raise_out_of_range(dtype: torch.dtype, what: str) -> None:
+    wider = {torch.int16: "int32", torch.int32: "int64"}.get(dtype, "float64")
+    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {what}; use a wider dtype, such as {wider}.")
+
+
+def _raise_negative(distances: torch.Tensor, weights: torch.Tensor | None) -> None:
+    """The diagonal has turned negative: raise with a cycle of the weights, or with what the diagonal shows.
+
+    Integers that were clamped on the way can make a diagonal negative without a cycle; then the weights decide.
+    """
+    diagonal = distances.diagonal(dim1=-2, dim2=-1)
+    item = int((diagonal < 0).any(dim=-1).nonzero()[0])
+    batch = item if distances.shape[0] > 1 else None
+    clamped = distances[item].amin().item() < distance_range(distances.dtype, negative=True).lowest
+    if weights is not None:
+        cycle = negative_cycle(weights[item])
+        if cycle:
+            raise NegativeCycleError(cycle, batch)
+        if clamped and not distances.is_floating_point():
+            raise_out_of_range(distances.dtype, "a path weighs too little")
+    raise NegativeCycleError([int(v) for v in (diagonal[item] < 0).nonzero().flatten()], batch)
+
+
+def negative_cycle(weights: torch.Tensor) -> list[int]:
+    """Return the vertices of one simple negative cycle of weights (n, n) in order, or [] if there is none.
+
+    Bellman-Ford from all vertices at once, in float64: after some round the parents form a cycle, which is negative.
+    Cost: n^2 operations a round, usually few more rounds than the cycle has edges, at most n.
+    """
+    n = weights.shape[0]
+    infinity = no_edge(weights.dtype)
+    distances = torch.zeros(n, dtype=torch.float64, device=weights.device)
+    parents = torch.full((n,), -1, device=weights.device)
+    for turn in range(1, n + 1):
+        updated, changed = distances.clone(), False
+        for start in range(0, n, max(1, (1 << 22) // n)):
+            columns = slice(start, start + max(1, (1 << 22) // n))
+            part = weights[:, columns]
+            through = part.to(torch.float64).masked_fill(part == infinity, float("inf")) + distances[:, None]
+            best, source = through.min(dim=0)
+            better = best < distances[columns]
+            updated[columns] = torch.where(better, best, distances[columns])
+            parents[columns] = torch.where(better, source, parents[columns])
+            changed = changed or bool(better.any())
+        if not changed:
+            return []
+        distances = updated
+        if turn & (turn - 1) == 0 or turn == n:
+            cycle = _cycle_of(parents.tolist())
+            if cycle:
+                return cycle
+    return []
+
+
+def _cycle_of(parents: list[int]) -> list[int]:
+    """Return a cycle of the graph v -> parents[v] in the direction of its edges (parent first), or []."""
+    seen = [0] * len(parents)
+    for start in range(len(parents)):
+        vertex, path = start, []
+        while vertex >= 0 and not seen[vertex]:
+            seen[vertex] = start + 1
+            path.append(vertex)
+            vertex = parents[vertex]
+        if vertex >= 0 and seen[vertex] == start + 1:
+            return path[path.index(vertex) :][::-1]
+    return []
