@@ -1,0 +1,102 @@
+"""The named graphs that tests share: integer-valued weights as float64 with inf for no edge, and their distances.
+
+Sums stay below 2**14, so every dtype holds every distance and every method and engine must agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import tri_apsp
+from tri_apsp.reference import floyd_warshall
+
+Matrix = npt.NDArray[np.float64]
+
+DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
+INF = float("inf")
+
+
+def random_graph(n: int, *, degree: float = 6, seed: int = 0, low: int = 1, high: int = 16) -> Matrix:
+    """A directed graph with about `degree` edges a vertex, weights low..high; often not strongly connected."""
+    rng = np.random.default_rng([seed, n])
+    weights = rng.integers(low, high + 1, (n, n)).astype(np.float64)
+    weights[rng.random((n, n)) >= min(1.0, degree / max(n, 1))] = INF
+    return weights
+
+
+def negative_graph(n: int, *, degree: float = 6, seed: int = 0) -> Matrix:
+    """Random weights of both signs without a negative cycle: potentials shift each edge, and cancel on a cycle."""
+    potential = np.random.default_rng([seed, n, 1]).integers(0, 50, n)
+    return random_graph(n, degree=degree, seed=seed) + potential[:, None] - potential[None, :]
+
+
+def disconnected(n: int, seed: int = 0) -> Matrix:
+    """Two halves without an edge between them, and a last vertex with no edge at all."""
+    weights = random_graph(n, degree=8, seed=seed)
+    weights[: n // 2, n // 2 :] = weights[n // 2 :, : n // 2] = INF
+    weights[-1:, :] = weights[:, -1:] = INF
+    return weights
+
+
+def chain(n: int) -> Matrix:
+    """0 -> 1 -> ... -> n - 1, the worst diameter."""
+    weights = np.full((n, n), INF)
+    weights[np.arange(n - 1), np.arange(1, n)] = 1 + np.arange(n - 1) % 3
+    return weights
+
+
+def negative_cycle(n: int, length: int, seed: int = 0) -> tuple[Matrix, list[int]]:
+    """A random graph of positive weights and one planted cycle of weight -1; the cycle's vertices."""
+    rng = np.random.default_rng([seed, n, 2])
+    weights = random_graph(n, seed=seed)
+    cycle = [int(v) for v in rng.permutation(n)[:length]]
+    for source, target in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        weights[source, target] = 0
+    weights[cycle[-1], cycle[0]] = -1
+    return weights, cycle
+
+
+FIVE = np.array(
+    [
+        [0, 3, 8, INF, -4],
+        [INF, 0, INF, 1, 7],
+        [INF, 4, 0, INF, INF],
+        [2, INF, -5, 0, INF],
+        [INF, INF, INF, 6, 0],
+    ]
+)
+"""The example of Cormen, Leiserson, Rivest and Stein, Introduction to Algorithms, section 23.2."""
+
+FIVE_DISTANCES = np.array(
+    [[0, 1, -3, 2, -4], [3, 0, -4, 1, -1], [7, 4, 0, 5, 3], [2, -1, -5, 0, -2], [8, 5, 1, 6, 0]], dtype=np.float64
+)
+
+CASES: dict[str, Callable[[int], Matrix]] = {
+    "random": random_graph,
+    "dense": lambda n: random_graph(n, degree=n),
+    "edgeless": lambda n: np.full((n, n), INF),
+    "disconnected": disconnected,
+    "zero weights": lambda n: random_graph(n, low=0, high=1),
+    "negative": negative_graph,
+    "chain": chain,
+}
+
+
+def tensor(weights: Matrix, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
+    """Weights as a tensor of `dtype`, inf as its no_edge."""
+    missing = torch.from_numpy(np.isinf(weights))
+    values = torch.from_numpy(np.where(np.isinf(weights), 0, weights)).to(dtype)
+    return values.masked_fill(missing, tri_apsp.no_edge(dtype)).to(device)
+
+
+def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
+    """Assert that distances (n, n) or (batch, n, n) are exactly those of `weights`."""
+    expected = np.stack([floyd_warshall(graph) for graph in weights]) if weights.ndim == 3 else floyd_warshall(weights)
+    found = distances.cpu()
+    missing = (found >= tri_apsp.no_edge(found.dtype)).numpy()
+    np.testing.assert_array_equal(missing, np.isinf(expected), "reachability differs")
+    np.testing.assert_array_equal(np.where(missing, INF, found.double().numpy()), expected)

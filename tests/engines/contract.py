@@ -1,0 +1,183 @@
+"""What every engine must do: inherit EngineContract, set `name`, `device` and, where it must stay small, `sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import engines, tuned
+from tri_apsp.engines import Engine, Update, block
+from tri_apsp.semirings import reach
+
+SHAPES = [(1, 1, 1), (2, 3, 5), (63, 65, 1), (7, 129, 64), (100, 31, 257), (130, 200, 67)]
+
+
+def min_plus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of (batch, m, k) and (batch, k, n), the slow and obvious way."""
+    return (a[:, :, :, None] + b[:, None, :, :]).min(axis=2, initial=cases.INF)
+
+
+class EngineContract:
+    name: ClassVar[str]
+    device: ClassVar[str]
+    config: ClassVar[tri_apsp.Config | None] = None
+    shapes: ClassVar[Sequence[tuple[int, int, int]]] = SHAPES
+    large: ClassVar[tuple[int, int]] = (150, 90)  # n, and a closed block larger than block_size
+    closures: ClassVar[Sequence[int]] = (1, 2, 31, 64)
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = cases.DTYPES
+
+    def engine(self, dtype: torch.dtype, *, n: int = 256, nonnegative: bool = True) -> Engine:
+        device = torch.device(self.device)
+        config = tuned.find(self.name, device, dtype, self.config)
+        return engines.make(self.name, engines.Weights(n, dtype, device, nonnegative), config)
+
+    def blocks(self, dtype: torch.dtype, *shapes: tuple[int, int], negative: bool = False) -> tuple[torch.Tensor, ...]:
+        """Random blocks (2, rows, columns), two in three values missing, each cut out of a larger poisoned matrix."""
+        rng = np.random.default_rng(7)
+        out = []
+        for rows, columns in shapes:
+            values = rng.integers(-40 if negative else 0, 100, (2, rows, columns)).astype(np.float64)
+            values[rng.random(values.shape) < 0.66] = cases.INF
+            host = torch.full((2, rows + 3, columns + 5), -reach(dtype), dtype=dtype)
+            whole = host.to(self.device)
+            whole[:, 1 : rows + 1, 2 : columns + 2] = cases.tensor(values, dtype, self.device)
+            out.append(whole[:, 1 : rows + 1, 2 : columns + 2])
+        return tuple(out)
+
+    @staticmethod
+    def values(tensor: torch.Tensor) -> np.ndarray:
+        found = tensor.cpu()
+        return np.where((found >= tri_apsp.no_edge(found.dtype)).numpy(), cases.INF, found.double().numpy())
+
+    def test_product_on_awkward_shapes(self) -> None:
+        for dtype in self.dtypes:
+            for m, n, k in self.shapes:
+                c, a, b = self.blocks(dtype, (m, n), (m, k), (k, n))
+                expected = np.minimum(self.values(c), min_plus(self.values(a), self.values(b)))
+                self.engine(dtype).product(Update(c, a, b))
+                np.testing.assert_array_equal(self.values(c), expected, f"{dtype} {m}x{n}x{k}")
+
+    def test_product_with_negative_values(self) -> None:
+        for dtype in self.dtypes:
+            m, n, k = self.shapes[-1]
+            c, a, b = self.blocks(dtype, (m, n), (m, k), (k, n), negative=True)
+            # In integers a missing edge plus a negative value is not yet "no edge": use values that are all there.
+            a, b = (torch.where(x >= tri_apsp.no_edge(dtype), torch.ones_like(x), x) for x in (a, b))
+            expected = np.minimum(self.values(c), min_plus(self.values(a), self.values(b)))
+            self.engine(dtype, nonnegative=False).product(Update(c, a, b))
+            np.testing.assert_array_equal(self.values(c), expected, str(dtype))
+
+    def test_product_writes_nothing_outside_its_block(self) -> None:
+        for dtype in self.dtypes:
+            m, n, k = self.shapes[-1]
+            c, a, b = self.blocks(dtype, (m, n), (m, k), (k, n))
+            whole = c.as_strided((2, m + 3, n + 5), c.stride(), 0)
+            before = whole.clone()
+            self.engine(dtype).product(Update(c, a, b))
+            changed = whole != before
+            changed[:, 1 : m + 1, 2 : n + 2] = False
+            assert not changed.any(), dtype
+
+    def test_independent_products_together(self) -> None:
+        m, n, k = self.shapes[-1]
+        c0, a0, b0, c1, a1, b1 = self.blocks(torch.float32, (m, n), (m, k), (k, n), (k, m), (k, n), (n, m))
+        expected = [np.minimum(self.values(c), min_plus(self.values(a), self.values(b))) for c, a, b in ((c0, a0, b0), (c1, a1, b1))]
+        self.engine(torch.float32).product(Update(c0, a0, b0), Update(c1, a1, b1))
+        np.testing.assert_array_equal(self.values(c0), expected[0])
+        np.testing.assert_array_equal(self.values(c1), expected[1])
+
+    @pytest.mark.parametrize("skip", [(0, 5), (3, 9), (20, 31)])
+    def test_product_skips_a_cross_where_its_operands_lie(self, skip: tuple[int, int]) -> None:
+        for dtype in self.dtypes:
+            (d,) = self.blocks(dtype, (31, 31))
+            row, column = block(d, skip, (0, 31)), block(d, (0, 31), skip)
+            expected = np.minimum(self.values(d), min_plus(self.values(column), self.values(row)))
+            inside = slice(*skip)
+            expected[:, inside], expected[:, :, inside] = self.values(d)[:, inside], self.values(d)[:, :, inside]
+            self.engine(dtype).product(Update(d, column, row, skip))
+            np.testing.assert_array_equal(self.values(d), expected, str(dtype))
+
+    def test_rank_one_update_in_place(self) -> None:
+        weights = cases.random_graph(40)
+        np.fill_diagonal(weights, 0)
+        for dtype in self.dtypes:
+            d = cases.tensor(weights, dtype, self.device)[None].clone()
+            self.engine(dtype).product(Update(d, block(d, (0, 40), (7, 8)), block(d, (7, 8), (0, 40))))
+            np.testing.assert_array_equal(self.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7]))
+
+    def test_closure(self) -> None:
+        for dtype in self.dtypes:
+            for n in self.closures:
+                weights = np.stack([cases.random_graph(n, seed=seed) for seed in range(3)])
+                weights[:, np.arange(n), np.arange(n)] = 0
+                whole = cases.tensor(np.full((3, n + 2, n + 3), -1.0), dtype, self.device)
+                d = whole[:, 1 : n + 1, 2 : n + 2]
+                d.copy_(cases.tensor(weights, dtype, self.device))
+                self.engine(dtype).closure(d)
+                cases.assert_distances(d, weights)
+
+    @pytest.mark.parametrize("skip", [(0, 0), (0, 16), (16, 32), (37, 53)])
+    def test_panels_in_place(self, skip: tuple[int, int]) -> None:
+        for dtype in self.dtypes:
+            (d,) = self.blocks(dtype, (53, 53))
+            closed = block(d, (16, 32), (16, 32))
+            closed.copy_(cases.tensor(np.stack([np.minimum(cases.random_graph(16), 9)] * 2), dtype, self.device))
+            closed.diagonal(dim1=1, dim2=2).zero_()
+            engine = self.engine(dtype)
+            engine.closure(closed)
+            row, column = block(d, (16, 32), (0, 53)), block(d, (0, 53), (16, 32))
+            if skip != (16, 32):  # D is not among what it multiplies
+                row, column = block(d, (0, 16), (0, 53)), block(d, (0, 53), (37, 53))
+            middle, left, above = self.values(closed), self.values(row), self.values(column)
+            expected_row, expected_column = min_plus(middle, left), min_plus(above, middle)
+            inside = slice(*skip)
+            expected_row[:, :, inside], expected_column[:, inside] = left[:, :, inside], above[:, inside]
+            if skip != (16, 32):  # the two panels cross: check them one at a time
+                engine.panels(closed, row, block(column, (0, 0), (0, 16)), skip)
+                np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
+                continue
+            engine.panels(closed, row, column, skip)
+            np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
+            np.testing.assert_array_equal(self.values(column), expected_column, str(dtype))
+
+    def test_panels_of_a_large_closed_block(self) -> None:
+        n, half = self.large
+        for dtype in self.dtypes:
+            weights = cases.random_graph(n)
+            np.fill_diagonal(weights, 0)
+            closed = cases.floyd_warshall(weights[:half, :half])
+            weights[:half, :half] = closed
+            d = cases.tensor(weights, dtype, self.device)[None].clone()
+            first, last = (0, half), (half, n)
+            self.engine(dtype, n=n).panels(block(d, first, first), block(d, first, last), block(d, last, first))
+            expected = weights.copy()
+            expected[:half, half:] = min_plus(closed[None], weights[None, :half, half:])[0]
+            expected[half:, :half] = min_plus(weights[None, half:, :half], closed[None])[0]
+            np.testing.assert_array_equal(self.values(d)[0], expected, str(dtype))
+
+    def test_stored_values_never_leave_their_range(self) -> None:
+        for dtype in self.dtypes:
+            low = -reach(dtype)
+            c = torch.full((1, 9, 9), tri_apsp.no_edge(dtype), dtype=dtype, device=self.device)
+            a = torch.full((1, 9, 9), low, dtype=dtype, device=self.device)
+            engine = self.engine(dtype, nonnegative=False)
+            engine.product(Update(c, a, a))
+            assert (c == low).all(), dtype
+            engine.closure(c)
+            assert (c == low).all(), dtype
+            engine.panels(c, a, block(a, (0, 0), (0, 9)))
+            assert (a == low).all(), dtype
+
+    def test_empty_products_change_nothing(self) -> None:
+        c, a, b = self.blocks(torch.float32, (5, 6), (5, 4), (4, 6))
+        before = c.clone()
+        engine = self.engine(torch.float32)
+        engine.product(Update(c, a[:, :, :0], b[:, :0]))
+        engine.product(Update(c[:, :0], a[:, :0], b), Update(c[:, :, :0], a, b[:, :, :0]))
+        assert torch.equal(c, before)

@@ -1,0 +1,28 @@
+"""The portable engine: on a GPU, or in Triton's interpreter (tests/engines/test_interpreter.py starts that)."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from engines.contract import EngineContract
+
+from tri_apsp import Config, GpuTiles
+
+pytest.importorskip("triton", reason="the portable engine needs Triton")
+
+
+@pytest.mark.gpu
+class TestPortableEngineOnGpu(EngineContract):
+    name, device = "portable", "cuda"
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestPortableEngineInterpreted(EngineContract):
+    name, device = "portable", "cpu"
+    config = Config(block_size=20, panel=32, product=GpuTiles(32, 64, 4, group_m=2))
+    shapes = ((1, 1, 1), (2, 3, 5), (33, 65, 9), (40, 70, 6))
+    large = (40, 24)
+    closures = (1, 2, 20)
+    dtypes = (torch.float32, torch.int16, torch.float64)

@@ -1,0 +1,145 @@
+"""What every method must do on every engine: inherit MethodContract, set `engine`, `device` and, if slow, `sizes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import NegativeCycleError
+from tri_apsp.engines import Engine
+from tri_apsp.methods import METHODS
+from tri_apsp.reference import floyd_warshall
+
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+class MethodContract:
+    engine: ClassVar[str]
+    device: ClassVar[str]
+    config: ClassVar[tri_apsp.Config] = tri_apsp.Config()
+    sizes: ClassVar[Sequence[int]] = (0, 1, 2, 3, 63, 64, 65, 100, 131, 257)
+    dtypes: ClassVar[Sequence[torch.dtype]] = cases.DTYPES
+
+    def solve(self, weights: torch.Tensor, method: str, **options: bool) -> tri_apsp.Result:
+        return tri_apsp.shortest_paths(
+            weights, method=method, config=tri_apsp.Config(engine=self.engine).over(self.config), **options
+        )
+
+    @pytest.fixture(autouse=True)
+    def poison_scratch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Fresh workspace holds the smallest value there is, which a minimum never loses: nothing may read it."""
+        scratch = Engine.scratch
+
+        def poisoned(engine: Engine, like: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+            return scratch(engine, like, rows, columns).fill_(engine.floor)
+
+        monkeypatch.setattr(Engine, "scratch", poisoned)
+
+    @every_method
+    @pytest.mark.parametrize("case", cases.CASES)
+    def test_agrees_with_the_reference(self, method: str, case: str) -> None:
+        for n in self.sizes if case == "random" else self.sizes[-3:]:
+            weights = cases.CASES[case](n)
+            for dtype in self.dtypes:
+                result = self.solve(cases.tensor(weights, dtype, self.device), method)
+                cases.assert_distances(result.distances, weights)
+                assert (result.method, result.engine) == (method, self.engine)
+                assert (result.distances.dtype, result.distances.device.type) == (dtype, self.device)
+                assert result.distances.shape == (n, n)
+
+    @every_method
+    def test_textbook_graph(self, method: str) -> None:
+        for dtype in self.dtypes:
+            distances = self.solve(cases.tensor(cases.FIVE, dtype, self.device), method).distances
+            np.testing.assert_array_equal(distances.cpu().double().numpy(), cases.FIVE_DISTANCES)
+
+    @every_method
+    def test_batch(self, method: str) -> None:
+        n = self.sizes[-2]
+        graphs = np.stack([cases.random_graph(n), cases.negative_graph(n), cases.disconnected(n)])
+        for dtype in self.dtypes:
+            cases.assert_distances(self.solve(cases.tensor(graphs, dtype, self.device), method).distances, graphs)
+        empty = torch.zeros((0, n, n), device=self.device)
+        assert self.solve(empty, method).distances.shape == (0, n, n)
+
+    @every_method
+    def test_any_strides_and_an_untouched_input(self, method: str) -> None:
+        n = self.sizes[-2]
+        weights = cases.random_graph(n)
+        plain = cases.tensor(weights, torch.float32, self.device)
+        padded = torch.full((n + 1, 2 * n), -1.0, device=self.device)
+        padded[1:, :n] = plain
+        every_other = torch.full((2 * n, 2 * n), -1.0, device=self.device)
+        every_other[::2, ::2] = plain
+        for view in (plain.T.contiguous().T, padded[1:, :n], every_other[::2, ::2], plain.expand(2, n, n)):
+            before = view.clone()
+            graphs = weights if view.dim() == 2 else np.stack([weights, weights])
+            distances = self.solve(view, method).distances
+            cases.assert_distances(distances, graphs)
+            assert distances.is_contiguous()
+            assert torch.equal(view, before)
+
+    @every_method
+    def test_overwrite_solves_in_the_memory_of_the_input(self, method: str) -> None:
+        n = self.sizes[-2]
+        weights = cases.random_graph(n)
+        for layout in ("plain", "transposed", "padded"):
+            tensor = cases.tensor(weights, torch.int32, self.device)
+            if layout == "transposed":
+                tensor = tensor.T.contiguous().T
+            elif layout == "padded":
+                room = torch.full((n, n + 7), -9, dtype=torch.int32, device=self.device)
+                room[:, 3 : n + 3] = tensor
+                tensor = room[:, 3 : n + 3]
+            result = self.solve(tensor, method, overwrite=True)
+            assert result.distances is tensor
+            cases.assert_distances(tensor, weights)
+
+    @every_method
+    def test_random_floats_are_close_and_reproducible(self, method: str) -> None:
+        n = self.sizes[-1]
+        generator = torch.Generator().manual_seed(3)
+        weights = torch.rand(n, n, generator=generator).masked_fill(torch.rand(n, n, generator=generator) > 0.1, cases.INF)
+        first = self.solve(weights.to(self.device), method).distances
+        np.testing.assert_allclose(first.cpu().numpy(), floyd_warshall(weights.numpy()), rtol=1e-5)
+        for _ in range(3):
+            assert torch.equal(self.solve(weights.to(self.device), method).distances, first)
+
+    @every_method
+    @pytest.mark.parametrize("length", [1, 2, 5])
+    def test_negative_cycles_are_named(self, method: str, length: int) -> None:
+        n = self.sizes[-2]
+        weights, cycle = cases.negative_cycle(n, length)
+        for dtype in self.dtypes:
+            tensor = cases.tensor(weights, dtype, self.device)
+            before = tensor.clone()
+            with pytest.raises(NegativeCycleError) as caught:
+                self.solve(tensor, method)
+            assert set(caught.value.vertices) == set(cycle), dtype
+            assert caught.value.batch is None
+            assert torch.equal(tensor, before)
+            with pytest.raises(NegativeCycleError) as caught:
+                self.solve(tensor, method, overwrite=True)
+            assert caught.value.vertices
+
+    @every_method
+    def test_a_negative_cycle_in_a_batch_says_which_graph(self, method: str) -> None:
+        n = self.sizes[-2]
+        weights, cycle = cases.negative_cycle(n, 3)
+        graphs = np.stack([cases.negative_graph(n), weights])
+        with pytest.raises(NegativeCycleError, match="graph 1") as caught:
+            self.solve(cases.tensor(graphs, torch.int16, self.device), method)
+        assert caught.value.batch == 1
+        assert set(caught.value.vertices) == set(cycle)
+
+    @every_method
+    def test_unchecked_solves_agree(self, method: str) -> None:
+        weights = cases.random_graph(self.sizes[-2])
+        tensor = cases.tensor(weights, torch.float32, self.device)
+        cases.assert_distances(self.solve(tensor, method, check=False).distances, weights)

@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from methods.contract import MethodContract
+
+import tri_apsp
+
+
+class TestMethodsOnCpu(MethodContract):
+    engine, device = "cpu", "cpu"
+    config = tri_apsp.Config(block_size=32, cutoff=50)

@@ -1,0 +1,53 @@
+"""Every method on the portable engine: on a GPU, or in Triton's interpreter (tests/engines/test_interpreter.py)."""
+
+from __future__ import annotations
+
+import os
+
+import cases
+import pytest
+import torch
+from methods.contract import MethodContract
+
+import tri_apsp
+from tri_apsp.methods import METHODS
+
+pytest.importorskip("triton", reason="the portable engine needs Triton")
+
+
+@pytest.mark.gpu
+class TestMethodsOnGpu(MethodContract):
+    engine, device = "portable", "cuda"
+    config = tri_apsp.Config(cutoff=100)
+
+    @pytest.mark.parametrize("n", [1, 63, 100, 257, 1000, 3353, 4097])
+    def test_bit_for_bit_with_the_cpu_engine(self, n: int) -> None:
+        weights = cases.random_graph(n, degree=5)
+        for dtype in cases.DTYPES:
+            expected = tri_apsp.shortest_paths(cases.tensor(weights, dtype)).distances
+            for method in METHODS:
+                if method in ("iterative", "squaring") and n > 1000 and dtype != torch.float32:
+                    continue
+                found = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=method)
+                assert found.engine == "portable"
+                assert torch.equal(found.distances.cpu(), expected), (method, dtype)
+
+    @pytest.mark.parametrize("n", [1000, 4097])
+    @pytest.mark.parametrize("method", ["floyd_warshall", "kleene"])
+    def test_workspace_is_at_most_a_twentieth(self, method: str, n: int) -> None:
+        weights = cases.tensor(cases.random_graph(n), torch.float32, "cuda")
+        self.solve(weights, method)  # compiles, and fills torch's cache of scalars
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        result = self.solve(weights, method).distances
+        workspace = torch.cuda.max_memory_allocated() - before - result.numel() * result.itemsize
+        assert workspace <= 0.05 * result.numel() * result.itemsize + 4096  # a few scalars for the checks
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestMethodsInterpreted(MethodContract):
+    engine, device = "portable", "cpu"
+    config = tri_apsp.Config(block_size=8, cutoff=8, panel=16, product=tri_apsp.GpuTiles(32, 32, 2, group_m=2))
+    sizes = (0, 1, 2, 9, 18)
+    dtypes = (torch.int16, torch.float32)
