@@ -21,8 +21,9 @@ __all__ = [
     "row_blocks",
 ]
 
-# Scans of a large matrix go over blocks of rows of about this many values, so that their masks stay small.
-_BLOCK_VALUES = 1 << 22
+# A scan of more than _SMALL values goes in _BLOCKS parts, so that its masks take little memory.
+_BLOCKS = 32
+_SMALL = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -125,15 +126,23 @@ def check_overwrite(weights: torch.Tensor) -> None:
 def check_copy_fits(problem: Problem, matrices: float) -> None:
     """Refuse a solve whose `matrices` copies of the weights do not fit the device (TooLargeError)."""
     weights = problem.weights
-    if weights.numel() >= _BLOCK_VALUES:
+    if weights.numel() > _SMALL:  # smaller ones always fit, and asking costs as much as solving them
         check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
 
 
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield views of (batch, n, m) that cover it, each of one matrix and about 4 million values at most."""
-    rows = max(1, _BLOCK_VALUES // max(1, matrices.shape[-1]))
-    for matrix in matrices if matrices.shape[-2] > rows else [matrices]:
-        yield from matrix.split(rows, dim=-2)
+    """Yield about _BLOCKS views that cover (batch, m, n): whole matrices of a large batch, else rows of one matrix.
+
+    A mask and a copy of one of them take less than 5% of the whole.
+    """
+    batch, rows, _ = matrices.shape
+    if matrices.numel() <= _SMALL:
+        yield matrices
+    elif batch >= _BLOCKS:
+        yield from matrices.split(-(-batch // _BLOCKS))
+    else:
+        for matrix in matrices:
+            yield from matrix.split(max(1, rows * batch // _BLOCKS))
 
 
 def largest_below(matrices: torch.Tensor, bound: float | int) -> float | int | None:
