@@ -163,7 +163,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     for tensor, name in ((left, "a"), (right, "b"), (start, "c")):
         if tensor is not None:
             checks.check_operand_values(tensor, name)
-    config = tuned.find(engines.choose(left.device), left.device)
+    config = tuned.find(engines.choose(left.device), left.device, left.dtype)
     smallest = min((float(t.amin()) for t in (left, right, start) if t is not None and t.numel()), default=0.0)
     traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative=smallest >= 0)
     assert config.engine is not None
@@ -211,7 +211,7 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     engine = engines.choose(problem.weights.device, config)
-    found = tuned.find(engine, problem.weights.device, config)
+    found = tuned.find(engine, problem.weights.device, problem.weights.dtype, config)
     if method == "auto":
         rule = auto.choose(problem.n, found)
         return Selection(rule.method, engine, found, rule.reason)
@@ -220,10 +220,8 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
 
 def _start(weights: torch.Tensor, overwrite: bool) -> torch.Tensor:
     """Return the matrix to solve in: the weights with no positive diagonal, in their own memory where that serves."""
-    if overwrite and weights.stride(-1) == 1:
-        distances = weights
-    else:
-        distances = weights.clone(memory_format=torch.contiguous_format)
+    in_place = overwrite and weights.stride(-1) == 1
+    distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
     distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return distances
 

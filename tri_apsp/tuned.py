@@ -29,13 +29,13 @@ def files() -> list[Path]:
     return [file for directory in directories() if directory.is_dir() for file in sorted(directory.glob("*/*.json"))]
 
 
-def find(engine: str, device: torch.device, given: Config | None = None) -> Config:
-    """Return the whole configuration for `engine` on `device`: the fields of `given`, the rest from the default.
+def find(engine: str, device: torch.device, dtype: torch.dtype, given: Config | None = None) -> Config:
+    """Return the whole configuration for weights of `dtype` on `device`: the fields of `given`, the rest from the default.
 
     Raises:
         InputError: if the result cannot run on the device; with the rule that it breaks.
     """
-    config = default_config(engine)
+    config = default_config(engine, dtype)
     if given is not None:
         config = given.over(config)
     return require_valid(config, describe(device))
