@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp import audit, checks, engines, tuned
+from tri_apsp import audit, checks, device, engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import no_edge
 
 __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve"]
+
+# Least operations between two looks for a negative cycle: a look waits for the GPU, and this is about a millisecond of it.
+LOOK_EVERY = 1 << 33
 
 
 @dataclass(frozen=True)
@@ -122,16 +125,16 @@ def solve(
 
     def tell(fraction: float) -> None:
         assert report is not None
-        if distances.device.type == "cuda":
-            torch.cuda.synchronize(distances.device)
+        device.wait(distances.device)
         report(fraction)
 
     total = problem.batch * algorithm.operations(problem.n)
-    every = total // 100 if report is not None else max(total // 16, 1 << 33)
+    every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if check and problem.negative else None, tell if report is not None else None, every)
-    algorithm.solve(distances, engine, watch)
-    if check:
-        audit.audit(distances, untouched, longest_edge, bool(problem.negative), close)
+    with device.current(distances.device):
+        algorithm.solve(distances, engine, watch)
+        if check:
+            audit.audit(distances, untouched, longest_edge, bool(problem.negative), close)
     if overwrite:
         if distances.data_ptr() != problem.weights.data_ptr():
             problem.weights.copy_(distances)
@@ -169,14 +172,16 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     assert config.engine is not None
     engine = engines.make(config.engine, traits, config)
     shape = (left.shape[0], left.shape[1], right.shape[2])
+    checks.check_product_fits(shape, left)
     if start is None:
         result = torch.full(shape, no_edge(left.dtype), dtype=left.dtype, device=left.device)
     else:
         result = start.clone(memory_format=torch.contiguous_format)
     left, right = _unit_stride(left), _unit_stride(right)
-    engine.product(engines.Update(result, left, right))
-    if not left.is_floating_point():
-        _audit_product(result, left, right, start, engine)
+    with device.current(left.device):
+        engine.product(engines.Update(result, left, right))
+        if not left.is_floating_point():
+            _audit_product(result, left, right, start, engine)
     return result if batched else result[0]
 
 

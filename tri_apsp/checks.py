@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.device import check_memory
+from tri_apsp.device import check_memory, check_product_memory
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
 
@@ -130,6 +130,12 @@ def check_copy_fits(problem: Problem, matrices: float) -> None:
         check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
 
 
+def check_product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> None:
+    """Refuse a product of `shape` that does not fit the device of `like` (TooLargeError)."""
+    if shape[0] * shape[1] * shape[2] > _SMALL:
+        check_product_memory(*shape, like.dtype, like.device)
+
+
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield about _BLOCKS views that cover (batch, m, n): whole matrices of a large batch, else rows of one matrix.
 
@@ -139,10 +145,10 @@ def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
     if matrices.numel() <= _SMALL:
         yield matrices
     elif batch >= _BLOCKS:
-        yield from matrices.split(-(-batch // _BLOCKS))
+        yield from torch.split(matrices, -(-batch // _BLOCKS))
     else:
         for matrix in matrices:
-            yield from matrix.split(max(1, rows * batch // _BLOCKS))
+            yield from torch.split(matrix, max(1, rows * batch // _BLOCKS))
 
 
 def largest_below(matrices: torch.Tensor, bound: float | int) -> float | int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,18 @@ import torch
 
 from tri_apsp.errors import InputError, TooLargeError
 
-__all__ = ["Device", "check_memory", "describe", "free_memory", "resolve"]
+__all__ = [
+    "Device",
+    "check_memory",
+    "check_product_memory",
+    "cpu_count",
+    "cuda_count",
+    "current",
+    "describe",
+    "free_memory",
+    "resolve",
+    "wait",
+]
 
 
 @dataclass(frozen=True)
@@ -44,8 +56,8 @@ def resolve(name: str) -> torch.device:
     if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
         raise InputError(f"device must be auto, cpu, cuda or cuda:N, but is {name!r}; choose one of these.")
     device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        found = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= cuda_count():
+        found = cuda_count()
         raise InputError(f"device {name} must exist, but this machine has {found} usable CUDA device(s); use cpu or auto.")
     return device
 
@@ -73,6 +85,22 @@ def _describe(kind: str, index: int | None) -> Device:
         )
     name, cores = _cpu_name(), cpu_count()
     return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)
+
+
+def current(device: torch.device) -> AbstractContextManager[object]:
+    """Make `device` the current one inside a `with`: Triton launches on the current device, wherever the tensors are."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def wait(device: torch.device) -> None:
+    """Return when everything queued on `device` is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def cuda_count() -> int:
+    """Return how many CUDA devices torch can use here."""
+    return torch.cuda.device_count()
 
 
 def cpu_count() -> int:
@@ -109,15 +137,35 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
     """
     per_value = dtype.itemsize * batch * matrices
     needed, free = n * n * per_value, free_memory(device)
-    if needed <= free:
-        return
-    fits = int((free / per_value) ** 0.5)
-    raise TooLargeError(
-        f"a problem must fit the memory of its device, but {'' if batch == 1 else f'{batch} graphs of '}{n} vertices in "
-        f"{str(dtype).removeprefix('torch.')} need {_gib(needed)} and {device.type} has {_gib(free)} free, which fits "
-        f"{fits} vertices; use a narrower dtype, a device with more memory, or a smaller graph."
-    )
+    if needed > free:
+        fits = int((free / per_value) ** 0.5)
+        name = str(dtype).removeprefix("torch.")
+        raise TooLargeError(
+            f"a problem must fit the memory of its device, but {'' if batch == 1 else f'{batch} graphs of '}{n} vertices "
+            f"in {name} need {_size(needed)} and {device.type} has {_size(free)} free, which fits {fits} "
+            "vertices; use a narrower dtype, a device with more memory, or a smaller graph."
+        )
 
 
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB"
+def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a product (batch, m, n) that does not fit the free memory of `device`.
+
+    Raises:
+        TooLargeError: with the bytes needed, the bytes free, and how many rows fit.
+    """
+    per_row = batch * n * dtype.itemsize
+    needed, free = m * per_row, free_memory(device)
+    if needed > free:
+        raise TooLargeError(
+            f"a product must fit the memory of its device, but the product needs {_size(needed)} and {device.type} has "
+            f"{_size(free)} free, which fits {free // per_row} of its {m} rows; multiply fewer rows of `a` at a time, use a "
+            "narrower dtype, or a device with more memory."
+        )
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -87,7 +87,8 @@ class EngineContract:
     def test_independent_products_together(self) -> None:
         m, n, k = self.shapes[-1]
         c0, a0, b0, c1, a1, b1 = self.blocks(torch.float32, (m, n), (m, k), (k, n), (k, m), (k, n), (n, m))
-        expected = [np.minimum(self.values(c), min_plus(self.values(a), self.values(b))) for c, a, b in ((c0, a0, b0), (c1, a1, b1))]
+        both = (c0, a0, b0), (c1, a1, b1)
+        expected = [np.minimum(self.values(c), min_plus(self.values(a), self.values(b))) for c, a, b in both]
         self.engine(torch.float32).product(Update(c0, a0, b0), Update(c1, a1, b1))
         np.testing.assert_array_equal(self.values(c0), expected[0])
         np.testing.assert_array_equal(self.values(c1), expected[1])

@@ -63,7 +63,8 @@ def test_product(dtype: torch.dtype, capability: int) -> None:
 
 
 def _adds(loop: dict[str, int], dtype: torch.dtype) -> int:
-    names = {torch.float32: ["FADD", "FADD2"], torch.float64: ["DADD"]}.get(dtype, ["IADD3", "IADD", "IMAD", "VIADDMNMX", "VIADD"])
+    integer = ["IADD3", "IADD", "IMAD", "VIADDMNMX", "VIADD"]
+    names = {torch.float32: ["FADD", "FADD2"], torch.float64: ["DADD"]}.get(dtype, integer)
     return sum(loop[name] * (2 if name == "FADD2" else 1) for name in names)
 
 

@@ -32,6 +32,15 @@ class TestMethodsOnGpu(MethodContract):
                 assert found.engine == "portable"
                 assert torch.equal(found.distances.cpu(), expected), (method, dtype)
 
+    @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+    def test_a_tensor_on_another_than_the_current_gpu(self) -> None:
+        weights = cases.random_graph(200)
+        result = tri_apsp.shortest_paths(cases.tensor(weights, torch.float32, "cuda:1")).distances
+        assert result.device == torch.device("cuda:1")
+        cases.assert_distances(result, weights)
+        assert torch.equal(tri_apsp.min_plus(result, result), result)
+        assert torch.cuda.current_device() == 0
+
     @pytest.mark.parametrize("n", [1000, 4097])
     @pytest.mark.parametrize("method", ["floyd_warshall", "kleene"])
     def test_workspace_is_at_most_a_twentieth(self, method: str, n: int) -> None:

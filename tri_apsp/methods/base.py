@@ -26,7 +26,7 @@ class Watch:
         total: int,
         look: Callable[[Block], None] | None = None,
         report: Callable[[float], None] | None = None,
-        every: int = 1 << 33,
+        every: int = 0,
     ) -> None:
         self._total = max(total, 1)
         self._look = look

@@ -1,0 +1,215 @@
+"""The public calls: what they return, what they refuse, and that a refusal leaves the input alone."""
+
+from __future__ import annotations
+
+import re
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp.methods import METHODS, auto
+from tri_apsp.methods.auto import RULES
+
+INF = float("inf")
+
+
+def test_the_result_says_how_it_was_computed() -> None:
+    result = tri_apsp.shortest_paths(cases.tensor(cases.FIVE, torch.float64))
+    assert result.distances.tolist() == cases.FIVE_DISTANCES.tolist()
+    assert (result.method, result.engine, result.config.source) == ("floyd_warshall", "cpu", "default")
+    given = tri_apsp.shortest_paths(torch.zeros(3, 3), config=Config(cutoff=2, block_size=1), method="kleene")
+    assert (given.config.cutoff, given.config.block_size, given.config.source) == (2, 1, "given")
+    assert isinstance(given.config.product, CpuTiles)
+
+
+def test_the_diagonal_counts_as_zero_unless_negative() -> None:
+    weights = torch.tensor([[5.0, 1.0], [INF, INF]])
+    assert tri_apsp.shortest_paths(weights).distances.tolist() == [[0, 1], [INF, 0]]
+    assert weights[0, 0] == 5
+    with pytest.raises(tri_apsp.NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(torch.tensor([[-1.0, 1.0], [INF, INF]]))
+    assert caught.value.vertices == (0,)
+
+
+def test_select_says_what_would_run_and_why() -> None:
+    small, large = torch.zeros(10, 10), torch.zeros(600, 600)
+    assert tri_apsp.select(small).method == "floyd_warshall"
+    selection = tri_apsp.select(large)
+    assert (selection.method, selection.engine) == ("kleene", "cpu")
+    assert selection.reason == RULES[-1].reason
+    assert tri_apsp.shortest_paths(large).method == selection.method
+    assert tri_apsp.select(large, method="squaring").reason == "asked for by name"
+    assert tri_apsp.select(large, config=Config(cutoff=600)).method == "floyd_warshall"
+
+
+def test_every_rule_of_auto_can_apply() -> None:
+    taken = {
+        auto.choose(n, Config(engine=engine, block_size=64, cutoff=512))
+        for engine in ("cpu", "portable")
+        for n in (10, 100, 1000, 100_000)
+    }
+    assert taken == set(RULES)
+
+
+def test_requires_grad_and_subclasses_do_not_matter() -> None:
+    weights = torch.rand(20, 20, requires_grad=True)
+    distances = tri_apsp.shortest_paths(weights).distances
+    assert not distances.requires_grad
+    assert torch.equal(distances, tri_apsp.shortest_paths(weights.detach()).distances)
+
+
+BAD_WEIGHTS = {
+    "a list": ([[0.0]], "must be a torch tensor, but is list; convert it with from_numpy"),
+    "an array": (np.zeros((2, 2)), "must be a torch tensor, but is ndarray"),
+    "one dimension": (torch.zeros(4), r"must be square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)"),
+    "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
+    "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
+    "boolean": (torch.zeros(2, 2, dtype=torch.bool), "one of the dtypes float32, .*, but has bool; convert"),
+    "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
+    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; convert"),
+    "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert"),
+    "sparse": (torch.eye(3).to_sparse(), "must be a dense tensor, but has layout sparse_coo; .*from_scipy"),
+    "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),
+    "minus infinity": (torch.tensor([[0, -INF], [1, 0]]), r"greater than minus infinity, but is -inf at \(0, 1\); replace"),
+    "an integer above no_edge": (
+        torch.tensor([[0, 16384], [1, 0]], dtype=torch.int16),
+        r"\[-16383, 16383\].*but one is 16384 at \(0, 1\); use tri_apsp.no_edge",
+    ),
+    "the smallest integer": (torch.tensor([[-32768]], dtype=torch.int16), "one is -32768"),
+    "on the meta device": (torch.zeros(2, 2, device="meta"), "on the CPU or a CUDA device, but is on meta"),
+}
+
+
+@pytest.mark.parametrize("weights", BAD_WEIGHTS.values(), ids=list(BAD_WEIGHTS))
+def test_bad_weights(weights: tuple[object, str]) -> None:
+    value, message = weights
+    for method in ("auto", "kleene"):
+        with pytest.raises(InputError, match=message) as caught:
+            tri_apsp.shortest_paths(value, method=method, overwrite=True)  # type: ignore[arg-type]
+        assert str(caught.value).endswith(".")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_bad_batch_says_where() -> None:
+    weights = torch.zeros(3, 2, 2)
+    weights[2, 0, 1] = float("nan")
+    with pytest.raises(InputError, match=r"NaN at \(2, 0, 1\)"):
+        tri_apsp.shortest_paths(weights)
+
+
+def test_an_unknown_method_lists_the_valid_ones() -> None:
+    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join(METHODS)}, but is 'dijkstra'")):
+        tri_apsp.shortest_paths(torch.zeros(2, 2), method="dijkstra")
+
+
+def test_an_unknown_engine_lists_the_valid_ones() -> None:
+    with pytest.raises(InputError, match="cpu, portable, but is 'tpu'"):
+        tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine="tpu"))
+
+
+def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(EngineError, match="needs (Triton|tensors on a GPU)"):
+        tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine="portable"))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Config(block_size=0), "block_size must be a whole number from 1, but is 0"),
+        (Config(cutoff=2.5), "cutoff must be a whole number from 1, but is 2.5"),  # type: ignore[arg-type]
+        (Config(product=CpuTiles(0, 1, 1)), "product.block_m must be a whole number from 1, but is 0"),
+        (Config(product=GpuTiles(16, 16)), "takes CpuTiles, but product is GpuTiles"),
+        ({"cutoff": 3}, "must be a tri_apsp.Config, but is dict"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else repr(value)[:30],
+)
+def test_bad_configurations(config: Config, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        tri_apsp.shortest_paths(torch.zeros(2, 2), config=config)
+
+
+def test_overwriting_a_tensor_that_overlaps_itself() -> None:
+    row = torch.zeros(1, 4)
+    for weights in (row.expand(4, 4), torch.zeros(7).as_strided((4, 4), (1, 1))):
+        with pytest.raises(InputError, match="must not overlap itself"):
+            tri_apsp.shortest_paths(weights, overwrite=True)
+    assert torch.equal(row, torch.zeros(1, 4))
+
+
+def test_a_graph_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
+    weights = torch.zeros(1000, 1000)
+    needs = r"1000 vertices in float32 need 3\.8 MiB.*cpu has 1\.0 MiB free, which fits 512 vertices"
+    with pytest.raises(TooLargeError, match=needs):
+        tri_apsp.shortest_paths(weights, method="floyd_warshall")
+    with pytest.raises(TooLargeError, match=r"7\.6 MiB"):
+        tri_apsp.shortest_paths(weights, method="squaring")
+    assert tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True).distances is weights
+    with pytest.raises(TooLargeError, match=r"needs 3\.8 MiB.*fits 262 of its 1000 rows"):
+        tri_apsp.min_plus(weights, weights)
+
+
+class TestMinPlus:
+    def test_product(self) -> None:
+        a, b = torch.tensor([[1.0, 5.0], [INF, 2.0]]), torch.tensor([[1.0, INF, 0.0], [0.0, INF, 7.0]])
+        assert tri_apsp.min_plus(a, b).tolist() == [[2, INF, 1], [2, INF, 9]]
+        c = torch.tensor([[0.0, 3.0, 9.0], [9.0, 9.0, 9.0]])
+        assert tri_apsp.min_plus(a, b, c).tolist() == [[0, 3, 1], [2, 9, 9]]
+        assert c[0].tolist() == [0, 3, 9]
+
+    @pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+    def test_batches_strides_and_empty_shapes(self, dtype: torch.dtype) -> None:
+        generator = torch.Generator().manual_seed(0)
+        a = torch.randint(0, 50, (3, 40, 17), generator=generator).to(dtype)
+        b = torch.randint(0, 50, (3, 33, 17), generator=generator).to(dtype).mT
+        assert torch.equal(tri_apsp.min_plus(a, b), (a[..., None] + b[:, None]).amin(dim=2))
+        assert torch.equal(tri_apsp.min_plus(a[1], b[1]), tri_apsp.min_plus(a, b)[1])
+        assert (tri_apsp.min_plus(a[:, :, :0], b[:, :0]) == tri_apsp.no_edge(dtype)).all()
+        assert tri_apsp.min_plus(a[:, :0], b).shape == (3, 0, 33)
+        assert tri_apsp.min_plus(a[:0], b[:0]).shape == (0, 40, 33)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ((torch.zeros(2, 3), torch.zeros(2, 3)), r"must have shapes \(m, k\) and \(k, n\).*but have \(2, 3\) and \(2, 3\)"),
+            ((torch.zeros(2, 2), torch.zeros(1, 2, 2)), "must have shapes"),
+            ((torch.zeros(2, 2, 2), torch.zeros(3, 2, 2)), "must have shapes"),
+            ((torch.zeros(2, 2), torch.zeros(2, 3), torch.zeros(2, 2)), r"`c` must have.*\(2, 3\), but has \(2, 2\)"),
+            ((torch.zeros(2, 2), torch.zeros(2, 2).double()), "must have one dtype, but `a` is float32 and `b` float64"),
+            ((torch.zeros(2, 2), torch.zeros(2, 2).bool()), "`b` must have one of the dtypes"),
+            ((torch.zeros(2, 2), [[0.0]]), "`b` must be a torch tensor, but is list"),
+            ((torch.zeros(2, 2), torch.full((2, 2), float("nan"))), r"`b` must hold numbers, but has NaN at \(0, 0\)"),
+            ((torch.zeros(2, 2), torch.zeros(2, 2), torch.full((2, 2), -INF)), "`c` must be greater than minus infinity"),
+        ],
+    )
+    def test_bad_operands(self, arguments: tuple[torch.Tensor, ...], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            tri_apsp.min_plus(*arguments)
+
+    @pytest.mark.gpu
+    def test_operands_on_two_devices(self) -> None:
+        with pytest.raises(InputError, match="must be on one device, but `a` is on cpu and `b` on cuda:0; move one"):
+            tri_apsp.min_plus(torch.zeros(2, 2), torch.zeros(2, 2, device="cuda"))
+
+
+def test_mixed_devices_are_refused_before_values_are_read() -> None:
+    # A device that is always there stands for the second one: the check must not depend on CUDA.
+    with pytest.raises(InputError, match="on the CPU or a CUDA device, but is on meta"):
+        tri_apsp.min_plus(torch.zeros(2, 2), torch.zeros(2, 2, device="meta"))
+
+
+def test_errors_are_of_the_families_that_callers_know() -> None:
+    assert issubclass(InputError, ValueError)
+    assert issubclass(TooLargeError, MemoryError)
+    assert issubclass(tri_apsp.DistanceRangeError, OverflowError)
+    assert issubclass(tri_apsp.NegativeCycleError, ValueError)
+    import pickle
+
+    error = pickle.loads(pickle.dumps(tri_apsp.NegativeCycleError([3, 1], 2)))
+    assert (error.vertices, error.batch) == ((3, 1), 2)
+    assert str(error) == str(tri_apsp.NegativeCycleError([3, 1], 2))
