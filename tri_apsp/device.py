@@ -126,7 +126,7 @@ def free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return psutil.virtual_memory().available
+    return int(psutil.virtual_memory().available)
 
 
 def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:

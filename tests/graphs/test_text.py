@@ -8,7 +8,6 @@ from tri_apsp.graphs import erdos_renyi, read_graph, text, write_graph
 
 FILES = {
     "g.gr": "c x\np sp 4 3\nc y\na 1 2 5\na 4 3 -1\nc z\n\na 2 2 0\n",
-    "g.mtx": "%%MatrixMarket matrix coordinate real general\n4 4 3\n1 2 0.5\n4 3 -1e2\n% z\n2 2 0\n",
     "g.txt": "# base 1 vertices 4\n1 2 5\n\n# z\n 4\t3 inf\n2 2 0\n",
     "g.csv": "# base 0\nsource,target\n0,1\n3, 2\n#\n1,1",
     "g.tsv": "# base 0\n0\t1\t+2\n3\t2\t.5\n1\t1\t7.\n",
@@ -28,7 +27,7 @@ def test_both_parsers_agree(save, monkeypatch, name):
     assert both[:3] == (4, [0, 3, 1], [1, 2, 1])
 
 
-@pytest.mark.parametrize("extension", [".gr", ".mtx", ".txt", ".csv", ".tsv"])
+@pytest.mark.parametrize("extension", [".gr", ".txt", ".csv", ".tsv"])
 def test_what_we_write_is_parsed_fast(tmp_path, monkeypatch, extension):
     graph = erdos_renyi(30, 0.2, 1)
     write_graph(graph, tmp_path / f"g{extension}")

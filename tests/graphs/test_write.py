@@ -200,7 +200,7 @@ class TestGraphs:
         edges = EdgeList(3, np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([4, 0.5, INF]))
         expected = {
             ".gr": "p sp 3 2\na 1 2 4.0\na 2 3 0.5\n",
-            ".mtx": "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 4.0\n2 3 0.5\n",
+            ".mtx": "%%MatrixMarket matrix coordinate real general\n%\n3 3 2\n1 2 4\n2 3 5E-1\n",
             ".txt": "# base 0 vertices 3\nsource target weight\n0 1 4.0\n1 2 0.5\n",
             ".csv": "# base 0 vertices 3\nsource,target,weight\n0,1,4.0\n1,2,0.5\n",
             ".tsv": "# base 0 vertices 3\nsource\ttarget\tweight\n0\t1\t4.0\n1\t2\t0.5\n",
@@ -212,7 +212,7 @@ class TestGraphs:
     def test_integers_are_written_as_such(self, tmp_path):
         write_graph(self.edges, tmp_path / "g.mtx")
         lines = (tmp_path / "g.mtx").read_text().splitlines()
-        assert lines[:3] == ["%%MatrixMarket matrix coordinate integer general", "5 5 4", "1 2 4"]
+        assert lines[:4] == ["%%MatrixMarket matrix coordinate integer general", "%", "5 5 4", "1 2 4"]
 
     @pytest.mark.parametrize("extension", GRAPH_FORMATS)
     def test_no_edges(self, tmp_path, extension):

@@ -38,14 +38,15 @@ class Compiled:
 def compile_kernel(
     kernel: Any, signature: dict[str, str], constants: dict[str, Any], *, capability: int, num_warps: int
 ) -> Compiled:
-    """Compile with every pointer, size and stride a multiple of 16, as for an aligned matrix."""
+    """Compile as for an aligned matrix: all that Triton specialises is a multiple of 16."""
     names = kernel.arg_names
+    unspecialised = {names[i] if isinstance(i, int) else i for i in kernel.do_not_specialize}
     assert set(names) == set(signature) | set(constants), "every argument needs a type or a value"
     source = ASTSource(
         fn=kernel,
         signature={name: signature.get(name, "constexpr") for name in names},
         constexprs={(names.index(name),): value for name, value in constants.items()},
-        attrs={(names.index(name),): [["tt.divisibility", 16]] for name in signature},
+        attrs={(names.index(name),): [["tt.divisibility", 16]] for name in signature if name not in unspecialised},
     )
     target = GPUTarget("cuda", capability, 32)
     built = triton.compile(source, target=target, options={"num_warps": num_warps, "num_stages": 1})

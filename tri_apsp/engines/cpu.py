@@ -112,11 +112,17 @@ class CpuEngine(Engine):
 
     def _run(self, kernel: Callable[..., None], tasks: Iterable[Task], work: int) -> None:
         if self._threads == 1 or work < _SHARED_WORK:
-            for task in tasks:
-                kernel(*task)
+            for arguments in tasks:
+                kernel(*arguments)
             return
-        for done in [_pool(os.getpid(), self._threads).submit(kernel, *task) for task in tasks]:
-            done.result()
+        pool = _pool(os.getpid(), self._threads)
+        running = [pool.submit(kernel, *arguments) for arguments in tasks]
+        try:
+            for task in running:
+                task.result()
+        finally:  # an interrupt must not leave the rest of a long product in the queue
+            for task in running:
+                task.cancel()
 
 
 def _outside(skip: tuple[int, int], length: int) -> list[slice]:

@@ -1,25 +1,35 @@
 """MatrixMarket files, `.mtx`: a sparse matrix by its entries (coordinate) or a dense one by its columns (array).
 
+SciPy reads and writes them. What it would take without a word, though it is damaged, is refused here.
+
 Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935.
 """
 
 from __future__ import annotations
 
+import io
+import re
 from typing import BinaryIO
 
 import numpy as np
 import torch
 
+from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
+from tri_apsp.graphs.cast import check_dense
+from tri_apsp.graphs.convert import edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.text import Grammar, Text, parse_count, parse_edges, parse_values, write_rows
+from tri_apsp.graphs.text import Text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
 
-_GRAMMAR = Grammar(comment="%")
 _LAYOUTS = ("coordinate", "array")
 _FIELDS = ("real", "double", "integer", "pattern")
 _SYMMETRIES = ("general", "symmetric")
+
+_BLANKS = b" \t\r\n"
+_WHOLE = b"+-0123456789" + _BLANKS
+_REAL = b".eEinftyINFTY" + _WHOLE
 
 
 def read_matrix_market(text: Text) -> Graph:
@@ -30,65 +40,110 @@ def read_matrix_market(text: Text) -> Graph:
 
     Raises:
         InputError: with the line, for whatever the format does not allow, and for a matrix that is not square or real.
+        TooLargeError: before anything is allocated, for an array that does not fit the memory.
     """
-    (start, banner) = next(text.lines(), (1, ""))
-    words = banner.lower().split()
-    if start != 1 or len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        raise InputError(
-            f"line 1 of {text.name} must be `%%MatrixMarket matrix layout field symmetry`, but is {banner!r}; "
-            "add or correct it."
-        )
-    layout, field, symmetry = words[2:]
+    from scipy.io import mminfo, mmread  # slow to import, and no other format needs it
+
+    size = _size_line(text)
+    try:
+        n, columns, entries, layout, field, symmetry = mminfo(io.BytesIO(text.data))
+    except (ValueError, OverflowError) as error:
+        raise _explained(text, error, size) from error
     for word, valid in ((layout, _LAYOUTS), (field, _FIELDS), (symmetry, _SYMMETRIES)):
         if word not in valid or (layout, word) == ("array", "pattern"):
             raise InputError(
                 f"line 1 of {text.name} must name one of {', '.join(valid)} for a real matrix, but has {word!r}; "
                 "convert the file."
             )
-    for number, line in text.after(1).lines():
-        if _GRAMMAR.is_comment(line):
-            continue
-        names = ("rows", "columns", "entries")[: 3 if layout == "coordinate" else 2]
-        sizes = line.split()
-        if len(sizes) != len(names):
-            raise InputError(
-                f"the size line of {text.name} must be `{' '.join(names)}`, but line {number} is {line!r}; correct it."
-            )
-        counts = zip(sizes, names, strict=True)
-        n, columns, *rest = (parse_count(size, text.name, number, what) for size, what in counts)
-        if n != columns:
-            raise InputError(
-                f"the matrix in {text.name} must be square, but line {number} says {n} x {columns}; "
-                "add empty rows or columns for missing vertices."
-            )
-        body = text.after(number)
-        if layout == "array":
-            return _read_array(body, n, symmetric=symmetry == "symmetric", whole=field == "integer")
-        width = 2 if field == "pattern" else 3
-        edges = parse_edges(body, _GRAMMAR, base=1, n=n, expected=rest[0], columns=width)
-        return edges.both_ways() if symmetry == "symmetric" else edges
-    raise InputError(f"{text.name} must have a size line after its comments, but ends before it; copy the file again.")
+    if n != columns:
+        raise InputError(
+            f"the matrix in {text.name} must be square, but line {size} says {n} x {columns}; "
+            "add empty rows or columns for missing vertices."
+        )
+    width = 1 if layout == "array" else 2 if field == "pattern" else 3
+    if layout == "array":
+        check_memory(n, 1, torch.float64, torch.device("cpu"))
+        entries = n * (n + 1) // 2 if symmetry == "symmetric" else n * n
+    body, allowed = text.after(size), _REAL if field in ("real", "double") else _WHOLE
+    if not _is_sound(body, width, entries, allowed):
+        raise _damage(body, width, entries, allowed)
+    try:
+        # Two inputs end the process: an array of no rows, and text after the last number without a line break.
+        matrix = mmread(io.BytesIO(text.data + b"\n")) if n or layout == "coordinate" else np.empty((0, 0))
+    except (ValueError, OverflowError) as error:
+        raise (_damage(body, width, entries, allowed) if "Truncated" in str(error) else _explained(text, error, 1)) from error
+    if layout == "coordinate":
+        return edges_of_sparse(matrix, f"the matrix in {text.name}")
+    weights = torch.from_numpy(matrix)
+    check_dense(weights, f"the matrix in {text.name}")
+    return DenseGraph(weights)
 
 
-def _read_array(text: Text, n: int, *, symmetric: bool, whole: bool) -> DenseGraph:
-    """Parse one value a line, by columns; of a symmetric matrix the lower triangle only."""
-    expected = n * (n + 1) // 2 if symmetric else n * n
-    values = parse_values(text, _GRAMMAR, expected=expected, whole=whole)
-    if not symmetric:
-        return DenseGraph(torch.from_numpy(values.reshape(n, n).T))
-    # The lower triangle by columns is the upper one by rows.
-    matrix, upper = np.empty((n, n), values.dtype), np.triu_indices(n)
-    matrix[upper] = values
-    matrix.T[upper] = values
-    return DenseGraph(torch.from_numpy(matrix))
+def _size_line(text: Text) -> int:
+    """Return the number of the first line after line 1 that is no comment, or else of the last line."""
+    number = 1
+    for number, line in text.lines():
+        if number > 1 and not line.lstrip().startswith("%"):
+            break
+    return number
+
+
+def _explained(text: Text, error: Exception, line: int) -> InputError:
+    """Return the error of SciPy's parser with its line, or `line` where it names none."""
+    found = re.fullmatch(r"(?:Line (\d+): )?(.*?)[ .:]*", str(error))
+    assert found is not None
+    number, lines = int(found[1] or line), text.data.decode("latin-1").splitlines()
+    place = f"line {number} is {lines[number - 1].strip()[:60]!r}" if number <= len(lines) else f"ends at line {len(lines)}"
+    return InputError(f"{text.name} must be a whole MatrixMarket file, but {place} ({found[2]}); correct it or copy it again.")
+
+
+def _is_sound(body: Text, width: int, entries: int, allowed: bytes) -> bool:
+    """Return whether mmread will pass nothing over: fields missing or left over, text after a number, or -inf.
+
+    Args:
+        body: the lines after the size line.
+        width: fields a line.
+        entries: how many lines the header announces.
+        allowed: the characters of valid numbers, and blanks.
+    """
+    blank = np.frombuffer(b"\n" + body.data, np.uint8) <= ord(" ")
+    fields = np.count_nonzero(blank[:-1] > blank[1:])
+    return fields == entries * width and not body.data.translate(None, allowed) and b"-inf" not in body.data.lower()
+
+
+def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
+    """Return the error that names the first damaged line, or says that lines are missing; arguments of `_is_sound`."""
+    number = body.first - 1
+    for index, (number, line) in enumerate(body.lines()):
+        if index == entries:
+            return InputError(
+                f"{body.name} must list the {entries} entries that its header announces, but line {number} is one more; "
+                "correct the header or remove the line."
+            )
+        if len(line.split()) != width:
+            return InputError(
+                f"each line of {body.name} must have {width} field{'s' * (width > 1)}, as line 1 says, but line {number} is "
+                f"{line[:60]!r}; correct the line."
+            )
+        if line.encode("latin-1").translate(None, allowed) or "-inf" in line.lower():
+            kind = "integers" if allowed is _WHOLE else "real numbers, neither NaN nor -inf,"
+            return InputError(
+                f"{body.name} must hold {kind} as line 1 says, but line {number} is {line[:60]!r}; correct the line or line 1."
+            )
+    return InputError(
+        f"{body.name} must list the {entries} entries that its header announces, but ends before that, at line {number}; "
+        "the file is cut short: copy it again or correct the header."
+    )
 
 
 def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
     """Write a graph in the coordinate format, general, with integer weights where all are."""
-    entries, whole = 0, True
-    for block in graph.blocks():
-        entries += block.edges
-        whole &= block.weights.dtype.kind == "i"
-    stream.write(f"%%MatrixMarket matrix coordinate {'integer' if whole else 'real'} general\n".encode())
-    stream.write(f"{graph.n} {graph.n} {entries}\n".encode())
-    write_rows(graph, stream, base=1)
+    from scipy.io import mmwrite
+    from scipy.sparse import coo_array
+
+    blocks = list(graph.blocks())
+    none = np.empty(0, np.int64)  # a graph without edges may have no block
+    sources = np.concatenate([none, *(block.sources for block in blocks)])
+    targets = np.concatenate([none, *(block.targets for block in blocks)])
+    weights = np.concatenate([none, *(block.weights for block in blocks)])
+    mmwrite(stream, coo_array((weights, (sources, targets)), shape=(graph.n, graph.n)), symmetry="general")

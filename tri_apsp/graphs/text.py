@@ -20,7 +20,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 
-__all__ = ["Grammar", "Text", "parse_count", "parse_edges", "parse_values", "write_rows"]
+__all__ = ["Grammar", "Text", "parse_count", "parse_edges", "write_rows"]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
@@ -208,50 +208,6 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
         )
     kind = np.int64 if all(isinstance(weight, int) and abs(weight) < 2**62 for weight in weights) else np.float64
     return np.array(sources, np.int64), np.array(targets, np.int64), np.array(weights, kind)
-
-
-def parse_values(text: Text, grammar: Grammar, *, expected: int, whole: bool) -> npt.NDArray[Any]:
-    """Parse the numbers, one a line, that fill the rest of a file.
-
-    Args:
-        text: the lines after the header.
-        grammar: how the format writes comments.
-        expected: how many the header announces.
-        whole: whether all must be integers; the result is int64 then, and float64 otherwise.
-
-    Raises:
-        InputError: with the line that is no number, NaN, -inf or one too many; or for fewer numbers than expected.
-    """
-    dtype = np.dtype(np.int64 if whole else np.float64)
-    body = _without_comments(text.data, grammar)
-    if body.count(b"\n") == expected:
-        table = _load(body, dtype) if body else np.empty(0, dtype)
-        # NumPy takes several numbers on a line too, as a table of two dimensions.
-        if table is not None and table.shape == (expected,) and np.all(table > -np.inf):
-            return table
-    values: list[float | int] = []
-    number = text.first - 1
-    for number, line in text.lines():
-        if grammar.is_comment(line):
-            continue
-        if len(values) == expected:
-            raise InputError(
-                f"{text.name} must list the {expected} values that its header announces, but line {number} is one "
-                "more; correct the header or remove the line."
-            )
-        value = parse_number(line.strip(), text.name, number)
-        if whole and not (isinstance(value, int) and abs(value) < 2**62):
-            raise InputError(
-                f"{text.name} must hold integers below 2**62, as line 1 says, but line {number} has {line!r}; "
-                "correct the line, or say `real` in line 1."
-            )
-        values.append(value)
-    if len(values) < expected:
-        raise InputError(
-            f"{text.name} must list the {expected} values that its header announces, but ends after {len(values)}, at "
-            f"line {number}; the file is cut short: copy it again or correct the header."
-        )
-    return np.array(values, dtype)
 
 
 def parse_number(field: str, name: str, line: int) -> float | int:

@@ -10,7 +10,7 @@ from tri_apsp.kernels.portable_tiles import outer_min, wide
 __all__ = ["_closure_kernel"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
     n, stride_db, stride_dm,

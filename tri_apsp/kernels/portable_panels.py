@@ -10,7 +10,7 @@ from tri_apsp.kernels.portable_tiles import outside, update_tile
 __all__ = ["_panels_kernel"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size", "m"])
 def _panels_kernel(
     d_ptr,  # D (batch, size, size), closed
     row_ptr,  # row panel (batch, size, n)

@@ -10,7 +10,8 @@ from tri_apsp.kernels.portable_tiles import outside, tile_of_program, update_til
 __all__ = ["_product_kernel"]
 
 
-@triton.jit
+# Each divisibility of each specialised argument is a compilation of its own; only what vector loads need is worth it.
+@triton.jit(do_not_specialize=["m0", "k0", "m1", "k1"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
     m0, n0, k0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are

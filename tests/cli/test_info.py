@@ -1,0 +1,66 @@
+"""info: the machine, the versions, what can run here and what cannot."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+
+import pytest
+
+import tri_apsp
+from tri_apsp.engines import ENGINES
+
+
+def test_json(cli):
+    found = cli("info", "--json").json
+    assert list(found) == ["machine", "versions", "engines", "tuned"]
+    assert list(found["machine"]["cpu"]) == ["name", "slug", "units", "memory", "capability"]
+    assert found["machine"]["cpu"]["memory"] > 2**20
+    assert found["versions"]["tri_apsp"] == tri_apsp.__version__
+    assert list(found["versions"]) == ["tri_apsp", "python", "torch", "cuda", "triton", "numba", "numpy", "scipy"]
+    assert found["machine"].keys() == found["engines"].keys()
+    for engines in found["engines"].values():
+        assert {*engines["usable"], *engines["unusable"]} == set(ENGINES)
+        assert all(reason.endswith(".") for reason in engines["unusable"].values())
+    assert "cpu" in found["engines"]["cpu"]["usable"]
+
+
+def test_tuned_files(cli, tmp_path, monkeypatch):
+    file = tmp_path / "some-gpu" / "product.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({}))
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
+    tuned = cli("info", "--json").json["tuned"]
+    assert tuned["directories"][0] == str(tmp_path)
+    assert tuned["files"][0] == str(file)
+    assert str(file) in cli("info").out
+
+
+def test_without_triton(cli, monkeypatch):
+    def version(name):
+        if "triton" in name:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    installed = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    found = cli("info", "--json").json
+    assert found["versions"]["triton"] is None
+    assert "not installed" in found["engines"]["cpu"]["unusable"]["portable"]
+
+
+def test_text(cli, monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    outcome = cli("info")
+    assert (outcome.status, outcome.err) == (0, "")
+    for part in ("cores", "slug", "torch", "numba", "engines on cpu", "the portable engine needs", "searched in"):
+        assert part in outcome.out
+
+
+@pytest.mark.gpu
+def test_gpu(cli):
+    found = cli("info", "--json").json
+    assert found["machine"]["cuda:0"]["capability"]
+    assert "portable" in found["engines"]["cuda:0"]["usable"]

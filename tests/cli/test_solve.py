@@ -1,0 +1,133 @@
+"""solve: every key of its JSON, every method, dtype, format, and what people read."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+import torch
+from cli.five import FIVE, FIVE_DISTANCES, FIVE_FACTS
+
+from tri_apsp.cli import solve as module
+from tri_apsp.cli.options import DTYPE_NAMES, dtype_of
+from tri_apsp.errors import TooLargeError
+from tri_apsp.graphs import DISTANCE_FORMATS
+from tri_apsp.methods import METHODS
+from tri_apsp.semirings import no_edge
+
+KEYS = [
+    *("n", "edges", "method", "engine", "device", "dtype", "seconds", "ops_per_second"),
+    *("reachable_pairs", "max_distance", "sum_distances"),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+@pytest.mark.parametrize("method", METHODS)
+def test_json(cli, five, method, dtype):
+    found = cli("solve", five, "--method", method, "--dtype", dtype, "--device", "cpu", "--json").json
+    assert list(found) == KEYS
+    assert found | FIVE_FACTS | {"method": method, "engine": "cpu", "device": "cpu", "dtype": dtype} == found
+    assert isinstance(found["max_distance"], int)
+    assert isinstance(found["sum_distances"], int)
+    assert found["seconds"] > 0
+    assert found["ops_per_second"] == pytest.approx(5**3 / found["seconds"])
+
+
+def test_auto_takes_a_method_and_float32(cli, five):
+    found = cli("solve", five, "--json").json
+    assert found["method"] in METHODS
+    assert found["dtype"] == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("extension", DISTANCE_FORMATS)
+def test_output(cli, five, tmp_path, extension, dtype):
+    path = tmp_path / f"d{extension}"
+    assert cli("solve", five, "--dtype", dtype, "-o", path).status == 0
+    absent = float("inf") if extension.startswith(".csv") else no_edge(dtype_of(dtype))
+    assert load(path).tolist() == [[absent if d is None else d for d in row] for row in FIVE_DISTANCES]
+
+
+def load(path):
+    extension = "".join(path.suffixes)
+    if extension == ".pt":
+        return torch.load(path, weights_only=True)
+    if extension == ".npz":
+        return np.load(path)["distances"]
+    with gzip.open(path) if extension.endswith(".gz") else path.open("rb") as stream:
+        return np.loadtxt(stream, delimiter=",") if extension.startswith(".csv") else np.load(stream)
+
+
+class TestInputs:
+    def test_packed(self, cli, save):
+        assert cli("solve", save("five.gr.gz", FIVE), "--json").json.items() >= FIVE_FACTS.items()
+
+    @pytest.mark.parametrize("base", [0, 1])
+    def test_edge_list_with_base_and_vertices(self, cli, save, base):
+        path = save("five.txt", "".join(f"{u + base} {v + base} {w}\n" for u, v, w in edges()))
+        found = cli("solve", path, "--base", base, "--vertices", 5, "--json").json
+        assert found.items() >= FIVE_FACTS.items()
+
+    def test_undirected(self, cli, save):
+        found = cli("solve", save("g.csv", "0,1,2\n1,2,3\n"), "--base", 0, "--undirected", "--json").json
+        expected = {"edges": 4, "reachable_pairs": 9, "max_distance": 5, "sum_distances": 20}
+        assert found.items() >= expected.items()
+
+    @pytest.mark.parametrize(("asked", "dtype"), [([], "float64"), (["--dtype", "int32"], "int32")])
+    def test_dense_file_keeps_its_dtype(self, cli, tmp_path, asked, dtype):
+        np.save(tmp_path / "w.npy", np.array([[0, 2.0], [np.inf, 0]]))
+        found = cli("solve", tmp_path / "w.npy", *asked, "--json").json
+        expected = {"dtype": dtype, "edges": 1, "reachable_pairs": 3, "max_distance": 2, "sum_distances": 2}
+        assert found.items() >= expected.items()
+
+    def test_no_vertices(self, cli, save):
+        found = cli("solve", save("none.gr", "p sp 0 0\n"), "--json").json
+        expected = {"n": 0, "edges": 0, "reachable_pairs": 0, "max_distance": None, "sum_distances": None}
+        assert found.items() >= expected.items()
+        assert found["ops_per_second"] == 0
+
+    def test_generated(self, cli, tmp_path):
+        path = tmp_path / "chain.mtx.gz"
+        assert cli("generate", "chain", "--n", 70, "-o", path).status == 0
+        found = cli("solve", path, "--dtype", "int64", "--json").json
+        assert (found["n"], found["edges"], found["reachable_pairs"]) == (70, 69, 70 * 71 // 2)
+
+
+def edges():
+    lines = (line.split() for line in FIVE.splitlines())
+    return [(int(u) - 1, int(v) - 1, w) for marker, u, v, w in (line for line in lines if line[0] == "a") if marker]
+
+
+class TestText:
+    def test_says_what_ran(self, cli, five, tmp_path):
+        outcome = cli("solve", five, "--method", "kleene", "--device", "cpu", "-o", tmp_path / "d.npy")
+        assert (outcome.status, outcome.err) == (0, "")
+        for part in ("5 vertices, 5 edges", "kleene", "float32", "14 of 25 pairs", "longest 7, sum 34", "d.npy"):
+            assert part in outcome.out
+        starts = {line.split()[0]: len(line) - len(line.split(None, 1)[1]) for line in outcome.out.splitlines()}
+        assert len(set(starts.values())) == 1
+
+    @pytest.mark.parametrize(("seconds", "shown"), [(0.9, False), (7.25, True)])
+    def test_preparation_shows_from_a_second_on(self, cli, five, monkeypatch, seconds, shown):
+        monkeypatch.setattr(module, "prepare", lambda *_: seconds)
+        assert ("7.2 s to compile" in cli("solve", five).out) == shown
+
+    @pytest.mark.parametrize(("last", "warned"), [(0, False), (2, True), (4, True)])
+    def test_warns_where_float32_rounds(self, cli, save, last, warned):
+        path = save("long.gr", f"p sp 3 2\na 1 2 {2**24 - 1}\na 2 3 {last}\n")
+        outcome = cli("solve", path, "--json")
+        assert outcome.status == 0
+        assert outcome.err.startswith("warning: float32 is exact for whole numbers below 16777216 only") == warned
+        assert cli("solve", path, "--dtype", "float64", "--json").json["max_distance"] == 2**24 - 1 + last
+
+
+def test_short_memory_solves_in_place(cli, five, monkeypatch):
+    def scarce(*args, overwrite=False, **named):
+        if not overwrite:
+            raise TooLargeError("no room for a copy.")
+        return solve(*args, overwrite=overwrite, **named)
+
+    solve = module.solve
+    monkeypatch.setattr(module, "solve", scarce)
+    assert cli("solve", five, "--json").json.items() >= FIVE_FACTS.items()

@@ -1,0 +1,57 @@
+"""What a method hands to an engine is what the seam allows: a race shows on a GPU only now and then, here always."""
+
+from __future__ import annotations
+
+import cases
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.engines import Update
+from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.methods import METHODS
+
+
+def addresses(block: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> set[int]:
+    """The addresses of a block's elements, without rows and columns skip[0]..skip[1]."""
+    offsets = torch.zeros(block.shape, dtype=torch.int64)
+    for size, stride, dimension in zip(block.shape, block.stride(), range(3), strict=True):
+        offsets += (torch.arange(size) * stride).view([-1 if d == dimension else 1 for d in range(3)])
+    inside = torch.arange(max(block.shape[1:]))
+    keep = (inside < skip[0]) | (inside >= skip[1])
+    offsets = offsets[:, keep[: block.shape[1]]][:, :, keep[: block.shape[2]]]
+    return {block.data_ptr() + block.itemsize * int(offset) for offset in offsets.flatten()}
+
+
+class SeamChecked(CpuEngine):
+    def product(self, *updates: Update) -> None:
+        written = [addresses(update.c, update.skip) for update in updates]
+        read = set().union(*(addresses(block) for update in updates for block in (update.a, update.b)))
+        assert sum(map(len, written)) == len(set().union(*written)), "two products write one element"
+        assert not read & set().union(*written), "a product reads what one beside it writes"
+        super().product(*updates)
+
+    def closure(self, d: torch.Tensor) -> None:
+        assert self.config.block_size is not None
+        assert d.shape[1] == d.shape[2] <= self.config.block_size
+        super().closure(d)
+
+    def panels(self, d: torch.Tensor, row: torch.Tensor, column: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> None:
+        assert d.stride() == row.stride() == column.stride()
+        panels = addresses(row) | addresses(column)
+        if skip == (0, 0):
+            assert not addresses(d) & panels
+        else:
+            assert addresses(d) <= panels
+        super().panels(d, row, column, skip)
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"iterative"}))  # whose rank-1 update is the exception
+@pytest.mark.parametrize("n", [1, 7, 30, 41])
+def test_no_operation_reads_what_it_writes(monkeypatch: pytest.MonkeyPatch, method: str, n: int) -> None:
+    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine", SeamChecked)
+    weights = cases.random_graph(n)
+    config = tri_apsp.Config(block_size=6, cutoff=13)
+    cases.assert_distances(
+        tri_apsp.shortest_paths(cases.tensor(weights, torch.float64), method=method, config=config).distances, weights
+    )

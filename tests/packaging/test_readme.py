@@ -1,0 +1,43 @@
+"""README.md: its commands can be extracted, its example runs, and it names every method, engine, format and error."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tri_apsp import errors
+from tri_apsp.engines import ENGINES
+from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS
+from tri_apsp.methods import METHODS
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_two_commands_of_one_line():
+    marked = re.findall(r"^<!-- command: (.+) -->\n```bash\n(.+)\n```$", README, re.MULTILINE)
+    assert [name for name, _ in marked] == ["main job", "tests"]
+    assert [f"{command}\n" for _, command in marked] == blocks("bash")
+
+
+def test_the_example_prints_what_it_says():
+    (example,) = blocks("python")
+    result = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, timeout=300, check=True)
+    assert result.stdout == blocks("text")[0]
+
+
+@pytest.mark.parametrize("name", [*METHODS, *ENGINES, *errors.__all__])
+def test_every_name_is_explained(name):
+    assert f"`{name}`" in README
+
+
+@pytest.mark.parametrize("extension", sorted({name.removesuffix(".gz") for name in (*READ_FORMATS, *DISTANCE_FORMATS)}))
+def test_every_format_is_named(extension):
+    assert f"`{extension}`" in README

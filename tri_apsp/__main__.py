@@ -1,0 +1,10 @@
+"""python -m tri_apsp solve | generate | info | bench"""
+
+import sys
+
+from tri_apsp.cli.main import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""python -m tri_apsp info"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypedDict
+
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.cli.machine import device_facts, device_line, devices, versions
+from tri_apsp.cli.options import add_json
+from tri_apsp.cli.output import print_fields, print_json
+from tri_apsp.engines import ENGINES, unusable_because
+
+__all__ = ["configure", "run"]
+
+
+class _Engines(TypedDict):
+    usable: list[str]
+    unusable: dict[str, str]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `info`."""
+    add_json(parser, "machine, versions, engines, tuned")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print what this machine is and what can run on it."""
+    found = devices()
+    directories, files = [str(path) for path in tuned.directories()], [str(path) for path in tuned.files()]
+    if args.json:
+        print_json(
+            {
+                "machine": {str(device): device_facts(device) for device in found},
+                "versions": versions(),
+                "engines": {str(device): _engines(device) for device in found},
+                "tuned": {"directories": directories, "files": files},
+            }
+        )
+        return
+    fields = [(str(device), f"{device_line(device)}, slug {device_facts(device)['slug']}") for device in found]
+    fields += [(name, version or "none") for name, version in versions().items()]
+    for device in found:
+        engines = _engines(device)
+        fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
+        fields += [(f"not {name}", reason) for name, reason in engines["unusable"].items()]
+    fields += [("tuned files", "searched in, in this order:"), *(("", path) for path in directories)]
+    fields += [("", "found:"), *(("", path) for path in files or ["none"])]
+    print_fields(fields)
+
+
+def _engines(device: torch.device) -> _Engines:
+    reasons = {name: unusable_because(name, device) for name in ENGINES}
+    return {
+        "usable": [name for name, reason in reasons.items() if reason is None],
+        "unusable": {name: reason for name, reason in reasons.items() if reason is not None},
+    }

@@ -1,0 +1,42 @@
+"""Options that several subcommands take, with the values that the library's tables allow."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp.engines import ENGINES
+from tri_apsp.semirings import DTYPES, dtype_name
+
+__all__ = ["DTYPE_NAMES", "add_device", "add_json", "at_least", "dtype_of"]
+
+DTYPE_NAMES = [dtype_name(dtype) for dtype in DTYPES]
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Return the dtype that DTYPE_NAMES calls `name`."""
+    return DTYPES[DTYPE_NAMES.index(name)]
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add --device and --engine."""
+    parser.add_argument("--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N")
+    parser.add_argument("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
+
+
+def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
+    """Add --json; `keys` says what the object holds."""
+    parser.add_argument("--json", action="store_true", help=f"print one JSON object instead: {keys}")
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return an argparse type: a whole number not below `least`."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least}, but is {text!r}")
+        return int(text)
+
+    return parse

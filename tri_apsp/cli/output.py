@@ -1,0 +1,34 @@
+"""How results look: one JSON object, or a few aligned lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+__all__ = ["amount", "gib", "print_fields", "print_json"]
+
+
+def print_json(data: Mapping[str, object]) -> None:
+    """Print one strict JSON object on one line; infinity and NaN are our mistake and raise ValueError."""
+    print(json.dumps(data, allow_nan=False))
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print one line a field, with the values aligned."""
+    rows = list(fields)
+    width = max(len(label) for label, _ in rows)
+    for label, value in rows:
+        print(f"{label:{width}}  {value}")
+
+
+def amount(rate: float) -> str:
+    """Return a rate with its SI prefix: "31.4 G"."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rate >= factor:
+            return f"{rate / factor:.3g} {prefix}"
+    return f"{rate:.3g}"
+
+
+def gib(size: float) -> str:
+    """Return bytes in GiB."""
+    return f"{size / 2**30:.1f} GiB"

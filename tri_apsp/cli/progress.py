@@ -1,0 +1,28 @@
+"""A progress bar on a terminal, for solves that take longer than a moment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["progress"]
+
+DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
+
+
+@contextmanager
+def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
+    """Give a callback for the fraction done, which draws a bar on stderr; None where it is no terminal or not `wanted`."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    from tqdm import tqdm
+
+    layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
+    # A terminal that was never told its size says 0, where tqdm would draw nothing.
+    size = os.get_terminal_size(sys.stderr.fileno())
+    shape = {"ncols": size.columns or 80, "nrows": size.lines or 24}
+    with tqdm(total=100, desc="solving", bar_format=layout, delay=DELAY, leave=False, file=sys.stderr, **shape) as bar:
+        yield lambda fraction: bar.update(int(100 * fraction) - bar.n)

@@ -1,0 +1,78 @@
+"""What a distance matrix says in a few numbers, computed some rows at a time on its device."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from tri_apsp.semirings import no_edge
+
+__all__ = ["Summary", "summarise"]
+
+# Values looked at together: a few times 8 MiB, whatever the size of the matrix.
+_BLOCK = 1 << 20
+
+# From here on every float64 is "whole", which says nothing about the number that was meant.
+_WHOLE_END = 2.0**53
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures over all reachable pairs, the diagonal included.
+
+    Attributes:
+        reachable_pairs: pairs whose distance is not no_edge.
+        max_distance: the largest of these distances, an int where it is whole; None where no pair is reachable.
+        sum_distances: their sum, an exact int where all are whole, else correct to float64 rounding; None where no pair
+            is reachable, or where the sum exceeds float64.
+    """
+
+    reachable_pairs: int
+    max_distance: int | float | None
+    sum_distances: int | float | None
+
+
+def summarise(distances: torch.Tensor) -> Summary:
+    """Return the figures of distances (n, n), of any of our dtypes, on any device.
+
+    Cost: a few passes over the matrix; workspace of a few blocks of 2**20 values.
+    """
+    missing = no_edge(distances.dtype)
+    lowest = -missing if distances.is_floating_point() else torch.iinfo(distances.dtype).min
+    pairs, largest, sums = 0, list[int | float](), list[int | float]()
+    step = max(1, _BLOCK // max(1, len(distances)))
+    for start in range(0, len(distances), step):
+        rows = distances[start : start + step]
+        absent = rows == missing
+        present = rows.numel() - int(absent.sum())
+        pairs += present
+        if present:
+            largest.append(rows.masked_fill(absent, lowest).amax().item())
+            sums.append(_sum(rows.masked_fill(absent, 0)))
+    if not pairs:
+        return Summary(0, None, None)
+    longest = max(largest)
+    if isinstance(longest, float) and longest.is_integer() and abs(longest) < _WHOLE_END:
+        longest = int(longest)
+    return Summary(pairs, longest, _total(sums))
+
+
+def _sum(values: torch.Tensor) -> int | float:
+    """Return the sum of finite values: an exact int where all are whole."""
+    if values.is_floating_point() and not bool(((values == values.trunc()) & (values.abs() < _WHOLE_END)).all()):
+        return float(values.sum(dtype=torch.float64))
+    # In two halves, since the sum of a block of int64 may not fit int64.
+    whole = values.to(torch.int64)
+    return (int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum())
+
+
+def _total(sums: list[int | float]) -> int | float | None:
+    if all(isinstance(value, int) for value in sums):
+        return sum(sums)
+    try:
+        total = math.fsum(sums)
+    except (OverflowError, ValueError):  # sums of parts that overflowed, of one sign or of both
+        return None
+    return total if math.isfinite(total) else None
