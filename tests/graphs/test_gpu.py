@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cases
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.gpu
 def test_to_weights(dtype: torch.dtype) -> None:
     graph = generate("erdos_renyi", 700, p=0.05, seed=4)
     assert isinstance(graph, EdgeList)
-    twice = EdgeList(graph.n, [*graph.sources, 0, 0], [*graph.targets, 1, 1], [*graph.weights, 2, 1])
+    edges = zip((graph.sources, graph.targets, graph.weights), ([0, 0], [1, 1], [2, 1]), strict=True)
+    twice = EdgeList(graph.n, *(np.append(values, more) for values, more in edges))
     weights = twice.to_weights(dtype)
     assert weights[0, 1] == 1
     on_gpu = twice.to_weights(dtype, "cuda")

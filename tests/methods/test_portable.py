@@ -48,9 +48,11 @@ class TestMethodsOnGpu(MethodContract):
         self.solve(weights, method)  # compiles, and fills torch's cache of scalars
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+        # What was asked for: a cached block that is a little too large counts whole as "allocated".
+        before = torch.cuda.memory_stats()["requested_bytes.all.current"]
         result = self.solve(weights, method).distances
-        workspace = torch.cuda.max_memory_allocated() - before - result.numel() * result.itemsize
+        peak = torch.cuda.memory_stats()["requested_bytes.all.peak"]
+        workspace = peak - before - result.numel() * result.itemsize
         assert workspace <= 0.05 * result.numel() * result.itemsize + 4096  # a few scalars for the checks
 
 
