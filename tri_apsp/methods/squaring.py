@@ -13,8 +13,9 @@ __all__ = ["Squaring"]
 class Squaring(Method):
     """D <- min(D, D D) until nothing changes: after i squarings, the lightest walks of at most 2^i edges.
 
-    A shortest path has at most n - 1 edges and a negative cycle at most n, hence at most ceil(log2 n) products. The
-    early exit makes a graph of small diameter cheap: one product more than log2 of the most edges on a shortest path.
+    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products; a negative cycle, which only negative
+    weights can form, up to n. The early exit makes a graph of small diameter cheap: one product more than log2 of the most
+    edges on a shortest path.
 
     Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
     """
@@ -24,12 +25,12 @@ class Squaring(Method):
     workspace = 1.0
 
     def operations(self, n: int) -> int:
-        return _products(n) * n**3
+        return _products(n, nonnegative=False) * n**3
 
     def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
-        for _ in range(_products(n)):
+        for _ in range(_products(n, engine.weights.nonnegative)):
             engine.copy(target, current)
             engine.product(Update(target, current, current))
             current, target = target, current
@@ -40,5 +41,7 @@ class Squaring(Method):
             engine.copy(d, current)
 
 
-def _products(n: int) -> int:
-    return max(n - 1, 0).bit_length()
+def _products(n: int, nonnegative: bool) -> int:
+    """Return ceil(log2(edges)) for the most edges that a walk of interest can have."""
+    edges = n - 1 if nonnegative else n
+    return max(edges - 1, 0).bit_length()
