@@ -79,7 +79,7 @@ def test_a_wheel_holds_the_package_and_the_tuned_files(wheel):
 def test_a_source_archive_holds_what_building_and_testing_need(sdist):
     for name in ("tuning/README.md", "README.md", "LICENSE", "constraints.txt", "pyproject.toml", "tests/conftest.py"):
         assert (sdist / name).is_file()
-    assert {path.name for path in sdist.iterdir() if path.is_dir()} == {"tri_apsp", "tests", "tuning"}
+    assert {path.name for path in sdist.iterdir() if path.is_dir()} == {"reports", "tests", "tri_apsp", "tuning"}
 
 
 def test_a_wheel_built_from_the_source_archive_is_the_same(wheel, sdist, tmp_path):
