@@ -14,6 +14,14 @@ class TestCpuEngine(EngineContract):
     name, device = "cpu", "cpu"
 
 
+def test_a_diagonal_block_may_be_deeper_than_a_slice_of_the_product() -> None:
+    weights = cases.random_graph(150)
+    config = tri_apsp.Config(block_size=70, product=tri_apsp.CpuTiles(100, 64, 16))
+    for method in ("floyd_warshall", "kleene"):
+        result = tri_apsp.shortest_paths(cases.tensor(weights, torch.float32), method=method, config=config)
+        cases.assert_distances(result.distances, weights)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_torch_threads_are_obeyed_and_change_no_bit(threads: int) -> None:
     weights = torch.rand(300, 300, generator=torch.Generator().manual_seed(1))
