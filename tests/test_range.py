@@ -175,6 +175,10 @@ class TestMinPlus:
         assert tri_apsp.min_plus(a, b).item() == 200
         long = a[:, :1], b[:1]
         assert tri_apsp.min_plus(*long, torch.tensor([[7]], dtype=torch.int16)).item() == 7
+        negative = torch.tensor([[9000, -1]], dtype=torch.int16), torch.tensor([[9000], [16383]], dtype=torch.int16)
+        assert tri_apsp.min_plus(*negative, torch.tensor([[16382]], dtype=torch.int16)).item() == 16382
+        with pytest.raises(DistanceRangeError):
+            tri_apsp.min_plus(*negative, torch.tensor([[16383]], dtype=torch.int16))
         missing = torch.tensor([[16383]], dtype=torch.int16)
         assert tri_apsp.min_plus(long[0], missing).item() == 16383
 

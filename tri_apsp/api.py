@@ -163,12 +163,10 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that.
     """
     left, right, start, batched = checks.check_operands(a, b, c)
-    for tensor, name in ((left, "a"), (right, "b"), (start, "c")):
-        if tensor is not None:
-            checks.check_operand_values(tensor, name)
+    bounds = [checks.check_values(t, name) for t, name in ((left, "a"), (right, "b"), (start, "c")) if t is not None]
     config = tuned.find(engines.choose(left.device), left.device, left.dtype)
-    smallest = min((float(t.amin()) for t in (left, right, start) if t is not None and t.numel()), default=0.0)
-    traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative=smallest >= 0)
+    nonnegative = all(bound.lowest >= 0 for bound in bounds)
+    traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative)
     assert config.engine is not None
     engine = engines.make(config.engine, traits, config)
     shape = (left.shape[0], left.shape[1], right.shape[2])
@@ -181,25 +179,31 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     with device.current(left.device):
         engine.product(engines.Update(result, left, right))
         if not left.is_floating_point():
-            _audit_product(result, left, right, start, engine)
+            _audit_product(result, left, right, start, engine, bounds[:2])
     return result if batched else result[0]
 
 
 def _audit_product(
-    result: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, engine: engines.Engine
+    result: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    engine: engines.Engine,
+    bounds: list[checks.Bounds],
 ) -> None:
     """Tell integer sums apart from walks over a missing edge, which lie at `beyond` or above; raise if that fails."""
     dtype, infinity = result.dtype, int(no_edge(result.dtype))
     if not result.numel() or not a.numel():
         return
-    beyond = infinity + min(0, int(a.amin()), int(b.amin()))
-    largest = [checks.largest_below(t, infinity) for t in (a, b)]
+    beyond = infinity + int(min(0, *(bound.lowest for bound in bounds)))
+    largest = [checks.largest_weight(t, bound) for t, bound in zip((a, b), bounds, strict=True)]
     if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
         left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
         path = torch.full_like(result, infinity)
         engine.product(engines.Update(path, left, right))
         known = infinity if c is None else c
-        if bool(((path == 0) & (result >= beyond) & (result <= known)).any()):
+        unsure = (result >= beyond) & ((result < known) | (result == infinity))
+        if bool((unsure & (path == 0)).any()):
             audit.raise_out_of_range(dtype, f"a sum weighs {beyond} or more")
     if int(result.amin()) <= -infinity:
         audit.raise_out_of_range(dtype, f"a sum weighs {-infinity} or less")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -12,18 +13,29 @@ from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
 
 __all__ = [
+    "Bounds",
     "Problem",
+    "check_copy_fits",
     "check_operands",
     "check_overwrite",
+    "check_product_fits",
+    "check_values",
     "check_weights",
-    "has_between",
     "largest_below",
+    "largest_weight",
     "row_blocks",
 ]
 
 # A scan of more than _SMALL values goes in _BLOCKS parts, so that its masks take little memory.
 _BLOCKS = 32
 _SMALL = 1 << 16
+
+
+class Bounds(NamedTuple):
+    """The smallest and the largest value of a tensor; both 0 where it has none."""
+
+    lowest: float | int
+    highest: float | int
 
 
 @dataclass(frozen=True)
@@ -59,10 +71,12 @@ def check_weights(weights: object, *, scan: bool = True) -> Problem:
         )
     batched = tensor.dim() == 3
     tensor = tensor if batched else tensor[None]
-    negative = _check_values(tensor, "weights") if scan else None
-    if negative and not tensor.is_floating_point():
-        _check_negative_integers(tensor)
-    return Problem(tensor, batched, negative)
+    if not scan:
+        return Problem(tensor, batched, negative=None)
+    bounds = check_values(tensor, "weights")
+    if bounds.lowest < 0 and not tensor.is_floating_point():
+        _check_negative_integers(tensor, bounds)
+    return Problem(tensor, batched, negative=bounds.lowest < 0)
 
 
 def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
@@ -100,11 +114,6 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
     if not batched:
         named = {name: tensor[None] for name, tensor in named.items()}
     return named["a"], named["b"], named.get("c"), batched
-
-
-def check_operand_values(tensor: torch.Tensor, name: str) -> None:
-    """Check the values of one argument of min_plus, by the rules of check_weights."""
-    _check_values(tensor, name)
 
 
 def check_overwrite(weights: torch.Tensor) -> None:
@@ -159,10 +168,10 @@ def largest_below(matrices: torch.Tensor, bound: float | int) -> float | int | N
     return None if largest == smallest else largest
 
 
-def has_between(matrices: torch.Tensor, low: float | int, high: float | int) -> bool:
-    """Return whether any value lies in [low, high)."""
-    largest = largest_below(matrices, high)
-    return largest is not None and largest >= low
+def largest_weight(tensor: torch.Tensor, bounds: Bounds) -> float | int | None:
+    """Return the largest value that is not "no edge", or None; reads the tensor only where some value is "no edge"."""
+    infinity = no_edge(tensor.dtype)
+    return bounds.highest if tensor.numel() and bounds.highest < infinity else largest_below(tensor, infinity)
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:
@@ -184,10 +193,10 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
     return value.detach()
 
 
-def _check_values(tensor: torch.Tensor, name: str) -> bool:
-    """Refuse values that are no weights; return whether one is negative."""
+def check_values(tensor: torch.Tensor, name: str) -> Bounds:
+    """Refuse values that are no weights, by the rules of check_weights (InputError); return their bounds."""
     if tensor.numel() == 0:
-        return False
+        return Bounds(0, 0)
     lowest, highest = (bound.item() for bound in tensor.aminmax())
     if lowest != lowest:
         raise InputError(
@@ -207,17 +216,16 @@ def _check_values(tensor: torch.Tensor, name: str) -> bool:
                     f"edge, but one is {value} at {_where(tensor == value)}; use tri_apsp.no_edge(dtype) for missing edges, "
                     "or a wider dtype."
                 )
-    return bool(lowest < 0)
+    return Bounds(lowest, highest)
 
 
-def _check_negative_integers(tensor: torch.Tensor) -> None:
-    bounds = distance_range(tensor.dtype, negative=True)
-    largest = largest_below(tensor, no_edge(tensor.dtype))
-    for value in (tensor.amin().item(), largest):
-        if value is not None and not bounds.lowest <= value < bounds.beyond:
+def _check_negative_integers(tensor: torch.Tensor, bounds: Bounds) -> None:
+    allowed = distance_range(tensor.dtype, negative=True)
+    for value in (bounds.lowest, largest_weight(tensor, bounds)):
+        if value is not None and not allowed.lowest <= value < allowed.beyond:
             raise DistanceRangeError(
-                f"beside negative weights, {dtype_name(tensor.dtype)} weights must lie in [{bounds.lowest}, {bounds.beyond}), "
-                f"but one is {value}; use a wider dtype."
+                f"beside negative weights, {dtype_name(tensor.dtype)} weights must lie in "
+                f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; use a wider dtype."
             )
 
 
