@@ -112,13 +112,19 @@ def solve(
     checks.check_copy_fits(problem, copies)
 
     untouched = None if overwrite else problem.weights
-    longest_edge = checks.largest_below(problem.weights, no_edge(problem.weights.dtype)) if overwrite and check else None
+    bounds = problem.bounds
+    negative = bounds is not None and bounds.lowest < 0
+    # What is overwritten must be read before; else only where the audit needs it.
+    longest = checks.largest_weight(problem.weights, bounds) if overwrite and bounds is not None else None
     distances = _start(problem.weights, overwrite)
-    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative=problem.negative is False)
+    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative=bounds is not None and not negative)
     engine = engines.make(selection.engine, traits, selection.config)
 
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
+
+    def longest_edge() -> float | int | None:
+        return longest if overwrite or bounds is None else checks.largest_weight(problem.weights, bounds)
 
     def look(closed: torch.Tensor) -> None:
         audit.look_early(closed, distances, untouched)
@@ -130,11 +136,11 @@ def solve(
 
     total = problem.batch * algorithm.operations(problem.n)
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
-    watch = Watch(total, look if check and problem.negative else None, tell if report is not None else None, every)
+    watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     with device.current(distances.device):
         algorithm.solve(distances, engine, watch)
         if check:
-            audit.audit(distances, untouched, longest_edge, bool(problem.negative), close)
+            audit.audit(distances, untouched, negative, longest_edge, close)
     if overwrite:
         if distances.data_ptr() != problem.weights.data_ptr():
             problem.weights.copy_(distances)

@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp.checks import largest_below, row_blocks
 from tri_apsp.errors import DistanceRangeError, NegativeCycleError
-from tri_apsp.semirings import distance_range, dtype_name, no_edge
+from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
 
 __all__ = ["audit", "look_early", "raise_out_of_range"]
 
@@ -29,8 +29,8 @@ def look_early(closed: torch.Tensor, distances: torch.Tensor, weights: torch.Ten
 def audit(
     distances: torch.Tensor,
     weights: torch.Tensor | None,
-    longest_edge: float | int | None,
     negative: bool,
+    longest_edge: Callable[[], float | int | None],
     close: Callable[[torch.Tensor], None],
 ) -> None:
     """Raise if the solved `distances` (batch, n, n) are not the distances; else turn every "no edge" into no_edge.
@@ -38,8 +38,8 @@ def audit(
     Args:
         distances: solved in place; entries from `beyond` on become no_edge.
         weights: the untouched weights, or None where they were overwritten.
-        longest_edge: the largest weight below no_edge where `weights` is None.
         negative: whether any weight was negative.
+        longest_edge: returns the largest weight below no_edge, if any; called only where some pair has no distance.
         close: solves a matrix in place, as `distances` was solved; called only where reachability is in doubt.
 
     Raises:
@@ -58,7 +58,7 @@ def audit(
             _raise_negative(distances, weights)
         if lowest < bounds.lowest:
             raise_out_of_range(distances.dtype, f"a path weighs less than {bounds.lowest}")
-    _check_reachability(distances, weights, longest_edge, negative, close)
+    _check_reachability(distances, bounds, longest_edge, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= bounds.beyond, no_edge(distances.dtype))
@@ -66,9 +66,8 @@ def audit(
 
 def _check_reachability(
     distances: torch.Tensor,
-    weights: torch.Tensor | None,
-    longest_edge: float | int | None,
-    negative: bool,
+    bounds: DistanceRange,
+    longest_edge: Callable[[], float | int | None],
     close: Callable[[torch.Tensor], None],
 ) -> None:
     """Tell "unreachable" from "too long": both come out of a solve as no edge.
@@ -77,13 +76,10 @@ def _check_reachability(
     least `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none went over it. Only
     if one does, reachability is computed: the same solve with every known distance replaced by 0.
     """
-    bounds = distance_range(distances.dtype, negative=negative)
     if distances.amax().item() < bounds.beyond:
         return
-    farthest = largest_below(distances, bounds.beyond)
-    if weights is not None:
-        longest_edge = largest_below(weights, no_edge(weights.dtype))
-    if farthest is None or longest_edge is None or farthest + max(longest_edge, 0) < bounds.ceiling:
+    farthest, longest = largest_below(distances, bounds.beyond), longest_edge()
+    if farthest is None or longest is None or farthest + max(longest, 0) < bounds.ceiling:
         return
     reachable = torch.zeros_like(distances)
     for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
@@ -127,10 +123,11 @@ def negative_cycle(weights: torch.Tensor) -> list[int]:
     infinity = no_edge(weights.dtype)
     distances = torch.zeros(n, dtype=torch.float64, device=weights.device)
     parents = torch.full((n,), -1, device=weights.device)
+    step = max(1, (1 << 22) // n)  # columns at a time
     for turn in range(1, n + 1):
         updated, changed = distances.clone(), False
-        for start in range(0, n, max(1, (1 << 22) // n)):
-            columns = slice(start, start + max(1, (1 << 22) // n))
+        for start in range(0, n, step):
+            columns = slice(start, start + step)
             part = weights[:, columns]
             through = part.to(torch.float64).masked_fill(part == infinity, float("inf")) + distances[:, None]
             best, source = through.min(dim=0)

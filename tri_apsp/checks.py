@@ -40,11 +40,11 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Checked weights as (batch, n, n). `negative` says whether one is negative; None where nobody looked."""
+    """Checked weights as (batch, n, n), and the bounds of their values; None where nobody looked."""
 
     weights: torch.Tensor
     batched: bool
-    negative: bool | None
+    bounds: Bounds | None
 
     @property
     def n(self) -> int:
@@ -72,11 +72,11 @@ def check_weights(weights: object, *, scan: bool = True) -> Problem:
     batched = tensor.dim() == 3
     tensor = tensor if batched else tensor[None]
     if not scan:
-        return Problem(tensor, batched, negative=None)
+        return Problem(tensor, batched, bounds=None)
     bounds = check_values(tensor, "weights")
     if bounds.lowest < 0 and not tensor.is_floating_point():
         _check_negative_integers(tensor, bounds)
-    return Problem(tensor, batched, negative=bounds.lowest < 0)
+    return Problem(tensor, batched, bounds)
 
 
 def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
