@@ -107,14 +107,15 @@ def test_an_unknown_method_lists_the_valid_ones() -> None:
 
 
 def test_an_unknown_engine_lists_the_valid_ones() -> None:
-    with pytest.raises(InputError, match="cpu, portable, but is 'tpu'"):
+    with pytest.raises(InputError, match="cpu, nvidia, portable, but is 'tpu'"):
         tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine="tpu"))
 
 
 def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    with pytest.raises(EngineError, match=r"needs (Triton|tensors on a GPU)"):
-        tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine="portable"))
+    for engine in ("nvidia", "portable"):
+        with pytest.raises(EngineError, match=f"{engine} engine needs (Triton|tensors on a GPU)"):
+            tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine=engine))
 
 
 @pytest.mark.parametrize(

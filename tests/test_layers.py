@@ -33,6 +33,7 @@ ONLY_IN = {
     "triton": {"kernels", "engines"},
     "numba": {"kernels", "engines"},
     "llvmlite": {"kernels"},
+    "triton.experimental": {"kernels"},
     "optuna": {"tune"},
     "matplotlib": {"report"},
     "networkx": {"graphs"},

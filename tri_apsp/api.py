@@ -170,7 +170,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     """
     left, right, start, batched = checks.check_operands(a, b, c)
     bounds = [checks.check_values(t, name) for t, name in ((left, "a"), (right, "b"), (start, "c")) if t is not None]
-    config = tuned.find(engines.choose(left.device), left.device, left.dtype)
+    config = tuned.find(engines.choose(left.device, dtype=left.dtype), left.device, left.dtype)
     nonnegative = all(bound.lowest >= 0 for bound in bounds)
     traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative)
     assert config.engine is not None
@@ -225,7 +225,7 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
         raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
-    engine = engines.choose(problem.weights.device, config)
+    engine = engines.choose(problem.weights.device, config, problem.weights.dtype)
     found = tuned.find(engine, problem.weights.device, problem.weights.dtype, config)
     if method == "auto":
         rule = auto.choose(problem.n, found)

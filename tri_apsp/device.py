@@ -33,7 +33,7 @@ __all__ = [
 class Device:
     """One device: `name` as its maker writes it, `slug` as our files spell it, and what tile sizes depend on.
 
-    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of a CUDA device.
+    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of an NVIDIA GPU.
     """
 
     kind: str
@@ -81,7 +81,7 @@ def _describe(kind: str, index: int | None) -> Device:
             units=properties.multi_processor_count,
             memory=properties.total_memory,
             shared_memory=getattr(properties, "shared_memory_per_block_optin", 48 * 1024),
-            capability=(properties.major, properties.minor),
+            capability=None if torch.version.hip else (properties.major, properties.minor),
         )
     name, cores = _cpu_name(), cpu_count()
     return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)

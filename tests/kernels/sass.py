@@ -13,6 +13,7 @@ from typing import Any
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -42,7 +43,7 @@ def compile_kernel(
     names = kernel.arg_names
     unspecialised = {names[i] if isinstance(i, int) else i for i in kernel.do_not_specialize}
     assert set(names) == set(signature) | set(constants), "every argument needs a type or a value"
-    source = ASTSource(
+    source = (GluonASTSource if kernel.is_gluon() else ASTSource)(
         fn=kernel,
         signature={name: signature.get(name, "constexpr") for name in names},
         constexprs={(names.index(name),): value for name, value in constants.items()},

@@ -10,6 +10,8 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.sass import TOOLS, Compiled, compile_kernel
 
 from tri_apsp.configs import GpuTiles, default_config
+from tri_apsp.engines.nvidia import layouts, strategy
+from tri_apsp.kernels.nvidia_product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.portable_closure import _closure_kernel
 from tri_apsp.kernels.portable_panels import _panels_kernel
 from tri_apsp.kernels.portable_product import _product_kernel
@@ -39,10 +41,11 @@ def _compile(kernel: object, dtype: torch.dtype, capability: int, num_warps: int
 def product(dtype: torch.dtype, capability: int) -> tuple[Compiled, GpuTiles]:
     tiles = default_config("portable", dtype).product
     assert isinstance(tiles, GpuTiles)
-    constants = {
-        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
-    }  # fmt: skip
-    return _compile(_product_kernel, dtype, capability, tiles.num_warps, **constants), tiles
+    return _compile(_product_kernel, dtype, capability, tiles.num_warps, **_tile_constants(tiles)), tiles
+
+
+def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
+    return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m}
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
@@ -75,6 +78,40 @@ def _mins(loop: dict[str, int], dtype: torch.dtype) -> int:
         torch.int64: {"ISETP": 0.5},
     }.get(dtype, {"IMNMX": 1, "VIMNMX": 1, "VIMNMX3": 2, "VIADDMNMX": 1})
     return int(sum(loop[name] * count for name, count in names.items()))
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize(
+    ("dtype", "nonnegative"), [(torch.float32, True), (torch.float32, False), (torch.int32, False)], ids=str
+)
+def test_nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
+    """Two instructions for an add and a min, or fewer where the GPU has them, and at most 17% others in the main loop."""
+    tiles = default_config("nvidia", dtype).product
+    assert isinstance(tiles, GpuTiles)
+    constants = {"STRATEGY": strategy(dtype, nonnegative), **_tile_constants(tiles), **layouts(tiles)}
+    compiled = _compile(_nvidia_product_kernel, dtype, capability, tiles.num_warps, **constants)
+    assert compiled.spills == 0
+    assert compiled.registers <= 176
+    loop = compiled.main_loop()
+    pairs = tiles.block_m * tiles.block_n * tiles.block_k // (32 * tiles.num_warps)
+    if capability == 80:
+        useful = {"FADD": pairs, "FMNMX" if not nonnegative else "IMNMX": pairs}
+        if dtype == torch.int32:
+            useful = {"IMNMX": pairs}  # the add is an IADD3 or an IMAD
+    elif dtype == torch.int32:
+        useful = {"VIADDMNMX": pairs}
+    elif nonnegative:
+        useful = {"FADD": pairs, "VIMNMX3": pairs // 2}
+    elif capability == 90:
+        useful = {"FADD": pairs, "FMNMX": pairs}
+    else:
+        useful = {}  # FADD or FADD2, FMNMX or FMNMX3, as the release knows them
+        assert _adds(loop, dtype) >= pairs
+        assert _mins(loop, dtype) >= pairs
+    for name, count in useful.items():
+        assert loop[name] >= count, loop
+    if capability == 90:
+        assert loop.total() <= 1.17 * sum(useful.values()), loop
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)

@@ -28,7 +28,7 @@ class TestMethodsOnGpu(MethodContract):
             for method in METHODS:
                 if method in ("iterative", "squaring") and n > 1000 and dtype != torch.float32:
                     continue
-                found = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=method)
+                found = self.solve(cases.tensor(weights, dtype, "cuda"), method)
                 assert found.engine == "portable"
                 assert torch.equal(found.distances.cpu(), expected), (method, dtype)
 

@@ -91,7 +91,7 @@ def _right_calls(
 ) -> Iterator[tuple[str, str, Callable[[], object]]]:
     """Yield the name, the engine and the call of each operation, once a first call gave the right result."""
     _check_product(min_plus(weights, weights), weights)
-    yield "min_plus", engines.choose(weights.device), partial(min_plus, weights, weights)
+    yield "min_plus", engines.choose(weights.device, dtype=weights.dtype), partial(min_plus, weights, weights)
     # Without SciPy's distances, the methods must still agree with each other.
     expected = None if known is None else known.to(weights)
     for method in methods:

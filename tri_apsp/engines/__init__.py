@@ -9,20 +9,23 @@ from importlib import import_module
 import torch
 
 from tri_apsp.configs import Config
+from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, Update, Weights, block
 from tri_apsp.errors import EngineError, InputError
+from tri_apsp.semirings import dtype_name
 
 __all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
 
 # Best first: the first that can run on a device is its automatic choice.
 ENGINES: dict[str, tuple[str, str]] = {
     "cpu": ("tri_apsp.engines.cpu", "CpuEngine"),
+    "nvidia": ("tri_apsp.engines.nvidia", "NvidiaEngine"),
     "portable": ("tri_apsp.engines.portable", "PortableEngine"),
 }
 
 
-def unusable_because(name: str, device: torch.device) -> str | None:
-    """Return why engine `name` cannot run on tensors of `device` as one sentence, or None if it can."""
+def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None = None) -> str | None:
+    """Return why engine `name` cannot run on tensors of `device` (and `dtype`) as one sentence, or None if it can."""
     if name not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these.")
     if name == "cpu":
@@ -30,7 +33,9 @@ def unusable_because(name: str, device: torch.device) -> str | None:
             None if device.type == "cpu" else f"the cpu engine needs tensors on the CPU, but these are on {device}; move them."
         )
     if importlib.util.find_spec("triton") is None:
-        return "the portable engine needs Triton, which is not installed; pip install triton."
+        return f"the {name} engine needs Triton, which is not installed; pip install triton."
+    if name == "nvidia":
+        return _nvidia_unusable_because(device, dtype)
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         return (
             "the portable engine needs tensors on a GPU, but these are on the CPU; move them, or set TRITON_INTERPRET=1 "
@@ -39,19 +44,33 @@ def unusable_because(name: str, device: torch.device) -> str | None:
     return None
 
 
-def choose(device: torch.device, config: Config | None = None) -> str:
+def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
+    if device.type == "cpu":
+        return "the nvidia engine needs tensors on a GPU, but these are on the CPU; move them."
+    capability = describe(device).capability
+    if capability is None or capability < (8, 0):
+        found = "is no NVIDIA GPU" if capability is None else "has {}.{}".format(*capability)
+        return f"the nvidia engine needs compute capability 8.0, but {describe(device).name} {found}; use the portable engine."
+    if dtype not in (None, torch.float32, torch.int32):
+        return f"the nvidia engine takes float32 and int32, but the weights are {dtype_name(dtype)}; use the portable engine."
+    return None
+
+
+def choose(device: torch.device, config: Config | None = None, dtype: torch.dtype | None = None) -> str:
     """Return the engine for tensors on `device`: the one that `config` names, else the best that can run.
+
+    Without `dtype`, an engine that takes only some dtypes counts as able to run.
 
     Raises:
         EngineError: if that engine, or every one, cannot run; with the reason.
         InputError: if config names no engine of ours.
     """
     if config is not None and config.engine is not None:
-        reason = unusable_because(config.engine, device)
+        reason = unusable_because(config.engine, device, dtype)
         if reason is not None:
             raise EngineError(reason)
         return config.engine
-    reasons = {name: unusable_because(name, device) for name in ENGINES}
+    reasons = {name: unusable_because(name, device, dtype) for name in ENGINES}
     for name, reason in reasons.items():
         if reason is None:
             return name
