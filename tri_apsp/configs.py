@@ -49,7 +49,10 @@ class Config:
         block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.
-        closure_warps: warps of the one program that closes a diagonal block (GPU).
+        small_product: tiles of a product too small for `product` to keep every multiprocessor busy (nvidia).
+        closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
+        closure_warps: warps of a program of the closure (GPU).
+        closure_programs: most programs of the closure on one multiprocessor (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
         panel_warps: warps of such a program (GPU).
         source: where the values came from: "default", "given", or a file.
@@ -59,7 +62,10 @@ class Config:
     block_size: int | None = None
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None
+    small_product: GpuTiles | None = None
+    closure_tile: int | None = None
     closure_warps: int | None = None
+    closure_programs: int | None = None
     panel: int | None = None
     panel_warps: int | None = None
     source: str = "default"
@@ -78,8 +84,7 @@ def default_config(engine: str, dtype: torch.dtype) -> Config:
     """Return the configuration of an engine for weights of `dtype` where nothing was tuned."""
     if engine == "cpu":
         return _cpu_default()
-    portable = _portable_default(dtype)
-    return portable if engine == "portable" else dataclasses.replace(portable, engine=engine, product=_nvidia_tiles(dtype))
+    return _portable_default(dtype) if engine == "portable" else _nvidia_default(dtype)
 
 
 def _cpu_default() -> Config:
@@ -105,28 +110,44 @@ def _portable_default(dtype: torch.dtype) -> Config:
     )
 
 
-def _nvidia_tiles(dtype: torch.dtype) -> GpuTiles:
-    # Best of 13 tiles on an H200 at n = 8192 (T/s): int32 15.6; float32 15.2 without negatives. With negatives the best is
-    # BLOCK_K = 8 at 12.7, this one 12.5.
-    return GpuTiles(64, 128, 8, num_warps=4) if dtype == torch.int32 else GpuTiles(64, 64, 16, num_warps=2)
+def _nvidia_default(dtype: torch.dtype) -> Config:
+    # Best of 9 to 16 tiles on an H200 at n = 8192 and at n = 1024, in T/s.
+    tiles, small = {
+        torch.float32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), GpuTiles(64, 64, 16, num_warps=4, num_stages=3)),
+        torch.int32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), GpuTiles(64, 64, 16, num_warps=4, num_stages=3)),
+        torch.int16: (GpuTiles(128, 128, 16, num_warps=4, num_stages=2), GpuTiles(64, 128, 16, num_warps=4, num_stages=2)),
+        torch.float64: (GpuTiles(32, 64, 16, num_warps=2, num_stages=2), GpuTiles(32, 64, 16, num_warps=2, num_stages=2)),
+        torch.int64: (GpuTiles(64, 64, 8, num_warps=4, num_stages=2), GpuTiles(64, 64, 8, num_warps=4, num_stages=2)),
+    }[dtype]
+    wide = dtype.itemsize == 8
+    return Config(
+        engine="nvidia",
+        block_size=1024 if wide else 2048,
+        cutoff=1024 if wide else 2048,
+        product=tiles,
+        small_product=small,
+        closure_tile=64,
+        closure_warps=8 if wide else 4,
+        closure_programs=1 if wide else 3,
+    )
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
     """Return why `config` cannot run on `device` as one sentence, or None if it can."""
-    for name in ("block_size", "cutoff", "closure_warps", "panel", "panel_warps"):
+    for name in ("block_size", "cutoff", "closure_tile", "closure_warps", "closure_programs", "panel", "panel_warps"):
         value = getattr(config, name)
         if value is not None and (not isinstance(value, int) or value < 1):
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
-    tiles = config.product
-    if tiles is not None:
-        for field in dataclasses.fields(tiles):
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        for field in dataclasses.fields(tiles) if tiles is not None else ():
             value = getattr(tiles, field.name)
             if not isinstance(value, int) or value < 1:
-                return f"product.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
+                return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:
-        return _invalid_gpu(config)
+        return _invalid_gpu(config) or (_invalid_nvidia(config) if config.engine == "nvidia" else _invalid_portable(config))
     return None
 
 
@@ -138,29 +159,54 @@ def _invalid_cpu(config: Config) -> str | None:
 
 
 def _invalid_gpu(config: Config) -> str | None:
-    tiles = config.product
-    if tiles is not None and not isinstance(tiles, GpuTiles):
-        return f"the {config.engine} engine takes GpuTiles, but product is {type(tiles).__name__}; give GpuTiles."
-    powers = {"closure_warps": config.closure_warps, "panel": config.panel, "panel_warps": config.panel_warps}
-    if tiles is not None:
-        powers |= {f"product.{name}": getattr(tiles, name) for name in ("block_m", "block_n", "block_k", "num_warps")}
+    powers = {name: getattr(config, name) for name in ("closure_tile", "closure_warps", "panel", "panel_warps")}
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        if tiles is not None and not isinstance(tiles, GpuTiles):
+            return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
+        if tiles is not None:
+            powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in ("block_m", "block_n", "block_k", "num_warps")}
     for name, value in powers.items():
         if value is not None and value & (value - 1):
             return f"{name} must be a power of two, but is {value}; choose one."
         if value is not None and "warps" in name and value > 32:
             return f"{name} must be at most 32, but is {value}; a program has no more threads."
-    if config.engine == "nvidia" and tiles is not None:
-        warps_n = min(tiles.num_warps, max(1, tiles.block_n // 64))
-        least = {"block_m": 16 * tiles.num_warps // warps_n, "block_n": 32 * warps_n, "block_k": 4}
-        for name, value in least.items():
-            if getattr(tiles, name) < value:
-                given = getattr(tiles, name)
-                return f"product.{name} must be at least {value} for {tiles.num_warps} warps, but is {given}; raise it."
-        values = tiles.block_m * tiles.block_n // (32 * tiles.num_warps)
-        if values > 128:
-            return f"a thread of the nvidia engine must hold at most 128 values of C, but has {values}; take more warps."
+    return None
+
+
+def _invalid_portable(config: Config) -> str | None:
     if config.block_size is not None and config.block_size > 256:
-        return f"block_size must be at most 256 on a GPU, where one program closes it, but is {config.block_size}; lower it."
+        return f"block_size must be at most 256, which one program closes, but is {config.block_size}; lower it."
+    return None
+
+
+def _invalid_nvidia(config: Config) -> str | None:
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        reason = _invalid_nvidia_tiles(name, tiles) if tiles is not None else None
+        if reason is not None:
+            return reason
+    tile, warps, count = config.closure_tile, config.closure_warps, config.closure_programs
+    if tile is not None and not 32 <= tile <= 128:
+        return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
+    if warps is not None and warps > 16:
+        return f"closure_warps must be at most 16, but is {warps}; lower it."
+    if warps is not None and count is not None and warps * count > 32:
+        return f"closure_warps * closure_programs must be at most 32, but is {warps * count}; lower one of them."
+    return None
+
+
+def _invalid_nvidia_tiles(name: str, tiles: GpuTiles) -> str | None:
+    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times.
+    warps_n = min(tiles.num_warps, max(1, tiles.block_n // 64))
+    least = {"block_m": 4 * tiles.num_warps // warps_n, "block_n": 32, "block_k": 4, "num_stages": 2}
+    for field, value in least.items():
+        if getattr(tiles, field) < value:
+            given = getattr(tiles, field)
+            return f"{name}.{field} must be at least {value} for {tiles.num_warps} warps, but is {given}; raise it."
+    values = tiles.block_m * tiles.block_n // (32 * tiles.num_warps)
+    if values > 256:
+        return f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; take more warps."
     return None
 
 

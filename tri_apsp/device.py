@@ -24,6 +24,7 @@ __all__ = [
     "current",
     "describe",
     "free_memory",
+    "is_small",
     "resolve",
     "wait",
 ]
@@ -33,7 +34,8 @@ __all__ = [
 class Device:
     """One device: `name` as its maker writes it, `slug` as our files spell it, and what tile sizes depend on.
 
-    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of an NVIDIA GPU.
+    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of an NVIDIA GPU; `clock_hz` is
+    the highest clock of a GPU's multiprocessors, if it says so.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Device:
     memory: int
     shared_memory: int = 0
     capability: tuple[int, int] | None = None
+    clock_hz: float | None = None
 
 
 def resolve(name: str) -> torch.device:
@@ -82,6 +85,7 @@ def _describe(kind: str, index: int | None) -> Device:
             memory=properties.total_memory,
             shared_memory=getattr(properties, "shared_memory_per_block_optin", 48 * 1024),
             capability=None if torch.version.hip else (properties.major, properties.minor),
+            clock_hz=getattr(properties, "clock_rate", 0) * 1e3 or None,
         )
     name, cores = _cpu_name(), cpu_count()
     return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)
@@ -127,6 +131,14 @@ def free_memory(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(psutil.virtual_memory().available)
+
+
+def is_small(size: float, device: torch.device) -> bool:
+    """Return whether `size` bytes are too few to ask for the free memory first, which takes 100 us on a GPU.
+
+    That is 256 KiB; on a GPU, where an allocation that fails is an error that can be caught, 1/64 of its memory.
+    """
+    return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
 
 
 def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import platformdirs
 import torch
 
 from tri_apsp.configs import Config, default_config, require_valid
-from tri_apsp.device import describe
+from tri_apsp.device import Device, describe
 
 __all__ = ["directories", "files", "find"]
 
@@ -35,7 +36,12 @@ def find(engine: str, device: torch.device, dtype: torch.dtype, given: Config | 
     Raises:
         InputError: if the result cannot run on the device; with the rule that it breaks.
     """
+    return _find(engine, describe(device), dtype, given)
+
+
+@cache
+def _find(engine: str, device: Device, dtype: torch.dtype, given: Config | None) -> Config:
     config = default_config(engine, dtype)
     if given is not None:
         config = given.over(config)
-    return require_valid(config, describe(device))
+    return require_valid(config, device)

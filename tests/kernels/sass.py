@@ -37,7 +37,13 @@ class Compiled:
 
 
 def compile_kernel(
-    kernel: Any, signature: dict[str, str], constants: dict[str, Any], *, capability: int, num_warps: int
+    kernel: Any,
+    signature: dict[str, str],
+    constants: dict[str, Any],
+    *,
+    capability: int,
+    num_warps: int,
+    maxnreg: int | None = None,
 ) -> Compiled:
     """Compile as for an aligned matrix: all that Triton specialises is a multiple of 16."""
     names = kernel.arg_names
@@ -50,7 +56,7 @@ def compile_kernel(
         attrs={(names.index(name),): [["tt.divisibility", 16]] for name in signature if name not in unspecialised},
     )
     target = GPUTarget("cuda", capability, 32)
-    built = triton.compile(source, target=target, options={"num_warps": num_warps, "num_stages": 1})
+    built = triton.compile(source, target=target, options={"num_warps": num_warps, "num_stages": 1, "maxnreg": maxnreg})
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(built.asm["cubin"])
         file.flush()

@@ -16,14 +16,66 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 @pytest.mark.gpu
 class TestMethodsOnNvidia(MethodContract):
     engine, device = "nvidia", "cuda"
-    config = tri_apsp.Config(cutoff=100)
-    dtypes = (torch.float32, torch.int32)
+    config = tri_apsp.Config(cutoff=100, block_size=64)
+    sizes = (0, 1, 2, 65, 131, 257)
 
-    @pytest.mark.parametrize("n", [1, 63, 100, 257, 1000, 3353, 4097])
-    def test_bit_for_bit_with_the_cpu_engine(self, n: int) -> None:
+    def test_with_the_default_blocks(self) -> None:
+        for n in (100, 1000, 3353):
+            weights = cases.random_graph(n, degree=5)
+            expected = tri_apsp.shortest_paths(cases.tensor(weights, torch.float32)).distances
+            for dtype in cases.DTYPES:
+                for method in ("floyd_warshall", "kleene"):
+                    found = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=method)
+                    assert found.engine == "nvidia"
+                    assert torch.equal(
+                        found.distances.cpu().float().clamp(max=tri_apsp.no_edge(dtype)),
+                        expected.clamp(max=tri_apsp.no_edge(dtype)),
+                    ), (method, dtype, n)
+
+    @pytest.mark.parametrize("n", [1, 63, 257, 1000, 3353, 4097])
+    def test_bit_for_bit_with_the_cpu_and_the_portable_engine(self, n: int) -> None:
         for weights in (cases.random_graph(n, degree=5), cases.negative_graph(n, degree=5)):
-            for dtype in self.dtypes:
+            for dtype in (torch.float32, torch.int32, torch.int16) if n > 1000 else self.dtypes:
+                on_gpu = cases.tensor(weights, dtype, "cuda")
                 expected = tri_apsp.shortest_paths(cases.tensor(weights, dtype)).distances
-                for method in METHODS if n <= 1000 else ("floyd_warshall", "kleene"):
-                    found = self.solve(cases.tensor(weights, dtype, "cuda"), method).distances
-                    assert torch.equal(found.cpu(), expected), (method, dtype)
+                portable = tri_apsp.shortest_paths(on_gpu, config=tri_apsp.Config(engine="portable")).distances
+                assert torch.equal(portable.cpu(), expected), dtype
+                for method in METHODS if n == 257 else ("floyd_warshall", "kleene"):
+                    assert torch.equal(self.solve(on_gpu, method).distances.cpu(), expected), (method, dtype)
+
+    def test_addresses_past_two_to_the_31(self) -> None:
+        """Chains of every 11th vertex, in int16: distances follow from the indices."""
+        n = 46400
+        weights = torch.full((n, n), tri_apsp.no_edge(torch.int16), dtype=torch.int16, device="cuda")
+        step = 11
+        starts = torch.arange(0, n - step, device="cuda")
+        weights[starts, starts + step] = 1
+        distances = tri_apsp.shortest_paths(weights, overwrite=True).distances
+        for source in (0, 1, n // 2, n - 2 * step - 1, n - 1):
+            away = torch.arange(n, device="cuda") - source
+            expected = torch.where((away >= 0) & (away % step == 0), away // step, tri_apsp.no_edge(torch.int16))
+            assert torch.equal(distances[source], expected.to(torch.int16)), source
+
+    @pytest.mark.parametrize(("batch", "n"), [(300, 10), (150, 64), (140, 130), (3, 700)])
+    def test_batches_with_sizes(self, batch: int, n: int) -> None:
+        """One launch for many small graphs, several programs a graph for few larger ones."""
+        sizes = torch.randint(0, n + 1, (batch,), generator=torch.Generator().manual_seed(1))
+        sizes[:2] = torch.tensor([0, n])
+        for dtype in (torch.float32, torch.int16):
+            graphs = torch.stack([cases.tensor(cases.random_graph(n, seed=seed), dtype) for seed in range(batch)])
+            found = tri_apsp.shortest_paths(graphs.cuda(), sizes=sizes.cuda())
+            assert found.engine == "nvidia"
+            expected = tri_apsp.shortest_paths(graphs, sizes=sizes).distances
+            assert torch.equal(found.distances.cpu(), expected), dtype
+
+    def test_workspace_is_at_most_a_twentieth(self) -> None:
+        for n in (1000, 4097):
+            weights = cases.tensor(cases.random_graph(n), torch.float32, "cuda")
+            self.solve(weights, "kleene")  # compiles, and fills torch's cache of scalars
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_stats()["requested_bytes.all.current"]
+            result = self.solve(weights, "kleene").distances
+            peak = torch.cuda.memory_stats()["requested_bytes.all.peak"]
+            matrix = result.numel() * result.itemsize
+            assert peak - before - matrix <= 0.05 * matrix + 65536, n  # counters, and what the checks add up

@@ -12,7 +12,6 @@ from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, Update, Weights, block
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.semirings import dtype_name
 
 __all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
 
@@ -48,11 +47,13 @@ def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) ->
     if device.type == "cpu":
         return "the nvidia engine needs tensors on a GPU, but these are on the CPU; move them."
     capability = describe(device).capability
+    found = "none" if capability is None else "{}.{}".format(*capability)
     if capability is None or capability < (8, 0):
-        found = "is no NVIDIA GPU" if capability is None else "has {}.{}".format(*capability)
-        return f"the nvidia engine needs compute capability 8.0, but {describe(device).name} {found}; use the portable engine."
-    if dtype not in (None, torch.float32, torch.int32):
-        return f"the nvidia engine takes float32 and int32, but the weights are {dtype_name(dtype)}; use the portable engine."
+        name = describe(device).name
+        return f"the nvidia engine needs compute capability 8.0, but {name} has {found}; use the portable engine."
+    if dtype == torch.int16 and capability < (9, 0):
+        name = describe(device).name
+        return f"the nvidia engine needs compute capability 9.0 for int16, but {name} has {found}; use the portable engine."
     return None
 
 

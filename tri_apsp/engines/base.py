@@ -39,12 +39,17 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True)
 class Weights:
-    """What an engine is built for: n, dtype and device of the matrix, and whether no value of it is negative."""
+    """What an engine is built for: n, dtype and device of the matrix, and whether no value of it is negative.
+
+    `sizes`, contiguous (batch,) of int32 or int64 on the same device, each in [0, n]: the leading vertices of each graph
+    that matter; the rest is padding, all no_edge (the diagonal too), which an engine may skip. None: all matter.
+    """
 
     n: int
     dtype: torch.dtype
     device: torch.device
     nonnegative: bool
+    sizes: torch.Tensor | None = None
 
 
 class Engine(ABC):

@@ -1,4 +1,4 @@
-"""The nvidia engine: products in Gluon, with the instruction that each dtype and sign has; the rest as in portable."""
+"""The nvidia engine: Gluon kernels with the instruction that each dtype, sign and GPU has."""
 
 from __future__ import annotations
 
@@ -8,47 +8,150 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import Config, GpuTiles
-from tri_apsp.engines.base import Weights
-from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.device import describe
+from tri_apsp.engines.base import Block, Update, Weights, block
+from tri_apsp.engines.stripes import multiply_in_stripes
+from tri_apsp.engines.triton_engine import Shape, TritonEngine, programs
 from tri_apsp.kernels.gluon_names import gl
+from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
 
-__all__ = ["NvidiaEngine", "layouts", "strategy"]
+__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "strategy"]
+
+# A launch of fewer tiles than this on each multiprocessor leaves some idle; then smaller tiles are faster.
+_TILES_A_UNIT = 2
+# A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
+# with fewer, a program more is only one more to wait for.
+_TILES_A_PROGRAM = 4
+# Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: 97 instead of 125 us
+# at n = 512, but 338 instead of 251 at 1024, on an H200 in float32.
+_TILES_OF_HALF_SIZE = 8
 
 
 class NvidiaEngine(TritonEngine):
-    """float32 and int32, on compute capability 8.0 and later."""
+    """Every dtype, on compute capability 8.0 and later; int16 from 9.0."""
 
     name = "nvidia"
 
     def __init__(self, weights: Weights, config: Config) -> None:
         super().__init__(weights, config)
-        self._constants = {"STRATEGY": strategy(weights.dtype, weights.nonnegative), **layouts(self._tiles)}
+        assert config.small_product is not None
+        self._small_tiles = config.small_product
+        self._units = describe(weights.device).units
+        self._registers = product_registers(describe(weights.device).capability)
+        self._strategy = strategy(weights.dtype, weights.nonnegative)
+        self._arrived: torch.Tensor | None = None
+        self._meetings = 0
 
-    def _launch_product(self, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
-        _product_kernel[grid](*arguments, **constants, **self._constants)
+    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
+        fills = programs(shapes, self._tiles) * batch >= _TILES_A_UNIT * self._units
+        return self._tiles if fills else self._small_tiles
+
+    def _launch_product(
+        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
+    ) -> None:
+        _product_kernel[grid](
+            *arguments, **constants,
+            STAGES=tiles.num_stages, STRATEGY=self._strategy, maxnreg=self._registers,
+            **product_layouts(tiles, self.weights.dtype),
+        )  # fmt: skip
+
+    def closure(self, d: Block) -> None:
+        batch, n, _ = d.shape
+        sizes = self.weights.sizes if n == self.weights.n else None
+        tile, count = self._tile_and_programs(batch, n)
+        arrived, before = d, 0
+        if count > 1:
+            arrived, before = self._counters(batch, 2 * count * -(-n // tile), sizes is not None)
+        _closure_kernel[count, batch](
+            d, d if sizes is None else sizes, arrived, n, before, *d.stride()[:2],
+            NO_EDGE=self.no_edge, FLOOR=self.floor, SIZES=sizes is not None, MANY=count > 1,
+            **closure_constants(self.config, self.weights.dtype, self.weights.nonnegative, tile),
+            launch_cooperative_grid=count > 1,
+        )  # fmt: skip
+
+    def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int]:
+        """Return the edge of a tile, and how many programs share a graph: all must be resident to wait for each other."""
+        tile, most = self.config.closure_tile, self.config.closure_programs
+        assert tile is not None
+        assert most is not None
+        if n <= tile or batch >= self._units:
+            return tile, 1
+        if n <= _TILES_OF_HALF_SIZE * tile:
+            tile //= 2
+        tiles = (-(-n // tile) - 1) ** 2
+        a_unit = min(most, max(1, batch * tiles // (_TILES_A_PROGRAM * self._units)))
+        return tile, min(tiles + 1, self._units * a_unit // batch)
+
+    def _counters(self, batch: int, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
+        """Return a counter a graph and how far all of them stand; they grow by `meetings`, or less where `uneven`."""
+        before = self._meetings
+        if self._arrived is None or uneven or before + meetings > 1 << 30:
+            self._arrived, before = torch.zeros(batch, dtype=torch.int32, device=self.weights.device), 0
+        arrived = self._arrived
+        self._meetings = before + meetings
+        if uneven:
+            self._arrived = None
+        return arrived, before
+
+    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
+        height, width, length = d.shape[1], row.shape[2], column.shape[1]
+        whole = self.weights.nonnegative and not self.weights.dtype.is_floating_point
+        for start, stop in ((0, skip[0]), (skip[1], max(width, length))):
+            part_of_row = block(row, (0, height), (min(start, width), min(stop, width)))
+            part_of_column = block(column, (min(start, length), min(stop, length)), (0, height))
+            if whole:
+                # Whole numbers do not round: D D = D, so a value read after it was replaced gives the same minimum.
+                self.product(Update(part_of_row, d, part_of_row), Update(part_of_column, part_of_column, d))
+            elif part_of_row.numel() or part_of_column.numel():
+                multiply_in_stripes(self, d, part_of_row, part_of_column)
 
 
 def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
-    """Return the operation of the inner loop: "int32", "nonnegative" or "float"."""
-    if dtype == torch.int32:
-        return "int32"
-    return "nonnegative" if nonnegative else "float"
+    """Return the STRATEGY of a product: how kernels.nvidia_tiles adds and takes the minimum."""
+    if dtype == torch.float32:
+        return "nonnegative" if nonnegative else "float"
+    return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
+
+
+def product_registers(capability: tuple[int, int] | None) -> int | None:
+    """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
+
+    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
+    """
+    return 168 if capability is not None and capability < (10, 0) else None
 
 
 @cache
-def layouts(tiles: GpuTiles) -> dict[str, Any]:
-    """Return how the threads share a tile of C, and the slices of A and B that they load, for 4-byte values.
-
-    A thread owns 4x4 values of C in each repetition of the layout, so that a row of either operand is one 16-byte load;
-    slices are loaded along the rows of memory, 16 bytes a thread.
-    """
-    warps_n = min(tiles.num_warps, max(1, tiles.block_n // 64))
-    lanes_a = min(32, tiles.block_k // 4)
-    lanes_b = min(32, tiles.block_n // 4)
+def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
+    """Return how the threads of a program share a tile of C, and the slices of A and B that they copy 16 bytes at a time."""
+    vector = 16 // dtype.itemsize
+    columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
+    warps_n = min(tiles.num_warps, max(1, columns // 64))
+    lanes_a = min(32, max(1, tiles.block_k // vector))
+    lanes_b = min(32, tiles.block_n // vector)
     return {
-        "ACC": gl.BlockedLayout([4, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
-        "LOAD_A": gl.BlockedLayout([1, 4], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
-        "LOAD_B": gl.BlockedLayout([1, 4], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
+        "ACC": gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
+        "LOAD_A": gl.BlockedLayout([1, min(vector, tiles.block_k)], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
+        "LOAD_B": gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
         "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+    }
+
+
+@cache
+def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, tile: int) -> dict[str, Any]:
+    """Return what _closure_kernel is compiled for. int16 is computed as int32: tiles this small gain nothing from pairs."""
+    warps, count = config.closure_warps, config.closure_programs
+    assert warps is not None
+    assert count is not None
+    computed = torch.int32 if dtype == torch.int16 else dtype
+    lanes_n = min(16, tile // 4)
+    return {
+        "TILE": tile,
+        "COMPUTE": getattr(gl, str(computed).removeprefix("torch.")),
+        "STRATEGY": strategy(computed, nonnegative),
+        "ACC": gl.BlockedLayout([1, 4], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
+        "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+        "num_warps": warps,
+        "maxnreg": min(255, (1 << 16) // (32 * warps * count) // 8 * 8),  # so that `count` programs fit a multiprocessor
     }

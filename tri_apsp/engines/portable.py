@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import triton
+
+from tri_apsp.configs import GpuTiles
+from tri_apsp.engines.base import Block
+from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.kernels.portable_closure import _closure_kernel
+from tri_apsp.kernels.portable_panels import _panels_kernel
 from tri_apsp.kernels.portable_product import _product_kernel
 
 __all__ = ["PortableEngine"]
+
+# Most of k that a panel's program splits at a time: a strip is short, and unrolling more only compiles longer.
+_PANEL_SLICE = 8
 
 
 class PortableEngine(TritonEngine):
@@ -15,5 +25,31 @@ class PortableEngine(TritonEngine):
 
     name = "portable"
 
-    def _launch_product(self, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
-        _product_kernel[grid](*arguments, **constants, num_stages=self._tiles.num_stages)
+    def _launch_product(
+        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
+    ) -> None:
+        _product_kernel[grid](*arguments, **constants, num_stages=tiles.num_stages)
+
+    def closure(self, d: Block) -> None:
+        batch, n, _ = d.shape
+        _closure_kernel[(batch,)](
+            d, n, *d.stride()[:2],
+            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(n), num_warps=self.config.closure_warps,
+        )  # fmt: skip
+
+    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
+        assert row.stride() == column.stride() == d.stride(), "panels must be views of one matrix"
+        batch, size, _ = d.shape
+        assert self.config.block_size is not None
+        if size > self.config.block_size:
+            assert skip == (0, 0), "only the panels of one diagonal block may skip"
+            multiply_in_stripes(self, d, row, column)
+            return
+        m, n = column.shape[1], row.shape[2]
+        step = self.config.panel
+        assert step is not None
+        _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), batch](
+            d, row, column, size, m, n, *skip, *d.stride()[:2],
+            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
+            BLOCK_K=min(self._tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
+        )  # fmt: skip

@@ -7,35 +7,38 @@ from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
 __all__ = ["multiply_in_stripes"]
 
 # A stripe of whole tiles keeps every program busy to its end.
-_GRAIN = 128
+_GRAIN = 64
 
 
 def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block) -> None:
-    """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column (w, h).
+    """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column (v, h).
 
     A program must not read what another has already replaced: in floats, the result would depend on who came first.
     So each stripe is copied to a workspace and replaced by products of the copy, one of each panel side by side.
     """
-    _, height, width = row.shape
-    step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, width)
-    old_row = engine.scratch(row, height, step)
-    old_column = engine.scratch(column, step, height)
-    for start in range(0, width, step):
-        stop = min(start + step, width)
-        row_stripe, old_row_stripe = (
-            block(row, (0, height), (start, stop)),
-            block(old_row, (0, height), (0, stop - start)),
-        )
-        column_stripe = block(column, (start, stop), (0, height))
-        old_column_stripe = block(old_column, (0, stop - start), (0, height))
-        engine.copy(old_row_stripe, row_stripe)
-        engine.copy(old_column_stripe, column_stripe)
-        engine.product(Update(row_stripe, closed, old_row_stripe), Update(column_stripe, old_column_stripe, closed))
+    height, width, length = closed.shape[1], row.shape[2], column.shape[1]
+    step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, max(width, length))
+    old_row = engine.scratch(row, height, min(step, width))
+    old_column = engine.scratch(column, min(step, length), height)
+    for start in range(0, max(width, length), step):
+        across, down = (start, min(start + step, width)), (start, min(start + step, length))
+        updates = []
+        if start < width:
+            stripe, old = block(row, (0, height), across), block(old_row, (0, height), (0, across[1] - start))
+            engine.copy(old, stripe)
+            updates.append(Update(stripe, closed, old))
+        if start < length:
+            stripe, old = block(column, down, (0, height)), block(old_column, (0, down[1] - start), (0, height))
+            engine.copy(old, stripe)
+            updates.append(Update(stripe, old, closed))
+        engine.product(*updates)
 
 
 def _stripe_width(values: int, height: int, width: int) -> int:
-    """Return how many columns of `height` rows a workspace of `values` holds, in whole grains if it holds one."""
+    """Return how many columns of `height` rows to take at a time, as even as whole grains allow, in a workspace of `values`."""
     widest = max(1, values // height)
     if widest >= width:
         return width
-    return max(widest // _GRAIN * _GRAIN, min(widest, _GRAIN))
+    even = -(-width // -(-width // widest))
+    in_grains = -(-even // _GRAIN) * _GRAIN
+    return in_grains if in_grains <= widest else max(widest // _GRAIN * _GRAIN, min(widest, _GRAIN))

@@ -1,4 +1,4 @@
-"""What the engines that launch Triton kernels share: the closure, the panels, and products in pairs."""
+"""What the engines that launch Triton kernels share: products in pairs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import itertools
 from abc import abstractmethod
 from typing import Any
 
-import triton
-
 from tri_apsp.configs import Config, GpuTiles
-from tri_apsp.engines.base import Block, Engine, Update, Weights
-from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.kernels.portable_closure import _closure_kernel
-from tri_apsp.kernels.portable_panels import _panels_kernel
+from tri_apsp.engines.base import Engine, Update, Weights
 
-__all__ = ["TritonEngine"]
+__all__ = ["Shape", "TritonEngine", "programs"]
 
-# Most of k that a panel's program splits at a time: a strip is short, and unrolling more only compiles longer.
-_PANEL_SLICE = 8
+Shape = tuple[int, int, int]
+"""m, n and k of a product."""
 
 
 class TritonEngine(Engine):
@@ -29,8 +24,14 @@ class TritonEngine(Engine):
         self._tiles = config.product
 
     @abstractmethod
-    def _launch_product(self, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]) -> None:
+    def _launch_product(
+        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
+    ) -> None:
         """Launch a product kernel: its run-time arguments are those of portable_product._product_kernel, in order."""
+
+    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
+        """Return the tiles for one launch of products of `shapes`."""
+        return self._tiles
 
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
@@ -39,9 +40,9 @@ class TritonEngine(Engine):
 
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
-        tiles = self._tiles
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
-        programs = sum(triton.cdiv(m, tiles.block_m) * triton.cdiv(n, tiles.block_n) for m, n, _ in shapes)
+        batch = first.c.shape[0]
+        tiles = self._tiles_for(shapes, batch)
         arguments = (
             *first[:3], *shapes[0], *first.skip, *_strides(first),
             *(second or first)[:3], *shapes[1], *_strides(second or first),
@@ -51,34 +52,15 @@ class TritonEngine(Engine):
             "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
             "num_warps": tiles.num_warps,
         }  # fmt: skip
-        self._launch_product((programs, first.c.shape[0]), arguments, constants)
-
-    def closure(self, d: Block) -> None:
-        batch, n, _ = d.shape
-        _closure_kernel[(batch,)](
-            d, n, *d.stride()[:2],
-            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(n), num_warps=self.config.closure_warps,
-        )  # fmt: skip
-
-    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        assert row.stride() == column.stride() == d.stride(), "panels must be views of one matrix"
-        batch, size, _ = d.shape
-        assert self.config.block_size is not None
-        if size > self.config.block_size:
-            assert skip == (0, 0), "only the panels of one diagonal block may skip"
-            multiply_in_stripes(self, d, row, column)
-            return
-        m, n = column.shape[1], row.shape[2]
-        step = self.config.panel
-        assert step is not None
-        _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), batch](
-            d, row, column, size, m, n, *skip, *d.stride()[:2],
-            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
-            BLOCK_K=min(self._tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
-        )  # fmt: skip
+        self._launch_product(tiles, (programs(shapes, tiles), batch), arguments, constants)
 
 
-def _shape(update: Update) -> tuple[int, int, int]:
+def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
+    """Return how many tiles the products have."""
+    return sum(-(-m // tiles.block_m) * -(-n // tiles.block_n) for m, n, _ in shapes)
+
+
+def _shape(update: Update) -> Shape:
     return update.c.shape[1], update.c.shape[2], update.a.shape[2]
 
 

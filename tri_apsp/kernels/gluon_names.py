@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-__all__ = ["barrier", "gl", "gluon"]
+__all__ = ["async_copy", "barrier", "gl", "gluon"]
 
 # All threads of a program meet here: gl.thread_barrier in 3.6, gl.barrier from 3.7.
 barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier

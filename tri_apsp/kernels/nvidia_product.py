@@ -1,66 +1,61 @@
 """C <- min(C, A * B) in Gluon, for two independent products in one launch, at the issue rate of an NVIDIA GPU.
 
-    for each tile [BLOCK_M, BLOCK_N] of C                  # one program, 8x8 values of acc a thread
+    for each tile [BLOCK_M, BLOCK_N] of C                  # one program
         acc = no_edge
-        for each BLOCK_K of k
-            a_smem, b_smem = A slice transposed, B slice   # shared memory, two buffers in turn; one barrier
-            load the next slices into registers            # they arrive while the loop below runs
-            for each pair of k: acc = min(acc, a_k + b_k, a_k' + b_k')
+        for each BLOCK_K of k                              # STAGES buffers of shared memory in turn
+            start to copy the slices of A and B that come STAGES - 1 steps later
+            acc = min(acc, A slice * B slice)              # they arrive meanwhile
         C tile = max(min(C tile, acc), FLOOR)
 
-A row of each buffer is loaded in the layout of acc itself, so that the sum broadcasts in registers: two 16-byte loads for 64
-pairs of add and min. Plain Triton cannot say so.
+Slices are copied straight to shared memory, which takes no register and few instructions. Packed int16 cannot be: every value
+of A must stand in both halves of a word, so its slices pass through registers.
 """
 
 from __future__ import annotations
 
-from tri_apsp.kernels.gluon_names import barrier, gl, gluon
+from tri_apsp.kernels.gluon_names import async_copy, barrier, gl, gluon
+from tri_apsp.kernels.nvidia_tiles import rank_update
 
 __all__ = ["_product_kernel"]
 
 
 @gluon.jit
-def _two_sums_float(acc, a0, b0, a1, b1):
-    """min(acc, a0 + b0, a1 + b1) for floats of any sign: FADD FMNMX FADD FMNMX."""
-    return gl.minimum(gl.minimum(acc, a0 + b0), a1 + b1)
+def _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, NO_EDGE: gl.constexpr):
+    return gl.load(a_ptr + offs_a, mask=mask_a, other=NO_EDGE), gl.load(b_ptr + offs_b, mask=mask_b, other=NO_EDGE)
 
 
 @gluon.jit
-def _two_sums_nonnegative(acc, a0, b0, a1, b1):
-    """The same for floats that are not negative, which order like their bits; acc holds bits: FADD FADD VIMNMX3.
-
-    One block of PTX, because a minimum of three that LLVM sees it takes apart again.
-    """
-    return gl.inline_asm_elementwise(
-        "{ .reg .f32 s, t; .reg .s32 u, v; add.f32 s, $1, $2; add.f32 t, $3, $4;"
-        " mov.b32 u, s; mov.b32 v, t; min.s32 u, u, v; min.s32 $0, u, $5; }",
-        "=r,f,f,f,f,r",
-        [a0, b0, a1, b1, acc],
-        gl.int32,
-        True,
-        1,
-    )
-
-
-@gluon.jit
-def _sum_int32(acc, a, b):
-    """min(acc, a + b) in one block of PTX, which ptxas fuses from sm_90 on: VIADDMNMX."""
-    return gl.inline_asm_elementwise(
-        "{ .reg .s32 s; add.s32 s, $1, $2; min.s32 $0, s, $3; }", "=r,r,r,r", [a, b, acc], gl.int32, True, 1
-    )
+def _copy_slices(
+    a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
+    NO_EDGE: gl.constexpr, BLOCK_K: gl.constexpr,
+):  # fmt: skip
+    """Start to copy the slices of A and B to shared memory; what is masked becomes 0, in rows and columns never stored."""
+    if rest >= BLOCK_K:
+        async_copy.async_copy_global_to_shared(a_smem, a_ptr + offs_a, mask=mask_a)
+        async_copy.async_copy_global_to_shared(b_smem, b_ptr + offs_b, mask=mask_b)
+    elif rest > 0:
+        a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
+        a_smem.store(a)
+        b_smem.store(b)
+    async_copy.commit_group()
 
 
 @gluon.jit
-def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
-    if STRATEGY == "int32":
-        return _sum_int32(_sum_int32(acc, a0, b0), a1, b1)
-    elif STRATEGY == "nonnegative":
-        return _two_sums_nonnegative(acc, a0, b0, a1, b1)
-    else:
-        return _two_sums_float(acc, a0, b0, a1, b1)
+def _twice(a):
+    """Return int16 values in both halves of a word."""
+    word = a.to(gl.int32)
+    return (word & 0xFFFF) | (word << 16)
 
 
 @gluon.jit
+def _halves(words, M: gl.constexpr, N: gl.constexpr):
+    """Return the int16 values [M, N] of words [M, N // 2]."""
+    return gl.reshape(gl.join(words.to(gl.int16), (words >> 16).to(gl.int16)), [M, N])
+
+
+# m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
+# nothing by it, and k = 1 known in advance breaks the compiler of Triton 3.6.
+@gluon.jit(do_not_specialize=["k0", "k1"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
     m0, n0, k0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are
@@ -70,8 +65,8 @@ def _product_kernel(
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
-    STRATEGY: gl.constexpr,  # "float", "nonnegative" or "int32"
-    ACC: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr, SHARED: gl.constexpr,  # layouts
+    STAGES: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
+    SHARED: gl.constexpr,
 ):  # fmt: skip
     """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
 
@@ -95,49 +90,82 @@ def _product_kernel(
     start_m = (group * GROUP_M + within % group_m) * BLOCK_M
     start_n = within // group_m * BLOCK_N
 
-    # n * n passes 2**31 at n = 46341, so rows are multiplied in 64 bits.
-    a_m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LOAD_A))
-    a_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LOAD_A))
-    b_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LOAD_B))
-    b_n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LOAD_B))
-    a_ptrs = a_ptr + a_m.to(gl.int64)[:, None] * stride_am + a_k[None, :]
-    b_ptrs = b_ptr + b_k.to(gl.int64)[:, None] * stride_bk + b_n[None, :]
-    mask_a = (a_m < m)[:, None]
-    mask_b = (b_n < n)[None, :]
+    # n * n passes 2**31 at n = 46341, so tiles are addressed in 64 bits; offsets within one fit 32.
+    start_m = start_m.to(gl.int64)
+    a_ptr += start_m * stride_am
+    b_ptr += start_n
+    a_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LOAD_A))[:, None]
+    a_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LOAD_A))[None, :]
+    b_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LOAD_B))[:, None]
+    b_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LOAD_B))[None, :]
+    offs_a = a_m * stride_am + a_k
+    offs_b = b_k * stride_bk + b_n
+    mask_a = a_m < m - start_m
+    mask_b = b_n < n - start_n
+    rest = k
 
     dtype: gl.constexpr = c0_ptr.dtype.element_ty
-    a_smem = gl.allocate_shared_memory(dtype, [2, BLOCK_K, BLOCK_M], SHARED)
-    b_smem = gl.allocate_shared_memory(dtype, [2, BLOCK_K, BLOCK_N], SHARED)
-    acc = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
-    if STRATEGY == "nonnegative":
-        acc = acc.to(gl.int32, bitcast=True)
-    a = gl.load(a_ptrs, mask=mask_a & (a_k < k)[None, :], other=NO_EDGE)
-    b = gl.load(b_ptrs, mask=mask_b & (b_k < k)[:, None], other=NO_EDGE)
-    for step in range(gl.cdiv(k, BLOCK_K)):
-        a_slice = a_smem.index(step % 2)
-        b_slice = b_smem.index(step % 2)
-        a_slice.permute((1, 0)).store(a)
-        b_slice.store(b)
-        barrier()  # the other buffer is not written before the next one, which all threads reach after this loop over k
-        a_ptrs += BLOCK_K
-        b_ptrs += BLOCK_K * stride_bk
-        rest = k - (step + 1) * BLOCK_K
-        a = gl.load(a_ptrs, mask=mask_a & (a_k < rest)[None, :], other=NO_EDGE)
-        b = gl.load(b_ptrs, mask=mask_b & (b_k < rest)[:, None], other=NO_EDGE)
-        for x in gl.static_range(0, BLOCK_K, 2):
-            a0 = a_slice.slice(x, 1, dim=0).permute((1, 0)).load(ACC)  # [BLOCK_M, 1]
-            b0 = b_slice.slice(x, 1, dim=0).load(ACC)  # [1, BLOCK_N]
-            a1 = a_slice.slice(x + 1, 1, dim=0).permute((1, 0)).load(ACC)
-            b1 = b_slice.slice(x + 1, 1, dim=0).load(ACC)
-            acc = _two_sums(acc, a0, b0, a1, b1, STRATEGY)
-    if STRATEGY == "nonnegative":
-        acc = acc.to(dtype, bitcast=True)
+    if STRATEGY == "int16x2":
+        a_smem = gl.allocate_shared_memory(gl.int32, [STAGES, BLOCK_M, BLOCK_K], SHARED)
+        b_smem = gl.allocate_shared_memory(gl.int16, [STAGES, BLOCK_K, BLOCK_N], SHARED)
+        acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)
+        whole = rest >= BLOCK_K
+        a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & whole, mask_b & whole, NO_EDGE)
+        for step in range(k // BLOCK_K):
+            a_slice, b_slice = a_smem.index(step % STAGES), b_smem.index(step % STAGES)
+            a_slice.store(_twice(a))
+            b_slice.store(b)
+            barrier()
+            a_ptr += BLOCK_K
+            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+            rest -= BLOCK_K
+            whole = rest >= BLOCK_K
+            a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & whole, mask_b & whole, NO_EDGE)
+            words = b_slice._reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
+        if rest > 0:
+            a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
+            a_slice, b_slice = a_smem.index(0), b_smem.index(0)
+            barrier()
+            a_slice.store(_twice(a))
+            b_slice.store(b)
+            barrier()
+            words = b_slice._reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
+        tile = _halves(acc, BLOCK_M, BLOCK_N)
+    else:
+        a_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, BLOCK_K], SHARED)
+        b_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_K, BLOCK_N], SHARED)
+        tile = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+        for stage in gl.static_range(STAGES - 1):
+            _copy_slices(
+                a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
+                NO_EDGE, BLOCK_K,
+            )  # fmt: skip
+            a_ptr += BLOCK_K
+            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+            rest -= BLOCK_K
+        stage = 0
+        for _ in range(gl.cdiv(k, BLOCK_K)):
+            last = stage - 1 if stage > 0 else STAGES - 1  # whose slices were used in the step before
+            _copy_slices(
+                a_smem.index(last), b_smem.index(last), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
+                NO_EDGE, BLOCK_K,
+            )  # fmt: skip
+            a_ptr += BLOCK_K
+            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+            rest -= BLOCK_K
+            async_copy.wait_group(STAGES - 1)
+            barrier()
+            tile = rank_update(tile, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
+            stage = stage + 1 if stage + 1 < STAGES else 0
 
-    offs_m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, ACC))
-    offs_n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, ACC))
+    OUT: gl.constexpr = tile.type.layout
+    offs_m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, OUT))
+    offs_n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, OUT))
     store_m = (offs_m < m) & ((offs_m < left_start) | (offs_m >= left_stop))
     store_n = (offs_n < n) & ((offs_n < left_start) | (offs_n >= left_stop))
     mask_c = store_m[:, None] & store_n[None, :]
-    c_ptrs = c_ptr + offs_m.to(gl.int64)[:, None] * stride_cm + offs_n[None, :]
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
     c = gl.load(c_ptrs, mask=mask_c, other=NO_EDGE)
-    gl.store(c_ptrs, gl.maximum(gl.minimum(c, acc), FLOOR), mask=mask_c)
+    gl.store(c_ptrs, gl.maximum(gl.minimum(c, tile), FLOOR), mask=mask_c)

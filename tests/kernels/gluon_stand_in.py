@@ -1,0 +1,194 @@
+"""Runs the source of the Gluon kernels on NumPy arrays, as Gluon has no interpreter: to test indices and masks on any CPU.
+
+Layouts and barriers do nothing, and integers wrap. Stricter than a GPU: a pointer reaches the elements of its own array only;
+shared memory that nobody has written, or where a copy may still be under way, holds the least value, which no minimum hides.
+Barriers between the threads of a program are not tested, nor quotients of negative numbers, which a GPU rounds towards zero.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import tri_apsp.kernels as package
+
+program = threading.local()  # of the program that runs in this thread: ids, grid, copies, baton, polls
+
+
+class Tensor(np.ndarray):
+    type = SimpleNamespace(layout=None)
+    # `x -= 1` makes a new tensor: other names may stand for the old one.
+    __iadd__, __isub__, __imul__ = np.ndarray.__add__, np.ndarray.__sub__, np.ndarray.__mul__
+
+    def to(self, dtype: Any) -> Tensor:
+        return self.astype(dtype)
+
+
+def _tensor(values: Any, dtype: Any = None) -> Tensor:
+    return np.asarray(values, dtype).view(Tensor)
+
+
+def _unwritten(shape: Sequence[int], dtype: Any) -> Tensor:
+    return _tensor(np.full(shape, -math.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min, dtype))
+
+
+class Pointer:
+    """Addresses in `array`, as if its elements lay `strides` apart: gaps of any size cost nothing."""
+
+    def __init__(self, array: np.ndarray, strides: Sequence[int], offsets: Any = 0) -> None:
+        self.array, self.strides, self.offsets = array, strides, np.asarray(offsets, np.int64)
+        self.dtype = SimpleNamespace(element_ty=array.dtype)
+
+    def __add__(self, offsets: Any) -> Pointer:
+        return Pointer(self.array, self.strides, self.offsets + offsets)
+
+    def to(self, dtype: Any) -> Pointer:
+        return self
+
+    def _locate(self, mask: Any) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Return the mask in the shape of the pointers, and the indices in the array where it holds."""
+        mask = np.broadcast_to(mask, self.offsets.shape)
+        rest, indices = self.offsets[mask], []
+        for size, stride in zip(self.array.shape, self.strides, strict=True):
+            index, rest = np.divmod(rest, stride)
+            assert ((index >= 0) & (index < size)).all(), f"an address lies outside its array {self.array.shape}"
+            indices.append(index)
+        return mask, tuple(indices)
+
+    def load(self, mask: Any = True, other: Any = None) -> Tensor:
+        mask, indices = self._locate(mask)
+        values = _unwritten(mask.shape, self.array.dtype)
+        if other is not None:
+            values[...] = other
+        values[mask] = self.array[indices]
+        return values
+
+    def store(self, values: Any, mask: Any = True) -> None:
+        mask, indices = self._locate(mask)
+        self.array[indices] = np.broadcast_to(values, mask.shape)[mask]
+
+
+class Shared:
+    """A view of shared memory, by the address of each value. It may reach past the end, where no load or store succeeds."""
+
+    def __init__(self, memory: np.ndarray, dtype: Any, addresses: np.ndarray) -> None:
+        self.memory, self.dtype, self.addresses = memory.view(dtype), np.dtype(dtype), addresses  # addresses count bytes
+        self.shape, self.numel = list(addresses.shape), addresses.size
+
+    def load(self, layout: Any) -> Tensor:
+        return _tensor(self.memory[self.addresses // self.dtype.itemsize])
+
+    def store(self, values: Tensor) -> None:
+        assert (values.dtype, list(values.shape)) == (self.dtype, self.shape)
+        self.memory[self.addresses // self.dtype.itemsize] = values
+
+    def index(self, index: int) -> Shared:
+        assert 0 <= index < self.shape[0]
+        return Shared(self.memory, self.dtype, self.addresses[index])
+
+    def slice(self, start: int, length: int, dim: int) -> Shared:
+        return Shared(self.memory, self.dtype, self.addresses.take(range(start, start + length), dim))
+
+    def _reinterpret(self, dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
+        addresses = self.addresses.flat[0] + np.arange(math.prod(shape)) * np.dtype(dtype).itemsize
+        return Shared(self.memory, dtype, addresses.reshape(shape))
+
+
+def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure: bool, pack: int) -> Tensor:
+    """Run PTX: statements on registers of 32 bits, or one load, before which other programs run."""
+    if code.startswith("ld.acquire"):
+        program.polls += 1
+        assert program.polls < 20_000, "programs wait for ever"
+        program.baton.release()
+        time.sleep(1e-4)
+        program.baton.acquire()
+        return args[0].load()
+    registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(np.broadcast_arrays(*args), start=1)}
+    functions = {"add": np.add, "min": np.minimum, "mov": None}
+    kinds = {"f32": np.float32, "s32": np.int32, "b32": np.int32, "s16x2": np.int16}
+    for statement in code.strip("{} ").split(";"):
+        operation, _, operands = statement.strip().partition(" ")
+        if operation not in ("", ".reg"):
+            (name, kind), (target, *sources) = operation.split("."), operands.replace(" ", "").split(",")
+            registers[target] = functools.reduce(functions[name], [registers[source].view(kinds[kind]) for source in sources])
+    return _tensor(registers["$0"].view(dtype))
+
+
+def _allocate(dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
+    return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64))._reinterpret(dtype, shape, layout)
+
+
+def _copy(target: Shared, pointer: Pointer, mask: Any) -> None:
+    program.copies[-1].append((target, pointer.load(mask, other=0)))
+    target.store(_unwritten(target.shape, target.dtype))
+
+
+def _wait_group(late: int) -> None:
+    while len(program.copies) > late + 1:  # the last group is open still
+        for target, values in program.copies.pop(0):
+            target.store(values)
+
+
+NAMES = {
+    "barrier": lambda: None,
+    "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
+    "async_copy": SimpleNamespace(
+        async_copy_global_to_shared=_copy, commit_group=lambda: program.copies.append([]), wait_group=_wait_group
+    ),
+    "gl": SimpleNamespace(
+        **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
+        **{name: getattr(np, name) for name in ("minimum", "maximum", "reshape", "expand_dims")},
+        **dict.fromkeys(["SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
+        static_range=range,
+        program_id=lambda axis: _tensor(program.ids[axis], np.int32),
+        num_programs=lambda axis: _tensor(program.grid[axis], np.int32),
+        cdiv=lambda x, y: (x + y - 1) // y,
+        arange=lambda start, stop, layout: _tensor(range(start, stop), np.int32),
+        full=lambda shape, value, dtype, layout: _tensor(np.full(shape, value, dtype)),
+        where=lambda condition, x, y: _tensor(np.where(condition, x, y)),
+        join=lambda x, y: _tensor(np.stack([x, y], -1)),
+        split=lambda x: (x[..., 0], x[..., 1]),
+        convert_layout=lambda x, layout, assert_trivial: x,
+        allocate_shared_memory=_allocate,
+        load=Pointer.load,
+        store=Pointer.store,
+        atomic_add=lambda pointer, value, sem, scope: pointer.store(pointer.load() + value),
+        inline_asm_elementwise=_assembly,
+    ),
+}
+
+
+def import_kernels(name: str) -> ModuleType:
+    """Import a copy of tri_apsp.kernels.<name> whose Gluon is this file; other modules keep theirs."""
+    with patch.dict(sys.modules), patch.dict(vars(package)):
+        for module in [module for module in sys.modules if module.startswith("tri_apsp.kernels.")]:
+            del sys.modules[module]
+        sys.modules["tri_apsp.kernels.gluon_names"] = names = ModuleType("gluon_names")
+        vars(names).update(NAMES)
+        return importlib.import_module(f"tri_apsp.kernels.{name}")
+
+
+def launch(kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, **constants: Any) -> None:
+    """Run the kernel on pointers and integers for each program of the grid, one at a time until it waits for others."""
+    values = [_tensor(x, np.int32 if abs(x) < 2**31 else np.int64) if isinstance(x, int) else x for x in arguments]
+    baton = threading.Lock()
+
+    def run(ids: tuple[int, int]) -> None:
+        vars(program).update(ids=ids, grid=grid, copies=[[]], baton=baton, polls=0)
+        with baton:
+            kernel(*values, **constants)
+
+    with ThreadPoolExecutor(grid[0] * grid[1]) as pool:
+        for future in as_completed([pool.submit(run, (x, y)) for y in range(grid[1]) for x in range(grid[0])]):
+            future.result()  # raises what failed first
