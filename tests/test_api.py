@@ -155,6 +155,43 @@ def test_a_graph_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
         tri_apsp.min_plus(weights, weights)
 
 
+def out_of_memory(*_: object, **__: object) -> torch.Tensor:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too small to ask for the free memory before is refused where it does not fit after all."""
+    weights = torch.zeros(10, 10)
+    monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
+    monkeypatch.setattr("torch.full", out_of_memory)
+    calls = {"a problem must fit": tri_apsp.shortest_paths, "a product must fit": lambda x: tri_apsp.min_plus(x, x)}
+    for message, call in calls.items():
+        monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 100)
+        with pytest.raises(TooLargeError, match=f"{message}.*400 bytes"):
+            call(weights)
+        monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 30)
+        with pytest.raises(torch.OutOfMemoryError):  # not for want of memory as far as we can tell
+            call(weights)
+
+
+def test_a_workspace_that_does_not_fit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS["squaring"], "solve", out_of_memory)
+    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 799)
+    with pytest.raises(TooLargeError, match="800 bytes"):
+        tri_apsp.shortest_paths(torch.zeros(10, 10), method="squaring")
+
+
+def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tri_apsp import device
+
+    monkeypatch.setattr(device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 100, memory=64 << 30))
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    assert device.is_small(1 << 30, gpu)
+    assert not device.is_small((1 << 30) + 1, gpu)
+    assert device.is_small(1 << 18, cpu)
+    assert not device.is_small((1 << 18) + 1, cpu)
+
+
 class TestMinPlus:
     def test_product(self) -> None:
         a, b = torch.tensor([[1.0, 5.0], [INF, 2.0]]), torch.tensor([[1.0, INF, 0.0], [0.0, INF, 7.0]])

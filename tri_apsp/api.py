@@ -51,12 +51,13 @@ def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None
 
     Args and errors: as for shortest_paths; the values of `weights` are not read.
     """
-    return _select(checks.check_weights(weights, scan=False), method, config)
+    return _select(checks.check_weights(weights, values=False), method, config)
 
 
 def shortest_paths(
     weights: torch.Tensor,
     *,
+    sizes: torch.Tensor | None = None,
     method: str = "auto",
     config: Config | None = None,
     overwrite: bool = False,
@@ -68,18 +69,23 @@ def shortest_paths(
         weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
             any strides. weights[i, j] is the weight of the edge from i to j; inf, or no_edge(dtype) for integers, means
             no edge. The diagonal counts as 0 unless it is negative.
+        sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of the weights, with
+            0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block of weights[i]. What stands beside and
+            below that is ignored, whatever it is, and the result is no_edge there, on the diagonal too. None: all n.
         method: "auto", "floyd_warshall", "kleene", "squaring" or "iterative"; see select() for what "auto" takes.
         config: engine, tiles and cut-offs to use instead of the tuned or default ones; unset fields are filled in.
         overwrite: solve in the memory of `weights`, which then holds the distances (or, after an error, rubbish).
         check: look for bad values, negative cycles and integer distances out of range. Without it the call neither
             reads a value nor waits for the GPU; then NaN gives rubbish, a negative cycle goes unnoticed, and integer
-            weights must not be negative.
+            weights must not be negative. Of `sizes`, shape, dtype and device are checked all the same; a size out of
+            range then counts as the nearest that is in range.
 
     Returns:
         Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
 
     Raises:
-        InputError: weights that are no square real matrix, NaN or minus infinity, an unknown method or engine.
+        InputError: weights that are no square real matrix, NaN or minus infinity, sizes that do not fit the weights, an
+            unknown method or engine. The weights are then untouched, with overwrite too.
         NegativeCycleError: a cycle of negative weight; carries vertices on it.
         DistanceRangeError: a distance does not fit the integer dtype. Distances and sums may reach, exclusively,
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
@@ -90,12 +96,13 @@ def shortest_paths(
     Cost: n^3 min-plus operations a graph ("squaring": up to log2 n times as many); besides the result at most 5% of
     the matrix as workspace ("squaring": one more matrix).
     """
-    return solve(weights, method=method, config=config, overwrite=overwrite, check=check)
+    return solve(weights, sizes=sizes, method=method, config=config, overwrite=overwrite, check=check)
 
 
 def solve(
     weights: torch.Tensor,
     *,
+    sizes: torch.Tensor | None = None,
     method: str = "auto",
     config: Config | None = None,
     overwrite: bool = False,
@@ -103,31 +110,47 @@ def solve(
     report: Callable[[float], None] | None = None,
 ) -> Result:
     """shortest_paths, telling `report` the fraction done now and then (which waits for the device each time)."""
-    problem = checks.check_weights(weights, scan=check)
+    problem = checks.check_weights(weights, sizes=sizes, values=check)
     selection = _select(problem, method, config)
     if overwrite:
         checks.check_overwrite(problem.weights)
     algorithm = METHODS[selection.method]
-    copies = (0 if overwrite and problem.weights.stride(-1) == 1 else 1) + algorithm.workspace
-    checks.check_copy_fits(problem, copies)
+    in_place = overwrite and problem.weights.stride(-1) == 1
+    with checks.copies_fit(problem, (0 if in_place else 1) + algorithm.workspace), device.current(problem.weights.device):
+        distances = _solve(problem, selection, overwrite, in_place, check, report)
+    if overwrite:
+        if distances.data_ptr() != problem.weights.data_ptr():
+            problem.weights.copy_(distances)
+        result = weights
+    else:
+        result = distances if problem.batched else distances[0]
+    return Result(result, selection.method, selection.engine, selection.config)
 
+
+def _solve(
+    problem: checks.Problem,
+    selection: Selection,
+    overwrite: bool,
+    in_place: bool,
+    check: bool,
+    report: Callable[[float], None] | None,
+) -> torch.Tensor:
+    """Return the distances (batch, n, n), in the memory of the weights if `in_place`; see solve()."""
+    if problem.sizes is None:
+        distances, bounds = _start(problem.weights, in_place), problem.bounds
+    else:
+        distances, bounds = _start_padded(problem.weights, problem.sizes, in_place, check)
     untouched = None if overwrite else problem.weights
-    bounds = problem.bounds
     negative = bounds is not None and bounds.lowest < 0
-    # What is overwritten must be read before; else only where the audit needs it.
-    longest = checks.largest_weight(problem.weights, bounds) if overwrite and bounds is not None else None
-    distances = _start(problem.weights, overwrite)
-    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative=bounds is not None and not negative)
-    engine = engines.make(selection.engine, traits, selection.config)
+    nonnegative = bounds is not None and not negative
+    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative, problem.sizes)
+    algorithm, engine = METHODS[selection.method], engines.make(selection.engine, traits, selection.config)
 
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
 
-    def longest_edge() -> float | int | None:
-        return longest if overwrite or bounds is None else checks.largest_weight(problem.weights, bounds)
-
     def look(closed: torch.Tensor) -> None:
-        audit.look_early(closed, distances, untouched)
+        audit.look_early(closed, distances, untouched, problem.sizes)
 
     def tell(fraction: float) -> None:
         assert report is not None
@@ -137,17 +160,10 @@ def solve(
     total = problem.batch * algorithm.operations(problem.n)
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
-    with device.current(distances.device):
-        algorithm.solve(distances, engine, watch)
-        if check:
-            audit.audit(distances, untouched, negative, longest_edge, close)
-    if overwrite:
-        if distances.data_ptr() != problem.weights.data_ptr():
-            problem.weights.copy_(distances)
-        result = weights
-    else:
-        result = distances if problem.batched else distances[0]
-    return Result(result, selection.method, selection.engine, selection.config)
+    algorithm.solve(distances, engine, watch)
+    if bounds is not None:
+        audit.audit(distances, untouched, negative, bounds.longest, close, problem.sizes)
+    return distances
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
@@ -176,16 +192,15 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     assert config.engine is not None
     engine = engines.make(config.engine, traits, config)
     shape = (left.shape[0], left.shape[1], right.shape[2])
-    checks.check_product_fits(shape, left)
-    if start is None:
-        result = torch.full(shape, no_edge(left.dtype), dtype=left.dtype, device=left.device)
-    else:
-        result = start.clone(memory_format=torch.contiguous_format)
-    left, right = _unit_stride(left), _unit_stride(right)
-    with device.current(left.device):
+    with checks.product_fits(shape, left), device.current(left.device):
+        if start is None:
+            result = torch.full(shape, no_edge(left.dtype), dtype=left.dtype, device=left.device)
+        else:
+            result = start.clone(memory_format=torch.contiguous_format)
+        left, right = _unit_stride(left), _unit_stride(right)
         engine.product(engines.Update(result, left, right))
         if not left.is_floating_point():
-            _audit_product(result, left, right, start, engine, bounds[:2])
+            _audit_product(result, left, right, start, engine, bounds)
     return result if batched else result[0]
 
 
@@ -197,12 +212,16 @@ def _audit_product(
     engine: engines.Engine,
     bounds: list[checks.Bounds],
 ) -> None:
-    """Tell integer sums apart from walks over a missing edge, which lie at `beyond` or above; raise if that fails."""
+    """Tell integer sums apart from walks over a missing edge, which lie at `beyond` or above; raise if that fails.
+
+    `bounds` are those of a, b and, if given, c; where they exclude that a sum is out of range, nothing is read.
+    """
     dtype, infinity = result.dtype, int(no_edge(result.dtype))
     if not result.numel() or not a.numel():
         return
-    beyond = infinity + int(min(0, *(bound.lowest for bound in bounds)))
-    largest = [checks.largest_weight(t, bound) for t, bound in zip((a, b), bounds, strict=True)]
+    lowest_a, lowest_b, *lowest_c = (int(bound.lowest) for bound in bounds)
+    beyond = infinity + min(0, lowest_a, lowest_b)
+    largest = [bound.longest for bound in bounds[:2]]
     if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
         left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
         path = torch.full_like(result, infinity)
@@ -211,7 +230,7 @@ def _audit_product(
         unsure = (result >= beyond) & ((result < known) | (result == infinity))
         if bool((unsure & (path == 0)).any()):
             audit.raise_out_of_range(dtype, f"a sum weighs {beyond} or more")
-    if int(result.amin()) <= -infinity:
+    if min(lowest_a + lowest_b, *lowest_c, infinity) <= -infinity and int(result.amin()) <= -infinity:
         audit.raise_out_of_range(dtype, f"a sum weighs {-infinity} or less")
     if beyond < infinity:
         missing = result >= beyond
@@ -233,12 +252,29 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
     return Selection(method, engine, found, "asked for by name")
 
 
-def _start(weights: torch.Tensor, overwrite: bool) -> torch.Tensor:
-    """Return the matrix to solve in: the weights with no positive diagonal, in their own memory where that serves."""
-    in_place = overwrite and weights.stride(-1) == 1
+def _start(weights: torch.Tensor, in_place: bool) -> torch.Tensor:
+    """Return the matrix to solve in, the weights with no positive diagonal: a contiguous copy, unless `in_place`."""
     distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
     distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
     return distances
+
+
+def _start_padded(
+    weights: torch.Tensor, sizes: torch.Tensor, in_place: bool, check: bool
+) -> tuple[torch.Tensor, checks.Bounds | None]:
+    """As _start, with no_edge in all padding; with `check`, also check the values, and return their bounds.
+
+    A copy is checked once its padding is filled, in one plain pass; in place, nothing may change before the check.
+    """
+    infinity = no_edge(weights.dtype)
+    padding = torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]  # [batch, n]
+    bounds = checks.check_graphs(weights, padding) if check and in_place else None
+    distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
+    distances.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
+    if check and not in_place:
+        bounds = checks.check_graphs(distances)
+    distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0).masked_fill_(padding, infinity)
+    return distances, bounds
 
 
 def _unit_stride(tensor: torch.Tensor) -> torch.Tensor:

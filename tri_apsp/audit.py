@@ -6,32 +6,36 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.checks import largest_below, row_blocks
 from tri_apsp.errors import DistanceRangeError, NegativeCycleError
+from tri_apsp.scan import Scan, row_blocks, scan
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
 
 __all__ = ["audit", "look_early", "raise_out_of_range"]
 
 
-def look_early(closed: torch.Tensor, distances: torch.Tensor, weights: torch.Tensor | None) -> None:
+def look_early(
+    closed: torch.Tensor, distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None = None
+) -> None:
     """Raise if the diagonal of a block that was closed shows a negative cycle; waits for the device.
 
     Args:
         closed: a diagonal block of `distances`.
         distances: (batch, n, n), as far as they are solved.
         weights: the untouched weights, or None where they were overwritten.
+        sizes: (batch,) where graphs are padded: only the leading vertices of `weights` and `distances` are a graph.
     """
     diagonal = closed.diagonal(dim1=-2, dim2=-1)
     if diagonal.numel() and diagonal.amin().item() < 0:
-        _raise_negative(distances, weights)
+        _raise_negative(distances, weights, sizes)
 
 
 def audit(
     distances: torch.Tensor,
     weights: torch.Tensor | None,
     negative: bool,
-    longest_edge: Callable[[], float | int | None],
+    longest: float | int | None,
     close: Callable[[torch.Tensor], None],
+    sizes: torch.Tensor | None = None,
 ) -> None:
     """Raise if the solved `distances` (batch, n, n) are not the distances; else turn every "no edge" into no_edge.
 
@@ -39,26 +43,29 @@ def audit(
         distances: solved in place; entries from `beyond` on become no_edge.
         weights: the untouched weights, or None where they were overwritten.
         negative: whether any weight was negative.
-        longest_edge: returns the largest weight below no_edge, if any; called only where some pair has no distance.
+        longest: the largest weight below no_edge, if any.
         close: solves a matrix in place, as `distances` was solved; called only where reachability is in doubt.
+        sizes: as for look_early; a padded vertex of `distances` is one that no edge touches.
 
     Raises:
         NegativeCycleError: some cycle is negative.
         DistanceRangeError: a distance is out of the range of the dtype.
 
-    Cost: three passes over the matrix; in doubt, one more solve and one more matrix.
+    Cost: one scan, and with negative integers one more pass; in doubt, one more solve and one more matrix.
     """
     if distances.numel() == 0:
         return
     bounds = distance_range(distances.dtype, negative=negative)
+    found = scan(distances, bounds.beyond, diagonal=negative)
     if negative:
-        diagonal = distances.diagonal(dim1=-2, dim2=-1)
-        lowest, loop = torch.stack((distances.amin(), diagonal.amin())).tolist()
-        if loop < 0:
-            _raise_negative(distances, weights)
-        if lowest < bounds.lowest:
+        assert found.lowest_diagonal is not None
+        if found.lowest_diagonal < 0:
+            _raise_negative(distances, weights, sizes)
+        if found.lowest < bounds.lowest:
             raise_out_of_range(distances.dtype, f"a path weighs less than {bounds.lowest}")
-    _check_reachability(distances, bounds, longest_edge, close)
+    if found.highest < bounds.beyond:
+        return
+    _check_reachability(distances, found, bounds, longest, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= bounds.beyond, no_edge(distances.dtype))
@@ -66,19 +73,18 @@ def audit(
 
 def _check_reachability(
     distances: torch.Tensor,
+    found: Scan,
     bounds: DistanceRange,
-    longest_edge: Callable[[], float | int | None],
+    longest: float | int | None,
     close: Callable[[torch.Tensor], None],
 ) -> None:
-    """Tell "unreachable" from "too long": both come out of a solve as no edge.
+    """Tell "unreachable" from "too long": both come out of a solve as no edge; `found` is what the distances hold.
 
     Follow a shortest path to a vertex that is reachable but too far: its last vertex in range lies at a distance of at
     least `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none went over it. Only
     if one does, reachability is computed: the same solve with every known distance replaced by 0.
     """
-    if distances.amax().item() < bounds.beyond:
-        return
-    farthest, longest = largest_below(distances, bounds.beyond), longest_edge()
+    farthest = found.highest_below
     if farthest is None or longest is None or farthest + max(longest, 0) < bounds.ceiling:
         return
     reachable = torch.zeros_like(distances)
@@ -95,22 +101,25 @@ def raise_out_of_range(dtype: torch.dtype, what: str) -> None:
     raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {what}; use a wider dtype, such as {wider}.")
 
 
-def _raise_negative(distances: torch.Tensor, weights: torch.Tensor | None) -> None:
+def _raise_negative(distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None) -> None:
     """The diagonal has turned negative: raise with a cycle of the weights, or with what the diagonal shows.
 
-    Integers that were clamped on the way can make a diagonal negative without a cycle; then the weights decide.
+    Integers that were clamped on the way can make a diagonal negative without a cycle, also that of a padded vertex; then
+    the weights decide.
     """
     diagonal = distances.diagonal(dim1=-2, dim2=-1)
     item = int((diagonal < 0).any(dim=-1).nonzero()[0])
     batch = item if distances.shape[0] > 1 else None
-    clamped = distances[item].amin().item() < distance_range(distances.dtype, negative=True).lowest
+    size = distances.shape[-1] if sizes is None else int(sizes[item])
     if weights is not None:
-        cycle = negative_cycle(weights[item])
+        cycle = negative_cycle(weights[item, :size, :size])
         if cycle:
             raise NegativeCycleError(cycle, batch)
-        if clamped and not distances.is_floating_point():
-            raise_out_of_range(distances.dtype, "a path weighs too little")
-    raise NegativeCycleError([int(v) for v in (diagonal[item] < 0).nonzero().flatten()], batch)
+    vertices = [int(v) for v in (diagonal[item, :size] < 0).nonzero().flatten()]
+    clamped = distances[item].amin().item() < distance_range(distances.dtype, negative=True).lowest
+    if clamped and not distances.is_floating_point() and (weights is not None or not vertices):
+        raise_out_of_range(distances.dtype, "a path weighs too little")
+    raise NegativeCycleError(vertices, batch)
 
 
 def negative_cycle(weights: torch.Tensor) -> list[int]:

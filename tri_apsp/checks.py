@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from tri_apsp.device import check_memory, check_product_memory
+from tri_apsp.device import check_memory, check_product_memory, is_small
 from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.scan import scan
 from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
 
 __all__ = [
     "Bounds",
     "Problem",
-    "check_copy_fits",
+    "check_graphs",
     "check_operands",
     "check_overwrite",
-    "check_product_fits",
     "check_values",
     "check_weights",
-    "largest_below",
-    "largest_weight",
-    "row_blocks",
+    "copies_fit",
+    "product_fits",
 ]
 
-# A scan of more than _SMALL values goes in _BLOCKS parts, so that its masks take little memory.
-_BLOCKS = 32
-_SMALL = 1 << 16
+_SIZE_DTYPES = (torch.int32, torch.int64)
 
 
 class Bounds(NamedTuple):
-    """The smallest and the largest value of a tensor; both 0 where it has none."""
+    """The smallest value of a tensor, or 0 where it has none; and the largest that is not "no edge", or None."""
 
     lowest: float | int
-    highest: float | int
+    longest: float | int | None
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Checked weights as (batch, n, n), and the bounds of their values; None where nobody looked."""
+    """Checked weights as (batch, n, n), the bounds of their values (None where nobody looked), and the sizes, if any."""
 
     weights: torch.Tensor
     batched: bool
     bounds: Bounds | None
+    sizes: torch.Tensor | None = None
 
     @property
     def n(self) -> int:
@@ -55,12 +54,15 @@ class Problem:
         return self.weights.shape[0]
 
 
-def check_weights(weights: object, *, scan: bool = True) -> Problem:
-    """Check the argument of shortest_paths; `scan` also reads the values, which waits for the device.
+def check_weights(weights: object, *, sizes: object | None = None, values: bool = True) -> Problem:
+    """Check the arguments of shortest_paths; with `values` these too, which waits for the device.
+
+    With `sizes`, only the values of these are read: those of the weights are left to check_graphs, which can pass over
+    the padding.
 
     Raises:
         InputError: not a dense real tensor (n, n) or (batch, n, n) of our dtypes; NaN, minus infinity, or an integer
-            outside [-no_edge, no_edge].
+            outside [-no_edge, no_edge]; sizes that do not fit the weights.
         DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
     """
     tensor = _check_tensor(weights, "weights")
@@ -70,13 +72,66 @@ def check_weights(weights: object, *, scan: bool = True) -> Problem:
             "pad missing vertices with no_edge."
         )
     batched = tensor.dim() == 3
+    if sizes is not None:
+        return Problem(tensor, batched, bounds=None, sizes=_check_sizes(sizes, tensor, values))
     tensor = tensor if batched else tensor[None]
-    if not scan:
-        return Problem(tensor, batched, bounds=None)
-    bounds = check_values(tensor, "weights")
-    if bounds.lowest < 0 and not tensor.is_floating_point():
-        _check_negative_integers(tensor, bounds)
-    return Problem(tensor, batched, bounds)
+    return Problem(tensor, batched, check_graphs(tensor) if values else None)
+
+
+def check_graphs(weights: torch.Tensor, padding: torch.Tensor | None = None) -> Bounds:
+    """Check the values of weights (batch, n, n) by the rules of check_weights; return their bounds.
+
+    Args:
+        weights: the graphs.
+        padding: (batch, n), true for vertices whose rows and columns count as no_edge. None: there are none.
+
+    Cost: one scan.
+    """
+    bounds = check_values(weights, "weights", padding)
+    if bounds.lowest < 0 and not weights.is_floating_point():
+        _check_negative_integers(weights.dtype, bounds)
+    return bounds
+
+
+def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Tensor:
+    """Check the sizes of a batch of weights; `values` refuses those out of range, else they go to the nearest in range."""
+    if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
+        raise InputError(
+            f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
+            "device=weights.device)."
+        )
+    if weights.dim() != 3:
+        raise InputError(
+            f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape)}; leave sizes out, "
+            "or give the weights a batch dimension."
+        )
+    batch, n, _ = weights.shape
+    if sizes.shape != (batch,):
+        raise InputError(
+            f"`sizes` must have shape ({batch},), one size for each graph, but has shape {tuple(sizes.shape)}; reshape it."
+        )
+    if sizes.dtype not in _SIZE_DTYPES:
+        valid = " or ".join(map(dtype_name, _SIZE_DTYPES))
+        raise InputError(f"`sizes` must have dtype {valid}, but has {dtype_name(sizes.dtype)}; convert it.")
+    if sizes.device != weights.device:
+        raise InputError(
+            f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
+        )
+    if not values:
+        return sizes.clamp(0, n)
+    outside = (sizes < 0) | (sizes > n)
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0])
+        raise InputError(
+            f"`sizes` must lie in [0, {n}], the vertices that the weights have room for, but sizes[{index}] is "
+            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
+        )
+    return sizes.contiguous()
+
+
+def _kind(value: object) -> str:
+    """Return what stands in the place of a dense tensor: the layout of a tensor, or the type of something else."""
+    return str(value.layout).removeprefix("torch.") if isinstance(value, torch.Tensor) else type(value).__name__
 
 
 def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, bool]:
@@ -132,46 +187,43 @@ def check_overwrite(weights: torch.Tensor) -> None:
         span = max(span, stride * size)
 
 
-def check_copy_fits(problem: Problem, matrices: float) -> None:
-    """Refuse a solve whose `matrices` copies of the weights do not fit the device (TooLargeError)."""
+@contextmanager
+def copies_fit(problem: Problem, matrices: float) -> Iterator[None]:
+    """Refuse what is done in a `with` and needs `matrices` copies of the weights, if these do not fit the device.
+
+    Raises:
+        TooLargeError: before the first line, or instead of an allocation that fails.
+    """
     weights = problem.weights
-    if weights.numel() > _SMALL:  # smaller ones always fit, and asking costs as much as solving them
+
+    def check() -> None:
         check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
 
+    with _fits(check, matrices * weights.numel(), weights):
+        yield
 
-def check_product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> None:
-    """Refuse a product of `shape` that does not fit the device of `like` (TooLargeError)."""
-    if shape[0] * shape[1] * shape[2] > _SMALL:
+
+@contextmanager
+def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> Iterator[None]:
+    """As copies_fit, for a product of `shape` with the dtype and on the device of `like`."""
+
+    def check() -> None:
         check_product_memory(*shape, like.dtype, like.device)
 
-
-def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield about _BLOCKS views that cover (batch, m, n): whole matrices of a large batch, else rows of one matrix.
-
-    A mask and a copy of one of them take less than 5% of the whole.
-    """
-    batch, rows, _ = matrices.shape
-    if matrices.numel() <= _SMALL:
-        yield matrices
-    elif batch >= _BLOCKS:
-        yield from torch.split(matrices, -(-batch // _BLOCKS))
-    else:
-        for matrix in matrices:
-            yield from torch.split(matrix, max(1, rows * batch // _BLOCKS))
+    with _fits(check, shape[0] * shape[1] * shape[2], like):
+        yield
 
 
-def largest_below(matrices: torch.Tensor, bound: float | int) -> float | int | None:
-    """Return the largest value below `bound`, or None if there is none."""
-    smallest = -float("inf") if matrices.is_floating_point() else torch.iinfo(matrices.dtype).min
-    blocks = [block.masked_fill(block >= bound, smallest).amax() for block in row_blocks(matrices) if block.numel()]
-    largest = torch.stack(blocks).amax().item() if blocks else smallest
-    return None if largest == smallest else largest
-
-
-def largest_weight(tensor: torch.Tensor, bounds: Bounds) -> float | int | None:
-    """Return the largest value that is not "no edge", or None; reads the tensor only where some value is "no edge"."""
-    infinity = no_edge(tensor.dtype)
-    return bounds.highest if tensor.numel() and bounds.highest < infinity else largest_below(tensor, infinity)
+@contextmanager
+def _fits(check: Callable[[], None], values: float, like: torch.Tensor) -> Iterator[None]:
+    """Run `check`: at once, unless so few values surely fit, and again where an allocation fails."""
+    if not is_small(values * like.dtype.itemsize, like.device):
+        check()
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        check()
+        raise
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:
@@ -190,22 +242,23 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; convert it.")
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
-    return value.detach()
+    return value.detach() if value.requires_grad else value
 
 
-def check_values(tensor: torch.Tensor, name: str) -> Bounds:
+def check_values(tensor: torch.Tensor, name: str, padding: torch.Tensor | None = None) -> Bounds:
     """Refuse values that are no weights, by the rules of check_weights (InputError); return their bounds."""
     if tensor.numel() == 0:
-        return Bounds(0, 0)
-    lowest, highest = (bound.item() for bound in tensor.aminmax())
+        return Bounds(0, None)
+    found = scan(tensor, no_edge(tensor.dtype), padding=padding)
+    lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan())}; replace it, by inf for no edge."
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), padding)}; replace it, by inf for no edge."
         )
     if lowest == -float("inf"):
         raise InputError(
-            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest)}; replace it by a finite "
-            "weight."
+            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, padding)}; replace it by "
+            "a finite weight."
         )
     if not tensor.is_floating_point():
         limit = no_edge(tensor.dtype)
@@ -213,23 +266,25 @@ def check_values(tensor: torch.Tensor, name: str) -> Bounds:
             if abs(value) > limit:
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value)}; use tri_apsp.no_edge(dtype) for missing edges, "
-                    "or a wider dtype."
+                    f"edge, but one is {value} at {_where(tensor == value, padding)}; use tri_apsp.no_edge(dtype) for missing "
+                    "edges, or a wider dtype."
                 )
-    return Bounds(lowest, highest)
+    return Bounds(lowest, found.highest_below)
 
 
-def _check_negative_integers(tensor: torch.Tensor, bounds: Bounds) -> None:
-    allowed = distance_range(tensor.dtype, negative=True)
-    for value in (bounds.lowest, largest_weight(tensor, bounds)):
+def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
+    allowed = distance_range(dtype, negative=True)
+    for value in bounds:
         if value is not None and not allowed.lowest <= value < allowed.beyond:
             raise DistanceRangeError(
-                f"beside negative weights, {dtype_name(tensor.dtype)} weights must lie in "
+                f"beside negative weights, {dtype_name(dtype)} weights must lie in "
                 f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; use a wider dtype."
             )
 
 
-def _where(mask: torch.Tensor) -> tuple[int, ...]:
-    """Return the index of the first true element, without a batch dimension of 1."""
+def _where(mask: torch.Tensor, padding: torch.Tensor | None) -> tuple[int, ...]:
+    """Return the index of the first true element outside the padding, without a batch dimension of 1."""
+    if padding is not None:
+        mask = mask & ~padding[:, :, None] & ~padding[:, None, :]
     index = tuple(int(i) for i in mask.nonzero()[0])
     return index[1:] if mask.shape[0] == 1 else index

@@ -1,0 +1,54 @@
+"""The scan, compiled for GPUs that need not be here: enough programs fit a multiprocessor, and nothing spills."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernel needs Triton")
+
+from kernels.sass import TOOLS, Compiled, compile_kernel
+
+from tri_apsp.kernels.portable_scan import _scan_kernel
+from tri_apsp.scan import _PROGRAMS_A_UNIT, _constants
+from tri_apsp.semirings import distance_range
+
+pytestmark = pytest.mark.skipif(not (TOOLS / "nvdisasm").exists(), reason="this Triton carries no disassembler")
+
+TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
+types = pytest.mark.parametrize("dtype", TYPES, ids=str)
+
+
+def compiled(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -> tuple[Compiled, int]:
+    """Compile for `rows` rows of 1000 values, with the largest sizes and strides; return that, and values a thread."""
+    constants = {**_constants(dtype, rows, 1000), "BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
+    num_warps = constants.pop("num_warps")
+    constants.pop("num_stages")  # as compile_kernel has it
+    if unit:
+        constants["stride_xn"] = 1
+    signature = {
+        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if "stride" in name or name == "n" else "i32"
+        for name in _scan_kernel.arg_names
+        if name not in constants
+    }
+    found = compile_kernel(_scan_kernel, signature, constants, capability=capability, num_warps=num_warps)
+    assert found.registers * 32 * num_warps * _PROGRAMS_A_UNIT <= 65536, f"{found.registers} registers are too many"
+    assert found.spills == 0, "registers spill"
+    assert found.shared <= 4096
+    return found, constants["ROWS"] * constants["BLOCK"] // (32 * num_warps)
+
+
+@pytest.mark.parametrize("capability", [80, 90, 100])
+@types
+def test_one_row(dtype: torch.dtype, capability: int) -> None:
+    """A dense tensor: all loads of a tile are in flight at once, and the memory waits for no instruction."""
+    found, values = compiled(dtype, capability, rows=1, unit=True)
+    loop = found.main_loop()
+    assert loop["LDG"] == values
+    assert loop.total() <= {torch.float64: 75, torch.int64: 45}.get(dtype, 26) * values, loop
+
+
+@types
+def test_rows_of_any_stride(dtype: torch.dtype) -> None:
+    found, values = compiled(dtype, 90, rows=2, unit=False)
+    assert found.main_loop()["LDG"] == values

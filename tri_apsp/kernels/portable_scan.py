@@ -1,0 +1,81 @@
+"""Smallest and largest values of a tensor of any strides in one pass, in plain Triton.
+
+    for each tile [ROWS, BLOCK] that is this program's turn
+        lowest, highest, highest below BELOW, each with the tile    # [ROWS, BLOCK], in registers
+    out[pid] = (lowest, lowest of the diagonal, highest, highest below BELOW, whether any is NaN)
+
+Nothing is masked: rows and columns past the end repeat the last one, and a value that is read twice changes no minimum.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.portable_tiles import wide
+
+__all__ = ["_scan_kernel"]
+
+
+@triton.jit
+def _row_offsets(offs_r, m, stride_b, stride_m):
+    """Return where rows `offs_r` of all matrices begin."""
+    return (offs_r // m).to(tl.int64) * stride_b + (offs_r % m).to(tl.int64) * stride_m
+
+
+@triton.jit
+def _lowest(d_ptr, count, n, stride_db, stride_dn, LARGEST: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the smallest d[item, i] of this program's turns among `count` values, BLOCK at a time."""
+    lowest = wide(tl.full([BLOCK], LARGEST, d_ptr.dtype.element_ty))
+    for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
+        offs = tl.minimum(start + tl.arange(0, BLOCK), count - 1)
+        lowest = tl.minimum(lowest, wide(tl.load(d_ptr + _row_offsets(offs, n, stride_db, stride_dn))))
+    return tl.min(lowest)
+
+
+# Only stride_xn is specialised, which is nearly always 1: no other size, stride or alignment makes a load any wider.
+@triton.jit(
+    do_not_specialize=[
+        "x_ptr", "d_ptr", "rows", "m", "n", "stride_xb", "stride_xm", "count", "length", "stride_db", "stride_dn",
+    ]
+)  # fmt: skip
+def _scan_kernel(
+    x_ptr,  # X (batch, m, n), not empty: all the values, in whatever order
+    d_ptr,  # D (batch, length): the diagonals
+    out_ptr,  # (programs, 5), contiguous, of the dtype of X
+    rows, m, n,  # rows = batch * m < 2**30, which int32 counts; n may be any
+    stride_xb, stride_xm, stride_xn,
+    count, length, stride_db, stride_dn,  # count = batch * length < 2**30
+    SMALLEST: tl.constexpr, LARGEST: tl.constexpr,  # of the dtype; infinities for floats
+    BELOW: tl.constexpr,  # None: out[:, 3] is the largest value
+    DIAGONAL: tl.constexpr,  # without it D is not read, and out[:, 1] is LARGEST
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Write what the tiles of one program hold: tiles pid, pid + programs, ... of all rows of all matrices, row by row.
+
+    A value that is NaN shows in out[pid, 4] alone.
+    """
+    pid = tl.program_id(0)
+    lowest = wide(tl.full([ROWS, BLOCK], LARGEST, x_ptr.dtype.element_ty))
+    highest = wide(tl.full([ROWS, BLOCK], SMALLEST, x_ptr.dtype.element_ty))
+    highest_below = highest
+    tiles_n = tl.cdiv(n.to(tl.int64), BLOCK).to(tl.int32)
+    for tile in range(pid, tl.cdiv(rows, ROWS) * tiles_n, tl.num_programs(0)):
+        offs_r = tl.minimum(tile // tiles_n * ROWS + tl.arange(0, ROWS), rows - 1)
+        first_n = (tile % tiles_n).to(tl.int64) * BLOCK
+        offs_n = tl.minimum(tl.arange(0, BLOCK), tl.minimum(n - 1 - first_n, BLOCK).to(tl.int32))
+        row_ptrs = x_ptr + first_n * stride_xn + _row_offsets(offs_r, m, stride_xb, stride_xm)
+        x = wide(tl.load(row_ptrs[:, None] + (offs_n.to(tl.int64) * stride_xn)[None, :]))
+        lowest = tl.minimum(lowest, x, propagate_nan=tl.PropagateNan.ALL)
+        highest = tl.maximum(highest, x)
+        if BELOW is not None:
+            highest_below = tl.maximum(highest_below, tl.where(x < BELOW, x, SMALLEST))
+    out_ptr += pid * 5
+    tl.store(out_ptr, tl.min(lowest))  # which drops NaN again
+    tl.store(out_ptr + 2, tl.max(highest))
+    tl.store(out_ptr + 3, tl.max(highest_below if BELOW is not None else highest))
+    tl.store(out_ptr + 4, tl.max((lowest != lowest).to(tl.int32)))
+    if DIAGONAL:
+        tl.store(out_ptr + 1, _lowest(d_ptr, count, length, stride_db, stride_dn, LARGEST, 256))
+    else:
+        tl.store(out_ptr + 1, LARGEST)
