@@ -9,53 +9,97 @@ from dataclasses import asdict
 import torch
 
 from tri_apsp import engines
+from tri_apsp.cli.bounds import BOUND, RATES, has_bound
+from tri_apsp.cli.cases import HEAVIEST, SIGNS, Case
 from tri_apsp.cli.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.cli.measure import HEAVIEST, Row, measure
+from tri_apsp.cli.measure import Row, measure
 from tri_apsp.cli.options import DTYPE_NAMES, add_device, add_json, at_least, dtype_of
 from tri_apsp.cli.output import amount, print_fields, print_json
 from tri_apsp.configs import Config
-from tri_apsp.device import check_memory, resolve
+from tri_apsp.device import check_memory, describe, resolve
+from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS
 
 __all__ = ["configure", "run"]
 
 _SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 _METHODS = ["kleene", "floyd_warshall"]
-_LAYOUT = "{:14}  {:7}  {:>6}  {:8}  {:>9}  {:>9}  {:>9}  {:>7}  {:>11}  {:>6}"
+_OUTSIDE = "share of a solve outside engine.product: closures, panels (but for products they call), copies, checks, launches"
+_SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
+_LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>7}  {:>6}"
+_TITLES = ["operation", "dtype", "sign", "n", "batch", "engine", "median s", "p20 s", "p80 s", "ops/s", "bound", "outside"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bench`."""
     parser.description = (
-        "Measure min-plus operations per second (n^3 / median seconds) of the product min_plus and of each method, through the "
-        f"public calls, on complete graphs of whole weights 1..{HEAVIEST} from a fixed seed, beside SciPy's Floyd-Warshall. "
-        "A row appears only after its result was found right."
+        "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus and of each method, "
+        f"through the public calls, on complete graphs of whole weights 1..{HEAVIEST} from a fixed seed, beside SciPy's "
+        "Floyd-Warshall. A row appears only after its result was found right. "
+        f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column outside: {_OUTSIDE}."
     )
     sizes = "; ".join(f"{kind}: {' '.join(map(str, sizes))}" for kind, sizes in _SIZES.items())
     parser.add_argument("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}")
+    parser.add_argument(
+        "--batch",
+        type=at_least(1),
+        nargs="+",
+        metavar="B",
+        help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
+    )
     parser.add_argument("--dtype", choices=DTYPE_NAMES, nargs="+", default=["float32"], help="default: float32")
+    parser.add_argument(
+        "--sign",
+        choices=SIGNS,
+        nargs="+",
+        default=SIGNS[:1],
+        help="signs of the weights; any: about a quarter are negative, but no cycle; default: nonnegative",
+    )
     parser.add_argument(
         "--method", choices=list(METHODS), nargs="+", default=_METHODS, help=f"default: {' '.join(_METHODS)}; min_plus always"
     )
     add_device(parser)
+    parser.add_argument(
+        "--clock-mhz", type=at_least(1), metavar="F", help="clock behind the bound; default: the highest of the GPU, if known"
+    )
     parser.add_argument("--repeat", type=at_least(3), default=5, metavar="R", help="runs after a warm-up; default: 5")
     parser.add_argument(
-        "--scipy-up-to", type=at_least(0), default=2048, metavar="N", help="largest n that SciPy runs, once; default: 2048"
+        "--scipy-up-to",
+        type=at_least(0),
+        default=2048,
+        metavar="N",
+        help="largest n that SciPy runs, once (a batch counts by its operations); default: 2048",
     )
-    add_json(parser, "machine, versions, command, rows (with p20, p50 and p80 of the seconds)")
+    add_json(
+        parser,
+        "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "
+        "ops_per_second, bound_fraction, outside_seconds (of p50_seconds), scipy_seconds, ratio (to SciPy); null: not known "
+        "or not meant",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measure, and print a table row by row, or everything at the end."""
     device, config = resolve(args.device), Config(engine=args.engine)
-    engines.choose(device, config)
-    sizes, dtypes = args.n or _SIZES[device.type], [dtype_of(name) for name in args.dtype]
+    cases, dtypes = _cases(args, device), [dtype_of(name) for name in args.dtype]
+    clock_hz = _clock(args, device)
     for dtype in dtypes:
-        # The weights, the result, what it is compared with, and one of workspace.
-        check_memory(max(sizes), 1, dtype, device, matrices=4)
-    rows = measure(dtypes, sizes, args.method, device, config=config, repeat=args.repeat, scipy_up_to=args.scipy_up_to)
-    command = _command(args, device, sizes)
+        engines.choose(device, config, dtype)
+        for case in cases:
+            # The weights, the result, what it is compared with, and one of workspace.
+            check_memory(case.n, case.batch, dtype, device, matrices=4)
+    rows = measure(
+        dtypes,
+        cases,
+        args.method,
+        device,
+        config=config,
+        repeat=args.repeat,
+        scipy_up_to=args.scipy_up_to,
+        clock_hz=clock_hz,
+    )
+    command = _command(args, device)
     if args.json:
         machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
         measured = [asdict(row) for row in rows]
@@ -67,26 +111,74 @@ def run(args: argparse.Namespace) -> None:
             *([("device", device_line(device))] if device.type != "cpu" else []),
             ("versions", versions_line()),
             ("command", command),
-            ("figures", f"median, p20 and p80 of {args.repeat} runs; ops/s are n^3 / median seconds"),
-            ("scipy", f"scipy.sparse.csgraph.floyd_warshall in float64, one run, up to n = {args.scipy_up_to}"),
+            ("figures", f"median, p20 and p80 of {args.repeat} runs; ops/s are batch n^3 / median seconds"),
+            *_bound_lines(device, clock_hz),
+            ("outside", _OUTSIDE),
+            ("scipy", f"{_SCIPY}, up to n = {args.scipy_up_to}; ratio: its seconds / median s"),
         ]
     )
     print()
-    print(_LAYOUT.format("operation", "dtype", "n", "engine", "median s", "p20 s", "p80 s", "ops/s", "scipy ops/s", "ratio"))
+    print(_LAYOUT.format(*_TITLES, "scipy", "ratio"))
     for row in rows:
         print(_line(row), flush=True)
 
 
+def _sizes(args: argparse.Namespace, device: torch.device) -> list[int]:
+    sizes: list[int] = args.n or _SIZES[device.type]
+    return sizes
+
+
+def _cases(args: argparse.Namespace, device: torch.device) -> list[Case]:
+    """Return the graphs to measure, or raise InputError for arguments that do not fit each other."""
+    sizes, batches = _sizes(args, device), args.batch or [1]
+    if args.batch and not args.n:
+        raise InputError("--batch must come with --n, but that is missing; give the vertices of a graph.")
+    if len(batches) not in (1, len(sizes)):
+        raise InputError(
+            f"--batch must give one count, or one for each of the {len(sizes)} sizes of --n, but gives {len(batches)}; "
+            "give as many."
+        )
+    if "any" in args.sign and min(sizes) < 2:
+        raise InputError("--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out.")
+    batches = batches * len(sizes) if len(batches) == 1 else batches
+    return [Case(n, batch, sign) for sign in args.sign for n, batch in zip(sizes, batches, strict=True)]
+
+
+def _clock(args: argparse.Namespace, device: torch.device) -> float | None:
+    """Return the clock of the multiprocessors in Hz that the bound takes; None where it has none, or nobody knows it."""
+    facts = describe(device)
+    if args.clock_mhz is None:
+        return getattr(facts, "clock_hz", None) if has_bound(facts) else None
+    if not has_bound(facts):
+        raise InputError(
+            f"--clock-mhz must come with a GPU of compute capability 9, which has a bound, but {device} is {facts.name}; "
+            "leave it out."
+        )
+    return float(args.clock_mhz * 1e6)
+
+
+def _bound_lines(device: torch.device, clock_hz: float | None) -> list[tuple[str, str]]:
+    if not has_bound(describe(device)):
+        return [("bound", "none for this device")]
+    clock = "its clock is unknown; --clock-mhz gives it" if clock_hz is None else f"at {clock_hz / 1e9:.3g} GHz"
+    return [("bound", BOUND), ("", f"operations per clock and multiprocessor, {clock}: {RATES}")]
+
+
 def _line(row: Row) -> str:
     seconds = (f"{value:.3g}" for value in (row.p50_seconds, row.p20_seconds, row.p80_seconds))
-    scipy = "-" if row.scipy_seconds is None else amount(row.n**3 / row.scipy_seconds)
+    bound = "-" if row.bound_fraction is None else f"{row.bound_fraction:.1%}"
+    outside = "-" if row.outside_seconds is None else f"{row.outside_seconds / row.p50_seconds:.1%}"
+    scipy = "-" if row.scipy_seconds is None else amount(row.batch * row.n**3 / row.scipy_seconds)
     ratio = "-" if row.ratio is None else f"{row.ratio:.1f}"
-    return _LAYOUT.format(row.operation, row.dtype, row.n, row.engine, *seconds, amount(row.ops_per_second), scipy, ratio)
+    names = (row.operation, row.dtype, row.sign, row.n, row.batch, row.engine)
+    return _LAYOUT.format(*names, *seconds, amount(row.ops_per_second), bound, outside, scipy, ratio)
 
 
-def _command(args: argparse.Namespace, device: torch.device, sizes: list[int]) -> str:
+def _command(args: argparse.Namespace, device: torch.device) -> str:
     """Return the command that repeats this run, with every default spelled out."""
-    words = ["python", "-m", "tri_apsp", "bench", "--n", *sizes, "--dtype", *args.dtype, "--method", *args.method]
+    words = ["python", "-m", "tri_apsp", "bench", "--n", *_sizes(args, device), "--batch", *(args.batch or [1])]
+    words += ["--dtype", *args.dtype, "--sign", *args.sign, "--method", *args.method]
     words += ["--device", device, *(["--engine", args.engine] if args.engine else [])]
+    words += ["--clock-mhz", args.clock_mhz] if args.clock_mhz else []
     words += ["--repeat", args.repeat, "--scipy-up-to", args.scipy_up_to]
     return shlex.join(map(str, words))
