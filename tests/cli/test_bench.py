@@ -35,7 +35,7 @@ def test_json(cli):
     assert list(found) == ["machine", "versions", "command", "rows"]
     assert list(found["machine"]) == ["cpu"]
     assert found["command"].startswith(f"python -m tri_apsp {shlex.join(map(str, ['bench', *words[3:6]]))} --batch 1 ")
-    operations = ("min_plus", "kleene", "floyd_warshall")
+    operations = ("min_plus", "auto", "kleene", "floyd_warshall")
     expected = [(name, dtype, n) for dtype in ("float32", "int16") for n in (64, 80) for name in operations]
     assert [(row["operation"], row["dtype"], row["n"]) for row in found["rows"]] == expected
     for row in found["rows"]:
@@ -71,7 +71,7 @@ def test_table(cli):
 def test_batches_and_signs(cli, scipy_up_to):
     words = ("--n", 5, 33, "--batch", 70, 2, "--sign", *SIGNS, "--dtype", "int16", "float64")
     rows = cli("bench", "--device", "cpu", *words, "--repeat", 3, "--scipy-up-to", scipy_up_to, "--json").json["rows"]
-    found = [(row["dtype"], row["sign"], row["n"], row["batch"]) for row in rows[::3]]
+    found = [(row["dtype"], row["sign"], row["n"], row["batch"]) for row in rows[::4]]
     assert found == [(d, s, n, b) for d in ("int16", "float64") for s in SIGNS for n, b in ((5, 70), (33, 2))]
     for row in rows:
         assert math.isclose(row["ops_per_second"], row["batch"] * row["n"] ** 3 / row["p50_seconds"])
@@ -139,7 +139,7 @@ def test_a_wrong_result_has_no_time(cli, monkeypatch, name, words, scipy_up_to):
 
 def test_methods_must_agree_without_scipy(cli, monkeypatch):
     words = ("bench", "--device", "cpu", "--n", 40, "--repeat", 3, "--scipy-up-to", 0, "--json")
-    assert [row["ratio"] for row in json.loads(cli(*words).out)["rows"]] == [None] * 3
+    assert [row["ratio"] for row in json.loads(cli(*words).out)["rows"]] == [None] * 4
 
     def wrong_inside(weights, *, method, **named):
         result = right(weights, method=method, **named)
@@ -194,7 +194,7 @@ def test_no_fraction_without_a_clock(cli, monkeypatch):
     for module in (bench, measure):
         monkeypatch.setattr(module, "describe", lambda device: gpu)
     command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3)
-    assert [row["bound_fraction"] for row in cli(*command, "--json").json["rows"]] == [None] * 3
+    assert [row["bound_fraction"] for row in cli(*command, "--json").json["rows"]] == [None] * 4
     assert "its clock is unknown" in cli(*command).out
 
 

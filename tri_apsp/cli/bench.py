@@ -23,7 +23,7 @@ from tri_apsp.methods import METHODS
 __all__ = ["configure", "run"]
 
 _SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
-_METHODS = ["kleene", "floyd_warshall"]
+_METHODS = ["auto", "kleene", "floyd_warshall"]
 _OUTSIDE = "share of a solve outside engine.product: closures, panels (but for products they call), copies, checks, launches"
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>7}  {:>7}  {:>6}"
@@ -56,7 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="signs of the weights; any: about a quarter are negative, but no cycle; default: nonnegative",
     )
     parser.add_argument(
-        "--method", choices=list(METHODS), nargs="+", default=_METHODS, help=f"default: {' '.join(_METHODS)}; min_plus always"
+        "--method",
+        choices=["auto", *METHODS],
+        nargs="+",
+        default=_METHODS,
+        help=f"default: {' '.join(_METHODS)}; min_plus always",
     )
     add_device(parser)
     parser.add_argument(

@@ -89,7 +89,7 @@ def measure(
     Args:
         dtypes: of the weights.
         cases: the graphs.
-        methods: names of METHODS.
+        methods: names of METHODS, or auto.
         device: where to run.
         config: for the methods; min_plus takes none, and runs on the best engine of the device.
         repeat: runs timed, after one that warms up and is compared.
@@ -139,7 +139,7 @@ def _right_calls(
             expected = result.distances
         assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
         solve = partial(shortest_paths, weights, method=method, config=config)
-        in_products = partial(_in_products, weights, case.nonnegative, method, result.config)
+        in_products = partial(_in_products, weights, case.nonnegative, result.method, result.config)
         engine = result.engine
         del result  # the runs need its memory
         yield _Call(method, engine, solve, in_products)

@@ -11,15 +11,17 @@ from tri_apsp.configs import Config, GpuTiles
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import Shape, TritonEngine, programs
+from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, programs
 from tri_apsp.kernels.gluon_names import gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "strategy"]
 
-# A launch of fewer tiles than this on each multiprocessor leaves some idle; then smaller tiles are faster.
-_TILES_A_UNIT = 2
+# A launch of fewer tiles than this on each multiprocessor leaves some idle; then smaller tiles are faster. Signed floats need
+# more instructions a tile, so that a last round in which few programs run costs them more.
+_TILES_A_UNIT = {"float": 6}
+_TILES_A_UNIT_ELSE = 2
 # A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
 # with fewer, a program more is only one more to wait for.
 _TILES_A_PROGRAM = 4
@@ -33,28 +35,26 @@ class NvidiaEngine(TritonEngine):
 
     name = "nvidia"
 
+    product_kernel = _product_kernel
+
     def __init__(self, weights: Weights, config: Config) -> None:
-        super().__init__(weights, config)
-        assert config.small_product is not None
-        self._small_tiles = config.small_product
-        self._units = describe(weights.device).units
-        self._registers = product_registers(describe(weights.device).capability)
+        device = describe(weights.device)
+        self._units = device.units
+        self._registers = product_registers(device.capability)
         self._strategy = strategy(weights.dtype, weights.nonnegative)
+        super().__init__(weights, config)
+        self._small_launch = self._make_launch(config.small_product)
+        self._least_programs = _TILES_A_UNIT.get(self._strategy, _TILES_A_UNIT_ELSE) * self._units
         self._arrived: torch.Tensor | None = None
         self._meetings = 0
 
-    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
-        fills = programs(shapes, self._tiles) * batch >= _TILES_A_UNIT * self._units
-        return self._tiles if fills else self._small_tiles
+    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
+        layouts = product_layouts(tiles, self.weights.dtype)
+        return {"STAGES": tiles.num_stages, "STRATEGY": self._strategy, "maxnreg": self._registers, **layouts}
 
-    def _launch_product(
-        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
-    ) -> None:
-        _product_kernel[grid](
-            *arguments, **constants,
-            STAGES=tiles.num_stages, STRATEGY=self._strategy, maxnreg=self._registers,
-            **product_layouts(tiles, self.weights.dtype),
-        )  # fmt: skip
+    def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
+        fills = programs(shapes, self._launch.tiles) * batch >= self._least_programs
+        return self._launch if fills else self._small_launch
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape

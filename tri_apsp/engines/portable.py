@@ -25,10 +25,10 @@ class PortableEngine(TritonEngine):
 
     name = "portable"
 
-    def _launch_product(
-        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
-    ) -> None:
-        _product_kernel[grid](*arguments, **constants, num_stages=tiles.num_stages)
+    product_kernel = _product_kernel
+
+    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
+        return {"num_stages": tiles.num_stages}
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
@@ -51,5 +51,5 @@ class PortableEngine(TritonEngine):
         _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), batch](
             d, row, column, size, m, n, *skip, *d.stride()[:2],
             NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
-            BLOCK_K=min(self._tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
+            BLOCK_K=min(self._launch.tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
         )  # fmt: skip

@@ -4,34 +4,50 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
-from tri_apsp.configs import Config, GpuTiles
+from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.engines.base import Engine, Update, Weights
 
-__all__ = ["Shape", "TritonEngine", "programs"]
+__all__ = ["Launch", "Shape", "TritonEngine", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
 
+class Launch(NamedTuple):
+    """Tiles of a product, and the constants that its kernel is compiled for."""
+
+    tiles: GpuTiles
+    constants: dict[str, Any]
+
+
 class TritonEngine(Engine):
     """Launches on the current stream of the current device; never waits for it."""
 
+    product_kernel: ClassVar[Any]
+    """Its run-time arguments are those of portable_product._product_kernel, in order."""
+
     def __init__(self, weights: Weights, config: Config) -> None:
         super().__init__(weights, config)
-        assert isinstance(config.product, GpuTiles)
-        self._tiles = config.product
+        self._launch = self._make_launch(config.product)
 
     @abstractmethod
-    def _launch_product(
-        self, tiles: GpuTiles, grid: tuple[int, int], arguments: tuple[Any, ...], constants: dict[str, Any]
-    ) -> None:
-        """Launch a product kernel: its run-time arguments are those of portable_product._product_kernel, in order."""
+    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
+        """Return the constants of the engine's kernel besides those that both kernels have."""
 
-    def _tiles_for(self, shapes: list[Shape], batch: int) -> GpuTiles:
-        """Return the tiles for one launch of products of `shapes`."""
-        return self._tiles
+    def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
+        """Return how to launch products of `shapes`."""
+        return self._launch
+
+    def _make_launch(self, tiles: CpuTiles | GpuTiles | None) -> Launch:
+        assert isinstance(tiles, GpuTiles)
+        constants = {
+            "NO_EDGE": self.no_edge, "FLOOR": self.floor,
+            "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
+            "num_warps": tiles.num_warps,
+        }  # fmt: skip
+        return Launch(tiles, constants | self._constants(tiles))
 
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
@@ -42,17 +58,12 @@ class TritonEngine(Engine):
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
         batch = first.c.shape[0]
-        tiles = self._tiles_for(shapes, batch)
-        arguments = (
+        launch = self._launch_for(shapes, batch)
+        self.product_kernel[programs(shapes, launch.tiles), batch](
             *first[:3], *shapes[0], *first.skip, *_strides(first),
             *(second or first)[:3], *shapes[1], *_strides(second or first),
+            **launch.constants,
         )  # fmt: skip
-        constants = {
-            "NO_EDGE": self.no_edge, "FLOOR": self.floor,
-            "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
-            "num_warps": tiles.num_warps,
-        }  # fmt: skip
-        self._launch_product(tiles, (programs(shapes, tiles), batch), arguments, constants)
 
 
 def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
