@@ -234,7 +234,7 @@ def test_without_products_all_is_outside(cli):
 def test_gpu(cli):
     words = ("--n", 300, 40, "--batch", 1, 5, "--sign", *SIGNS, "--dtype", "float32", "int64")
     rows = cli("bench", "--device", "cuda", *words, "--repeat", 3, "--json").json["rows"]
-    assert len(rows) == 24
+    assert len(rows) == 32
     for row in rows:
         assert row["outside_seconds"] is None or 0 <= row["outside_seconds"] <= row["p50_seconds"]
         assert row["bound_fraction"] is None or 0 < row["bound_fraction"] < 1

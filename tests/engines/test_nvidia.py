@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 class TestNvidiaEngine(EngineContract):
     name, device = "nvidia", "cuda"
     shapes = ((1, 1, 1), (63, 65, 1), (100, 31, 257), (130, 200, 67))  # each is a compilation for each dtype
-    large = (3000, 2300)
+    large = (500, 340)
     closures = (1, 2, 31, 64, 65, 300)
 
 
