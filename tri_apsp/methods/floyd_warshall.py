@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
+from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.methods.base import Method, Watch
 
 __all__ = ["FloydWarshall"]
@@ -23,8 +23,7 @@ class FloydWarshall(Method):
     """
 
     name = "floyd_warshall"
-    summary = "n^3 operations in n / block_size steps of three launches; at most 5% of the matrix as workspace"
-    workspace = WORKSPACE
+    summary = "n^3 operations in n / block_size steps of three launches; some engines take 5% of the matrix as workspace"
 
     def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
         n = d.shape[1]

@@ -1,0 +1,82 @@
+"""Which engine a GPU gets, and what is said of one that it cannot run: on GPUs that need not be here."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tri_apsp import Config, EngineError, InputError, engines
+from tri_apsp.configs import GpuTiles, default_config, invalid_because
+from tri_apsp.device import Device
+
+pytest.importorskip("triton", reason="a GPU engine needs Triton")
+
+GPU = torch.device("cuda", 0)
+
+
+def gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None) -> Device:
+    found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=capability)
+    monkeypatch.setattr(engines, "describe", lambda device: found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype", "engine"),
+    [
+        ((9, 0), torch.int16, "nvidia"),
+        ((10, 0), torch.float32, "nvidia"),
+        ((8, 0), torch.float64, "nvidia"),
+        ((8, 9), torch.int16, "portable"),
+        ((7, 5), torch.float32, "portable"),
+        (None, torch.float32, "portable"),
+    ],
+)
+def test_the_best_that_the_gpu_can_run(monkeypatch, capability, dtype, engine):
+    gpu(monkeypatch, capability)
+    assert engines.choose(GPU, dtype=dtype) == engine
+
+
+@pytest.mark.parametrize(
+    ("capability", "dtype", "message"),
+    [
+        ((7, 5), torch.float32, "needs compute capability 8.0, but A GPU has 7.5; use the portable engine"),
+        (None, torch.float32, "needs compute capability 8.0, but A GPU has none; use the portable engine"),
+        ((8, 6), torch.int16, "needs compute capability 9.0 for int16, but A GPU has 8.6; use the portable engine"),
+    ],
+)
+def test_a_gpu_too_old_for_the_engine_asked_for(monkeypatch, capability, dtype, message):
+    gpu(monkeypatch, capability)
+    with pytest.raises(EngineError, match=f"^the nvidia engine {message}\\.$"):
+        engines.choose(GPU, Config(engine="nvidia"), dtype)
+
+
+def test_no_such_engine():
+    with pytest.raises(InputError, match="engine must be one of cpu, nvidia, portable, but is 'cuda'"):
+        engines.choose(GPU, Config(engine="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Config(product=GpuTiles(8, 128, 16, num_warps=16, num_stages=3)), "product.block_m must be at least 32"),
+        (Config(small_product=GpuTiles(64, 16, 16, num_stages=2)), "small_product.block_n must be at least 32"),
+        (Config(product=GpuTiles(64, 64, 16)), "product.num_stages must be at least 2"),
+        (Config(product=GpuTiles(256, 256, 16, num_warps=4, num_stages=2)), "at most 256 values of C, but has 512"),
+        (Config(product=GpuTiles(64, 96, 16, num_stages=2)), "product.block_n must be a power of two, but is 96"),
+        (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
+        (Config(closure_tile=48), "closure_tile must be a power of two, but is 48"),
+        (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
+        (Config(closure_warps=16, closure_programs=4), "must be at most 32, but is 64"),
+        (Config(closure_programs=0), "closure_programs must be a whole number from 1, but is 0"),
+    ],
+)
+def test_what_the_nvidia_engine_cannot_launch(monkeypatch, config, message):
+    whole = config.over(default_config("nvidia", torch.float32))
+    reason = invalid_because(whole, gpu(monkeypatch, (9, 0)))
+    assert reason is not None
+    assert message in reason
+
+
+def test_its_defaults_can_be_launched(monkeypatch):
+    for dtype in (torch.float32, torch.int32, torch.int16, torch.float64, torch.int64):
+        assert invalid_because(default_config("nvidia", dtype), gpu(monkeypatch, (9, 0))) is None
