@@ -84,9 +84,8 @@ def _mins(loop: dict[str, int], dtype: torch.dtype) -> int:
 SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize(("field", "capability"), [*(("product", c) for c in CAPABILITIES), ("small_product", 90)])
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
-@pytest.mark.parametrize("field", ["product", "small_product"])
 def test_nvidia_product(field: str, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
     """An add and a min in two instructions, or fewer where the GPU has them; few others in the main loop, and no spill."""
     if dtype == torch.int16 and capability < 90:
@@ -139,9 +138,8 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
     return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize(("many", "capability"), [*((True, c) for c in CAPABILITIES), (False, 90)])
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
-@pytest.mark.parametrize("many", [False, True])
 def test_nvidia_closure(many: bool, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None
