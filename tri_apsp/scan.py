@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -99,8 +99,13 @@ def _layout(tensor: torch.Tensor) -> _Layout:
 
     Dimensions that follow each other in memory are one, so that any dense tensor is one row; repeated values count once.
     """
+    return _merged(tuple(tensor.shape), tensor.stride())
+
+
+@lru_cache
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
     merged: list[tuple[int, int]] = []  # (stride, size), from the largest stride
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True), reverse=True):
+    for stride, size in sorted(zip(strides, shape, strict=True), reverse=True):
         if merged and merged[-1][0] == stride * size:
             merged[-1] = (stride, merged[-1][1] * size)
         elif size > 1 and stride > 0:
@@ -109,6 +114,7 @@ def _layout(tensor: torch.Tensor) -> _Layout:
     return _Layout(batch * m, m, n, (b, i, j))
 
 
+@lru_cache
 def _constants(dtype: torch.dtype, rows: int, n: int) -> dict[str, Any]:
     """Return what _scan_kernel is compiled for, for that many rows of `n` values."""
     tile = _TILE_BYTES // max(4, dtype.itemsize)
