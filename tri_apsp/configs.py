@@ -13,7 +13,20 @@ import torch
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
-__all__ = ["Config", "CpuTiles", "GpuTiles", "default_config", "invalid_because", "is_valid", "require_valid"]
+__all__ = [
+    "Config",
+    "CpuTiles",
+    "GpuTiles",
+    "closure_bytes",
+    "default_config",
+    "invalid_because",
+    "is_valid",
+    "require_valid",
+]
+
+
+# A configuration is checked before a dtype is known: at least these bytes a value.
+_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -150,7 +163,9 @@ def invalid_because(config: Config, device: Device) -> str | None:
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:
-        return _invalid_gpu(config) or (_invalid_nvidia(config) if config.engine == "nvidia" else _invalid_portable(config))
+        return _invalid_gpu(config) or (
+            _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
+        )
     return None
 
 
@@ -183,15 +198,17 @@ def _invalid_portable(config: Config) -> str | None:
     return None
 
 
-def _invalid_nvidia(config: Config) -> str | None:
+def _invalid_nvidia(config: Config, device: Device) -> str | None:
     for name in ("product", "small_product"):
         tiles = getattr(config, name)
-        reason = _invalid_nvidia_tiles(name, tiles) if tiles is not None else None
+        reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
         if reason is not None:
             return reason
     tile, warps, count = config.closure_tile, config.closure_warps, config.closure_programs
     if tile is not None and not 32 <= tile <= 128:
         return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
+    if tile is not None and closure_bytes(tile, _WORD) > device.shared_memory:
+        return _too_much_shared_memory(f"closure_tile {tile}", closure_bytes(tile, _WORD), device)
     if warps is not None and warps > 16:
         return f"closure_warps must be at most 16, but is {warps}; lower it."
     if warps is not None and count is not None and warps * count > 32:
@@ -199,7 +216,7 @@ def _invalid_nvidia(config: Config) -> str | None:
     return None
 
 
-def _invalid_nvidia_tiles(name: str, tiles: GpuTiles) -> str | None:
+def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
     # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times.
     warps_n = min(tiles.num_warps, max(1, tiles.block_n // 64))
     least = {"block_m": 4 * tiles.num_warps // warps_n, "block_n": 32, "block_k": 4, "num_stages": 2}
@@ -210,7 +227,20 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles) -> str | None:
     values = tiles.block_m * tiles.block_n // (32 * tiles.num_warps)
     if values > 256:
         return f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; take more warps."
-    return None
+    needed = tiles.num_stages * (tiles.block_m + tiles.block_n) * tiles.block_k * _WORD
+    return _too_much_shared_memory(name, needed, device) if needed > device.shared_memory else None
+
+
+def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
+    return (
+        f"{what} must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs {needed} "
+        "for 4-byte values; lower it."
+    )
+
+
+def closure_bytes(tile: int, itemsize: int) -> int:
+    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, and two strips of 8 rows."""
+    return (2 * tile + 16) * tile * max(itemsize, _WORD)
 
 
 def is_valid(config: Config, device: Device) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ GPU = torch.device("cuda", 0)
 
 
 def gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None) -> Device:
-    found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=capability)
+    found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 99 << 10, capability)
     monkeypatch.setattr(engines, "describe", lambda device: found)
     return found
 
@@ -64,6 +66,8 @@ def test_no_such_engine():
         (Config(product=GpuTiles(256, 256, 16, num_warps=4, num_stages=2)), "at most 256 values of C, but has 512"),
         (Config(product=GpuTiles(64, 96, 16, num_stages=2)), "product.block_n must be a power of two, but is 96"),
         (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
+        (Config(closure_tile=128), "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 139264"),
+        (Config(product=GpuTiles(128, 128, 32, num_warps=8, num_stages=4)), "product must fit the 101376 bytes"),
         (Config(closure_tile=48), "closure_tile must be a power of two, but is 48"),
         (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
         (Config(closure_warps=16, closure_programs=4), "must be at most 32, but is 64"),
@@ -74,9 +78,23 @@ def test_what_the_nvidia_engine_cannot_launch(monkeypatch, config, message):
     whole = config.over(default_config("nvidia", torch.float32))
     reason = invalid_because(whole, gpu(monkeypatch, (9, 0)))
     assert reason is not None
-    assert message in reason
+    assert re.search(message, reason), reason
 
 
 def test_its_defaults_can_be_launched(monkeypatch):
     for dtype in (torch.float32, torch.int32, torch.int16, torch.float64, torch.int64):
         assert invalid_because(default_config("nvidia", dtype), gpu(monkeypatch, (9, 0))) is None
+
+
+@pytest.mark.parametrize(("shared", "dtype", "most"), [(99, torch.float32, 2), (227, torch.float32, 3), (99, torch.float64, 1)])
+def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, shared, dtype, most):
+    from tri_apsp.engines import nvidia
+
+    found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, shared << 10, (8, 9))
+    monkeypatch.setattr(nvidia, "describe", lambda device: found)
+    engine = nvidia.NvidiaEngine(engines.Weights(4096, dtype, GPU, True), default_config("nvidia", dtype))
+    for batch, n in ((1, 65), (1, 512), (1, 1000), (1, 4096), (7, 700), (99, 3000)):
+        _tile, programs = engine._tile_and_programs(batch, n)
+        assert 1 <= programs * batch <= most * found.units, (batch, n)
+    assert engine._tile_and_programs(1, 4096)[1] == most * found.units
+    assert engine._tile_and_programs(100, 4096)[1] == engine._tile_and_programs(1, 64)[1] == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import Config, GpuTiles
+from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
@@ -39,7 +39,7 @@ class NvidiaEngine(TritonEngine):
 
     def __init__(self, weights: Weights, config: Config) -> None:
         device = describe(weights.device)
-        self._units = device.units
+        self._units, self._shared_memory = device.units, device.shared_memory
         self._registers = product_registers(device.capability)
         self._strategy = strategy(weights.dtype, weights.nonnegative)
         super().__init__(weights, config)
@@ -79,6 +79,7 @@ class NvidiaEngine(TritonEngine):
             return tile, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
+        most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.weights.dtype.itemsize)))
         tiles = (-(-n // tile) - 1) ** 2
         a_unit = min(most, max(1, batch * tiles // (_TILES_A_PROGRAM * self._units)))
         return tile, min(tiles + 1, self._units * a_unit // batch)
