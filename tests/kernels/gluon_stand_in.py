@@ -100,7 +100,7 @@ class Shared:
     def slice(self, start: int, length: int, dim: int) -> Shared:
         return Shared(self.memory, self.dtype, self.addresses.take(range(start, start + length), dim))
 
-    def _reinterpret(self, dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
+    def reinterpret(self, dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
         addresses = self.addresses.flat[0] + np.arange(math.prod(shape)) * np.dtype(dtype).itemsize
         return Shared(self.memory, dtype, addresses.reshape(shape))
 
@@ -126,7 +126,7 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
 
 
 def _allocate(dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
-    return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64))._reinterpret(dtype, shape, layout)
+    return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64)).reinterpret(dtype, shape, layout)
 
 
 def _copy(target: Shared, pointer: Pointer, mask: Any) -> None:
@@ -143,9 +143,9 @@ def _wait_group(late: int) -> None:
 NAMES = {
     "barrier": lambda: None,
     "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
-    "async_copy": SimpleNamespace(
-        async_copy_global_to_shared=_copy, commit_group=lambda: program.copies.append([]), wait_group=_wait_group
-    ),
+    "copy_async": _copy,
+    "commit_group": lambda: program.copies.append([]),
+    "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
         **{name: getattr(np, name) for name in ("minimum", "maximum", "reshape", "expand_dims")},
@@ -159,6 +159,7 @@ NAMES = {
         where=lambda condition, x, y: _tensor(np.where(condition, x, y)),
         join=lambda x, y: _tensor(np.stack([x, y], -1)),
         split=lambda x: (x[..., 0], x[..., 1]),
+        permute=np.transpose,
         convert_layout=lambda x, layout, assert_trivial: x,
         allocate_shared_memory=_allocate,
         load=Pointer.load,

@@ -12,7 +12,7 @@ from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, programs
-from tri_apsp.kernels.gluon_names import gl
+from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
 
@@ -151,6 +151,7 @@ def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, til
         "TILE": tile,
         "COMPUTE": getattr(gl, str(computed).removeprefix("torch.")),
         "STRATEGY": strategy(computed, nonnegative),
+        "SHIFT": VIEWS_MAY_EXCEED,
         "ACC": gl.BlockedLayout([1, 4], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
         "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
         "num_warps": warps,

@@ -25,30 +25,59 @@ __all__ = ["_closure_kernel"]
 
 
 @gluon.jit
-def _from_column(smem, group, M: gl.constexpr, N: gl.constexpr, SHARED: gl.constexpr):
-    """View [M, N] shared memory from its group-th eight values on: slices may only start at columns known in advance."""
-    groups = smem._reinterpret(smem.dtype, [smem.numel // 8, 8], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-    return groups.index(group)._reinterpret(smem.dtype, [M, N], SHARED)
+def _store_columns(smem, tile, M: gl.constexpr, N: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
+    """Store tile [M, N] so that _columns can take any eight of its columns: as it is, or in blocks of eight columns."""
+    if SHIFT:
+        smem.store(tile)
+    else:
+        blocks = gl.permute(gl.reshape(tile, [M, N // 8, 8]), (1, 0, 2))
+        smem.reinterpret(smem.dtype, [N // 8 * M, 8], SHARED).store(gl.reshape(blocks, [N // 8 * M, 8]))
+
+
+@gluon.jit
+def _columns(smem, q, first, M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
+    """View columns 8q to 8q + 7 of ROWS rows, from row `first` on, of what _store_columns stored; `first` is 0 or 8q.
+
+    Slices may only start at columns known in advance. SHIFT: so view everything from the first value on instead.
+    """
+    if SHIFT:
+        groups = smem.reinterpret(smem.dtype, [smem.numel // 8, 8], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+        return groups.index(first * (N // 8) + q).reinterpret(smem.dtype, [ROWS, N], SHARED)
+    else:
+        blocks = smem.reinterpret(smem.dtype, [smem.numel // (8 * ROWS), ROWS, 8], SHARED)
+        return blocks.index(q * (M // ROWS) + first // ROWS)
 
 
 @gluon.jit
 def _close_tile(
-    tile, smem, strip0, strip1,
+    tile, smem, columns, strip0, strip1, square0, square1,
     FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """Return tile* [TILE, TILE]; `smem` [TILE, TILE] and the strips [8, TILE] are workspace in shared memory."""
-    by_rows = smem._reinterpret(smem.dtype, [TILE // 8, 8, TILE], SHARED)
+    """Return tile* [TILE, TILE]. Workspace in shared memory: `smem` and `columns` [TILE, TILE], strips and squares [8, TILE].
+
+    With SHIFT, `columns` and the squares are the same memory as `smem` and the strips.
+    """
+    by_rows = smem.reinterpret(smem.dtype, [TILE // 8, 8, TILE], SHARED)
     for q in range(TILE // 8):
         smem.store(tile)
+        if not SHIFT:
+            _store_columns(columns, tile, TILE, TILE, SHARED, SHIFT)
         rows = by_rows.index(q)
-        strip = rank_update(rows.load(ACC), _from_column(smem, q * (TILE + 1), 8, TILE, SHARED), rows, 8, ACC, STRATEGY)
-        strip0.store(gl.maximum(strip, FLOOR))
-        strip = rank_update(strip, _from_column(strip0, q, 8, TILE, SHARED), strip0, 8, ACC, STRATEGY)
-        strip1.store(gl.maximum(strip, FLOOR))
-        strip = rank_update(strip, _from_column(strip1, q, 8, TILE, SHARED), strip1, 8, ACC, STRATEGY)
-        strip0.store(gl.maximum(strip, FLOOR))
-        columns = _from_column(smem, q, TILE, TILE, SHARED)
-        tile = gl.maximum(rank_update(tile, columns, strip0, 8, ACC, STRATEGY), FLOOR)
+        square = _columns(columns, q, 8 * q, TILE, TILE, 8, SHARED, SHIFT)
+        strip = gl.maximum(rank_update(rows.load(ACC), square, rows, 8, ACC, STRATEGY), FLOOR)
+        strip0.store(strip)
+        if not SHIFT:
+            _store_columns(square0, strip, 8, TILE, SHARED, SHIFT)
+        square = _columns(square0, q, 0, 8, TILE, 8, SHARED, SHIFT)
+        strip = gl.maximum(rank_update(strip, square, strip0, 8, ACC, STRATEGY), FLOOR)
+        strip1.store(strip)
+        if not SHIFT:
+            _store_columns(square1, strip, 8, TILE, SHARED, SHIFT)
+        square = _columns(square1, q, 0, 8, TILE, 8, SHARED, SHIFT)
+        strip0.store(gl.maximum(rank_update(strip, square, strip1, 8, ACC, STRATEGY), FLOOR))
+        eight = _columns(columns, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
+        tile = gl.maximum(rank_update(tile, eight, strip0, 8, ACC, STRATEGY), FLOOR)
     return tile
 
 
@@ -74,17 +103,18 @@ def _load_tile(
 def _multiply(
     tile, d_ptr, i, k, j, n, stride_dm, a_smem, b_smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
-    ACC: gl.constexpr, SHARED: gl.constexpr,
+    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Return min(tile, D[i, k] D[k, j])."""
     a = _load_tile(d_ptr, i, k, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
     b = _load_tile(d_ptr, k, j, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
-    a_smem.store(a)
+    _store_columns(a_smem, a, TILE, TILE, SHARED, SHIFT)
     b_smem.store(b)
     barrier()
-    by_rows = b_smem._reinterpret(COMPUTE, [TILE // 8, 8, TILE], SHARED)
+    by_rows = b_smem.reinterpret(COMPUTE, [TILE // 8, 8, TILE], SHARED)
     for q in range(TILE // 8):
-        tile = rank_update(tile, _from_column(a_smem, q, TILE, TILE, SHARED), by_rows.index(q), 8, ACC, STRATEGY)
+        eight = _columns(a_smem, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
+        tile = rank_update(tile, eight, by_rows.index(q), 8, ACC, STRATEGY)
     return gl.maximum(tile, FLOOR)
 
 
@@ -115,6 +145,7 @@ def _closure_kernel(
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
     SIZES: gl.constexpr, MANY: gl.constexpr,  # more than one program a graph: the grid must be resident as a whole
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,  # whether views of shared memory may reach past the end of what they are made from
 ):  # fmt: skip
     """Values are computed as COMPUTE, and kept in [FLOOR, NO_EDGE]."""
     pid = gl.program_id(0)
@@ -128,6 +159,12 @@ def _closure_kernel(
     b_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
     strip0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
     strip1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+    if SHIFT:
+        columns, square0, square1 = a_smem, strip0, strip1
+    else:
+        columns = b_smem  # which a closing tile does not need
+        square0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+        square1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
     steps = gl.cdiv(n, TILE)
     others = steps - 1
     for k in range(-1, steps):  # before the first step there is only a tile to close
@@ -145,9 +182,11 @@ def _closure_kernel(
                     if k >= 0:
                         tile = _multiply(
                             tile, d_ptr, k + 1, k, k + 1, n, stride_dm, a_smem, b_smem,
-                            NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED,
+                            NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
                         )  # fmt: skip
-                    tile = _close_tile(tile, a_smem, strip0, strip1, FLOOR, TILE, STRATEGY, ACC, SHARED)
+                    tile = _close_tile(
+                        tile, a_smem, columns, strip0, strip1, square0, square1, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT
+                    )
                     ptrs, mask = _pointers(d_ptr, k + 1, k + 1, n, stride_dm, TILE, ACC)
                     gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
                 if MANY:
@@ -167,7 +206,7 @@ def _closure_kernel(
                     tile = _load_tile(d_ptr, i, j, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
                     tile = _multiply(
                         tile, d_ptr, i, k, j, n, stride_dm, a_smem, b_smem,
-                        NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED,
+                        NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
                     )  # fmt: skip
                     ptrs, mask = _pointers(d_ptr, i, j, n, stride_dm, TILE, ACC)
                     gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)

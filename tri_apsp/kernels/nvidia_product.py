@@ -13,7 +13,7 @@ of A must stand in both halves of a word, so its slices pass through registers.
 
 from __future__ import annotations
 
-from tri_apsp.kernels.gluon_names import async_copy, barrier, gl, gluon
+from tri_apsp.kernels.gluon_names import barrier, commit_group, copy_async, gl, gluon, wait_group
 from tri_apsp.kernels.nvidia_tiles import rank_update
 
 __all__ = ["_product_kernel"]
@@ -31,13 +31,13 @@ def _copy_slices(
 ):  # fmt: skip
     """Start to copy the slices of A and B to shared memory; what is masked becomes 0, in rows and columns never stored."""
     if rest >= BLOCK_K:
-        async_copy.async_copy_global_to_shared(a_smem, a_ptr + offs_a, mask=mask_a)
-        async_copy.async_copy_global_to_shared(b_smem, b_ptr + offs_b, mask=mask_b)
+        copy_async(a_smem, a_ptr + offs_a, mask=mask_a)
+        copy_async(b_smem, b_ptr + offs_b, mask=mask_b)
     elif rest > 0:
         a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
         a_smem.store(a)
         b_smem.store(b)
-    async_copy.commit_group()
+    commit_group()
 
 
 @gluon.jit
@@ -121,7 +121,7 @@ def _product_kernel(
             rest -= BLOCK_K
             whole = rest >= BLOCK_K
             a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & whole, mask_b & whole, NO_EDGE)
-            words = b_slice._reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            words = b_slice.reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
             acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
         if rest > 0:
             a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
@@ -130,7 +130,7 @@ def _product_kernel(
             a_slice.store(_twice(a))
             b_slice.store(b)
             barrier()
-            words = b_slice._reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            words = b_slice.reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
             acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
         tile = _halves(acc, BLOCK_M, BLOCK_N)
     else:
@@ -155,7 +155,7 @@ def _product_kernel(
             a_ptr += BLOCK_K
             b_ptr += BLOCK_K * stride_bk.to(gl.int64)
             rest -= BLOCK_K
-            async_copy.wait_group(STAGES - 1)
+            wait_group(STAGES - 1)
             barrier()
             tile = rank_update(tile, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
             stage = stage + 1 if stage + 1 < STAGES else 0
