@@ -49,7 +49,7 @@ def test_select_says_what_would_run_and_why() -> None:
 def test_every_rule_of_auto_can_apply() -> None:
     taken = {
         auto.choose(n, Config(engine=engine, block_size=64, cutoff=512))
-        for engine in ("cpu", "portable")
+        for engine in ("cpu", "portable", "nvidia")
         for n in (10, 100, 1000, 100_000)
     }
     assert taken == set(RULES)
