@@ -251,3 +251,11 @@ def test_errors_are_of_the_families_that_callers_know() -> None:
     error = pickle.loads(pickle.dumps(tri_apsp.NegativeCycleError([3, 1], 2)))
     assert (error.vertices, error.batch) == ((3, 1), 2)
     assert str(error) == str(tri_apsp.NegativeCycleError([3, 1], 2))
+
+
+@pytest.mark.parametrize("cutoff", [64.0, [64]])
+def test_a_config_that_equals_a_valid_one_is_still_refused(cutoff: object) -> None:
+    weights = torch.zeros(3, 3)
+    tri_apsp.select(weights, config=Config(cutoff=64))
+    with pytest.raises(InputError, match="cutoff must be a whole number from 1"):
+        tri_apsp.select(weights, config=Config(cutoff=cutoff))  # type: ignore[arg-type]

@@ -36,12 +36,12 @@ def find(engine: str, device: torch.device, dtype: torch.dtype, given: Config | 
     Raises:
         InputError: if the result cannot run on the device; with the rule that it breaks.
     """
-    return _find(engine, describe(device), dtype, given)
+    if given is None:
+        return _default(engine, describe(device), dtype)
+    return require_valid(given.over(default_config(engine, dtype)), describe(device))
 
 
+# Only what we made ourselves: what a caller gives need not be hashable, and 64.0, which is refused, equals 64.
 @cache
-def _find(engine: str, device: Device, dtype: torch.dtype, given: Config | None) -> Config:
-    config = default_config(engine, dtype)
-    if given is not None:
-        config = given.over(config)
-    return require_valid(config, device)
+def _default(engine: str, device: Device, dtype: torch.dtype) -> Config:
+    return require_valid(default_config(engine, dtype), device)

@@ -15,6 +15,7 @@ from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, programs
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
+from tri_apsp.semirings import dtype_name
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "strategy"]
 
@@ -149,7 +150,7 @@ def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, til
     lanes_n = min(16, tile // 4)
     return {
         "TILE": tile,
-        "COMPUTE": getattr(gl, str(computed).removeprefix("torch.")),
+        "COMPUTE": getattr(gl, dtype_name(computed)),
         "STRATEGY": strategy(computed, nonnegative),
         "SHIFT": VIEWS_MAY_EXCEED,
         "ACC": gl.BlockedLayout([1, 4], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
