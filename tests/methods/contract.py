@@ -31,6 +31,17 @@ class MethodContract:
             weights, method=method, config=tri_apsp.Config(engine=self.engine).over(self.config), **options
         )
 
+    def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:
+        """Return the bytes that a solve on a GPU asks for besides its result, at most at a time, and those of the result."""
+        self.solve(weights, method)  # compiles, and fills torch's cache of scalars
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        # What was asked for: a cached block that is a little too large counts whole as "allocated".
+        before = torch.cuda.memory_stats()["requested_bytes.all.current"]
+        result = self.solve(weights, method).distances
+        matrix = result.numel() * result.itemsize
+        return torch.cuda.memory_stats()["requested_bytes.all.peak"] - before - matrix, matrix
+
     @pytest.fixture(autouse=True)
     def poison_scratch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fresh workspace holds the smallest value there is, which a minimum never loses: nothing may read it."""
