@@ -28,6 +28,8 @@ MAY_IMPORT = {
     "__init__": "api configs errors graphs semirings",
     "cli": "errors device semirings configs tuned checks engines graphs methods api __init__",
     "__main__": "cli",
+    "tune": "errors device semirings reference configs tuned checks engines graphs methods api cli __init__",
+    "report": "errors device semirings reference configs tuned checks engines graphs methods api cli tune __init__",
 }
 # Libraries that only these rooms may import.
 ONLY_IN = {
@@ -35,6 +37,8 @@ ONLY_IN = {
     "numba": {"kernels", "engines"},
     "llvmlite": {"kernels"},
     "triton.experimental": {"kernels"},
+    "filelock": {"tuned", "tune"},
+    "pydantic": {"tuned"},
     "optuna": {"tune"},
     "matplotlib": {"report"},
     "networkx": {"graphs"},

@@ -186,8 +186,13 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     """
     left, right, start, batched = checks.check_operands(a, b, c)
     bounds = [checks.check_values(t, name) for t, name in ((left, "a"), (right, "b"), (start, "c")) if t is not None]
-    config = tuned.find(engines.choose(left.device, dtype=left.dtype), left.device, left.dtype)
     nonnegative = all(bound.lowest >= 0 for bound in bounds)
+    forced = tuned.with_forced(None)
+    size = round((left.shape[1] * left.shape[2] * right.shape[2]) ** (1 / 3))
+    config = tuned.find(
+        engines.choose(left.device, forced, left.dtype), left.device, left.dtype, n=size, batch=left.shape[0],
+        nonnegative=nonnegative,
+    )  # fmt: skip
     traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative)
     assert config.engine is not None
     engine = engines.make(config.engine, traits, config)
@@ -244,8 +249,10 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
         raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
-    engine = engines.choose(problem.weights.device, config, problem.weights.dtype)
-    found = tuned.find(engine, problem.weights.device, problem.weights.dtype, config)
+    weights, config = problem.weights, tuned.with_forced(config)
+    engine = engines.choose(weights.device, config, weights.dtype)
+    nonnegative = problem.bounds is not None and problem.bounds.lowest >= 0
+    found = tuned.find(engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative)
     if method == "auto":
         rule = auto.choose(problem.n, found)
         return Selection(rule.method, engine, found, rule.reason)

@@ -6,7 +6,9 @@ Every field of a Config that is None is filled in by tri_apsp.tuned: from a tune
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -14,15 +16,21 @@ from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
 __all__ = [
+    "METHOD_NAMES",
     "Config",
     "CpuTiles",
     "GpuTiles",
     "closure_bytes",
     "default_config",
+    "from_fields",
     "invalid_because",
     "is_valid",
     "require_valid",
+    "to_fields",
 ]
+
+METHOD_NAMES = ("floyd_warshall", "kleene", "squaring", "iterative")
+"""What Config.method may say: the keys of tri_apsp.methods.METHODS, which a configuration is checked without."""
 
 
 # A configuration is checked before a dtype is known: at least these bytes a value.
@@ -43,6 +51,9 @@ class GpuTiles:
     """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
 
     Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache.
+    A thread owns thread_n columns of C, in words of 4 bytes or more (nvidia only): with the tile and the warps this fixes its
+    micro-tile, as num_warps or block_n / (8 * thread_n) warps, whichever is less, stand side by side. In a tile narrower than
+    8 * thread_n it owns fewer.
     """
 
     block_m: int
@@ -51,6 +62,7 @@ class GpuTiles:
     group_m: int = 8
     num_warps: int = 4
     num_stages: int = 1
+    thread_n: int = 8
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,7 @@ class Config:
 
     Attributes:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
+        method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of auto.
         block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.
@@ -68,10 +81,11 @@ class Config:
         closure_programs: most programs of the closure on one multiprocessor (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
         panel_warps: warps of such a program (GPU).
-        source: where the values came from: "default", "given", or a file.
+        source: where the values came from: "default" or the tuned files, after "given" if a caller set some of them.
     """
 
     engine: str | None = None
+    method: str | None = None
     block_size: int | None = None
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None
@@ -84,13 +98,51 @@ class Config:
     source: str = "default"
 
     def over(self, base: Config) -> Config:
-        """Return `base` with every field that is set here; the source becomes "given" if any is."""
-        given = {
-            field.name: value
-            for field in dataclasses.fields(self)
-            if field.name != "source" and (value := getattr(self, field.name)) is not None
-        }
-        return dataclasses.replace(base, **given, source="given" if given else base.source)
+        """Return `base` with every field that is set here; the source then says "given" first, but for the engine alone."""
+        given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+        source = base.source
+        if given.keys() - {"engine"} and not source.startswith("given"):
+            source = "given" if source == "default" else f"given, {source}"
+        return dataclasses.replace(base, **given, source=source)
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
+
+
+def to_fields(config: Config) -> dict[str, Any]:
+    """Return the fields that are set, without engine and source, tiles as dictionaries: what a tuned file holds."""
+    fields = {name: value for name in _FIELDS if name != "engine" and (value := getattr(config, name)) is not None}
+    return {
+        name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value for name, value in fields.items()
+    }
+
+
+def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
+    """Return the configuration of `engine` that to_fields made `fields` of; the source is "given".
+
+    Raises:
+        InputError: a field that a configuration, or the tiles of the engine, do not have, or tiles that lack one. Values
+            are left to invalid_because.
+    """
+    tiles = CpuTiles if engine == "cpu" else GpuTiles
+    values = dict(fields)
+    for name in values:
+        if name not in _FIELDS or name == "engine":
+            known = ", ".join(field for field in _FIELDS if field != "engine")
+            raise InputError(f"a configuration must have fields among {known}, but has {name!r}; leave it out.")
+    for name in ("product", "small_product"):
+        if values.get(name) is not None:
+            values[name] = _tiles(tiles, name, values[name])
+    return Config(engine=engine, **values, source="given")
+
+
+def _tiles(tiles: type[CpuTiles] | type[GpuTiles], name: str, fields: object) -> CpuTiles | GpuTiles:
+    known = dataclasses.fields(tiles)
+    needed = {field.name for field in known if field.default is dataclasses.MISSING}
+    if not isinstance(fields, Mapping) or not needed <= fields.keys() <= {field.name for field in known}:
+        names = ", ".join(field.name for field in known)
+        raise InputError(f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these.")
+    return tiles(**fields)
 
 
 def default_config(engine: str, dtype: torch.dtype) -> Config:
@@ -160,6 +212,8 @@ def invalid_because(config: Config, device: Device) -> str | None:
             value = getattr(tiles, field.name)
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
+    if config.method is not None and config.method not in METHOD_NAMES:
+        return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; choose one of these."
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:
@@ -176,6 +230,9 @@ def _invalid_cpu(config: Config) -> str | None:
     return None
 
 
+_POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
+
+
 def _invalid_gpu(config: Config) -> str | None:
     powers = {name: getattr(config, name) for name in ("closure_tile", "closure_warps", "panel", "panel_warps")}
     for name in ("product", "small_product"):
@@ -183,7 +240,7 @@ def _invalid_gpu(config: Config) -> str | None:
         if tiles is not None and not isinstance(tiles, GpuTiles):
             return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
         if tiles is not None:
-            powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in ("block_m", "block_n", "block_k", "num_warps")}
+            powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in _POWERS}
     for name, value in powers.items():
         if value is not None and value & (value - 1):
             return f"{name} must be a power of two, but is {value}; choose one."
@@ -217,9 +274,18 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
 
 
 def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
-    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times.
-    warps_n = min(tiles.num_warps, max(1, tiles.block_n // 64))
-    least = {"block_m": 4 * tiles.num_warps // warps_n, "block_n": 32, "block_k": 4, "num_stages": 2}
+    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times. Two values
+    # of int16 share a word, but the dtype is not known here.
+    warps_n = min(tiles.num_warps, max(1, tiles.block_n // (8 * tiles.thread_n)))
+    # A tile narrower than its thread_n would be that of a smaller one again; only the default may be written for all tiles.
+    narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
+    least = {
+        "thread_n": 4,
+        "block_m": 4 * tiles.num_warps // warps_n,
+        "block_n": narrowest,
+        "block_k": 4,
+        "num_stages": 2,
+    }
     for field, value in least.items():
         if getattr(tiles, field) < value:
             given = getattr(tiles, field)

@@ -1,14 +1,26 @@
-"""The errors a user can meet. Each message is one sentence: the rule, the value that broke it, the remedy."""
+"""The errors and the warning a user can meet. Each message is one sentence: the rule, the value that broke it, the remedy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError", "TooLargeError"]
+__all__ = [
+    "ApspError",
+    "DistanceRangeError",
+    "EngineError",
+    "InputError",
+    "NegativeCycleError",
+    "TooLargeError",
+    "TuningWarning",
+]
 
 
 class ApspError(Exception):
     """Base of every error that tri_apsp raises on purpose."""
+
+
+class TuningWarning(UserWarning):
+    """Results are right, but may take longer than they need: nothing was tuned for this problem, or a tuned file is unused."""
 
 
 class InputError(ApspError, ValueError):

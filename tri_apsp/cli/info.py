@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TypedDict
 
 import torch
@@ -11,7 +12,9 @@ from tri_apsp import tuned
 from tri_apsp.cli.machine import device_facts, device_line, devices, versions
 from tri_apsp.cli.options import add_json
 from tri_apsp.cli.output import print_fields, print_json
+from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
+from tri_apsp.errors import InputError
 
 __all__ = ["configure", "run"]
 
@@ -23,21 +26,27 @@ class _Engines(TypedDict):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
-    add_json(parser, "machine, versions, engines, tuned")
+    add_json(parser, "machine, versions, engines, tuned: directories searched, files found, unused: why some are not")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print what this machine is and what can run on it."""
     found = devices()
-    directories, files = [str(path) for path in tuned.directories()], [str(path) for path in tuned.files()]
+    directories = [str(path) for path in tuned.directories()]
+    files = {str(path): _file(path, found) for path in tuned.files()}
     if args.json:
         print_json(
             {
                 "machine": {str(device): device_facts(device) for device in found},
                 "versions": versions(),
                 "engines": {str(device): _engines(device) for device in found},
-                "tuned": {"directories": directories, "files": files},
+                "tuned": {
+                    "directories": directories,
+                    "files": list(files),
+                    "unused": {path: reason for path, (_, reason) in files.items() if reason is not None},
+                    "save_directory": str(tuned.save_directory()),
+                },
             }
         )
         return
@@ -48,8 +57,21 @@ def run(args: argparse.Namespace) -> None:
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
         fields += [(f"not {name}", reason) for name, reason in engines["unusable"].items()]
     fields += [("tuned files", "searched in, in this order:"), *(("", path) for path in directories)]
-    fields += [("", "found:"), *(("", path) for path in files or ["none"])]
+    fields += [("", "found:"), *(("", f"{path}: {reason or held}") for path, (held, reason) in files.items())]
+    fields += [] if files else [("", "none")]
     print_fields(fields)
+
+
+def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
+    """Return what a tuned file holds, and why it is not used here, or None if it is."""
+    try:
+        file = tuned.load(path)
+    except InputError as error:
+        return "", f"not used: {error}"
+    sizes = sorted({entry.n for entry in file.entries})
+    held = f"n {', '.join(map(str, sizes))}, tuned {file.created}"
+    refusals = [tuned.refusal(file, describe(device)) for device in devices]
+    return held, None if None in refusals else f"not used here: {refusals[-1]}"
 
 
 def _engines(device: torch.device) -> _Engines:

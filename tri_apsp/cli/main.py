@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from tri_apsp.cli.parser import BAD_INPUT, BROKEN_PIPE, FAILED, INTERRUPTED, build_parser
-from tri_apsp.errors import ApspError, InputError
+from tri_apsp.errors import ApspError, InputError, TuningWarning
 
-__all__ = ["main"]
+__all__ = ["guarded", "main"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,13 +22,24 @@ def main(argv: list[str] | None = None) -> int:
         SystemExit: as argparse does, after --help and --version (0) and for arguments that it refuses (2).
     """
     arguments = sys.argv[1:] if argv is None else argv
-    try:
+
+    def run() -> int:
         parser = build_parser(arguments)
         args = parser.parse_args(arguments)
         if args.command is None:
             parser.print_help(sys.stderr)
             return BAD_INPUT
         args.run(args)
+        return 0
+
+    return guarded(run)
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Return the exit status that `run` returns, or that of what went wrong in it, which becomes one sentence on stderr."""
+    try:
+        with _warnings_in_one_line():
+            status = run()
         sys.stdout.flush()  # here, where a reader that went away can still be caught
     except ApspError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -44,7 +59,23 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return FAILED
-    return 0
+    return status
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print our own warnings like errors, without the line of code that is behind them; leave others as they are."""
+    show = warnings.showwarning
+
+    def show_ours(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+        if issubclass(category, TuningWarning):
+            print(f"warning: {message}", file=sys.stderr)
+        else:
+            show(message, category, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show_ours
+        yield
 
 
 def _ran_out_of_memory(error: Exception) -> bool:

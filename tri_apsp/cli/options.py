@@ -20,7 +20,7 @@ def dtype_of(name: str) -> torch.dtype:
     return DTYPES[DTYPE_NAMES.index(name)]
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
+def add_device(parser: argparse._ActionsContainer) -> None:
     """Add --device and --engine."""
     parser.add_argument("--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N")
     parser.add_argument("--engine", choices=list(ENGINES), help="default: the best that runs on the device")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress"]
+__all__ = ["progress", "terminal_shape"]
 
 DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
 
@@ -21,8 +21,13 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
     from tqdm import tqdm
 
     layout = "{desc} {percentage:3.0f}% |{bar}| {elapsed} < {remaining}"
-    # A terminal that was never told its size says 0, where tqdm would draw nothing.
-    size = os.get_terminal_size(sys.stderr.fileno())
-    shape = {"ncols": size.columns or 80, "nrows": size.lines or 24}
-    with tqdm(total=100, desc="solving", bar_format=layout, delay=DELAY, leave=False, file=sys.stderr, **shape) as bar:
+    with tqdm(
+        total=100, desc="solving", bar_format=layout, delay=DELAY, leave=False, file=sys.stderr, **terminal_shape()
+    ) as bar:
         yield lambda fraction: bar.update(int(100 * fraction) - bar.n)
+
+
+def terminal_shape() -> dict[str, int]:
+    """Return tqdm's arguments for the size of the terminal on stderr; one that was never told its size would draw nothing."""
+    size = os.get_terminal_size(sys.stderr.fileno())
+    return {"ncols": size.columns or 80, "nrows": size.lines or 24}

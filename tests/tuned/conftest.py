@@ -1,0 +1,72 @@
+"""What the tests of tuned files share: a machine without any, and files to put there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tri_apsp import tuned
+from tri_apsp.device import Device
+from tri_apsp.tuned import cache, lookup, places
+from tri_apsp.tuned.schema import Entry, TunedFile
+
+GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
+RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "product": {"product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}},
+    "small_product": {"small_product": {"block_m": 64, "block_n": 64, "block_k": 8, "num_warps": 4, "num_stages": 2}},
+    "closure": {"closure_tile": 32, "closure_warps": 2, "closure_programs": 1},
+    "batch": {"closure_tile": 32, "closure_warps": 1, "closure_programs": 1},
+    "solve": {"method": "kleene", "block_size": 2048, "cutoff": 512},
+}
+
+
+@pytest.fixture(autouse=True)
+def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
+    """A machine on which nothing was tuned and nothing was asked: where each kind of file would lie."""
+    for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_REQUIRE_TUNED"):
+        monkeypatch.delenv(name, raising=False)
+    found = {name: tmp_path / name for name in ("named", "user", "shipped")}
+    found["shipped"].mkdir()
+    monkeypatch.setattr(places.platformdirs, "user_config_path", lambda *_, **__: found["user"])
+    monkeypatch.setattr(places, "_CHECKOUT", found["shipped"])
+    monkeypatch.setattr(cache, "_told", set())
+    tuned.reload()
+    yield found
+    cache.MEMORY.clear()
+    tuned.reload()
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """Every device is this GPU."""
+    monkeypatch.setattr(lookup, "describe", lambda device: GPU)
+    return GPU
+
+
+@pytest.fixture
+def entry() -> Callable[..., Entry]:
+    """Make an entry of a kernel of the nvidia engine for n vertices; `values` replace fields of its config."""
+
+    def make(n: int, kernel: str = "product", *, sign: str = "any", batch: int = 1, **values: Any) -> Entry:
+        config = {name: values.pop(name, value) for name, value in CONFIGS[kernel].items()}
+        for name, value in config.items():
+            if isinstance(value, dict):
+                config[name] = value | values
+        times = {"p20_ms": 1.0, "p50_ms": 2.0, "p80_ms": 3.0, "default_ms": 4.0, "speedup": 2.0, "evaluated": 7}
+        return Entry(sign=sign, n=n, batch=batch, config=config, **times)
+
+    return make
+
+
+@pytest.fixture
+def made() -> Callable[..., TunedFile]:
+    """Make a file of the nvidia engine for float32 with these entries, as the tuner does."""
+
+    def make(*entries: Entry, kernel: str = "product", device: Device = GPU, **header: Any) -> TunedFile:
+        return tuned.new_file("nvidia", kernel, "float32", device, entries, **{**RUN, **header})
+
+    return make

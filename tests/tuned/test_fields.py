@@ -1,0 +1,113 @@
+"""Configurations as the fields of a file, and the names that the kernels, the methods and the configurations share."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+import torch
+from tuned.conftest import GPU
+
+from tri_apsp import Config, CpuTiles, GpuTiles, InputError
+from tri_apsp.configs import METHOD_NAMES, default_config, from_fields, invalid_because, to_fields
+from tri_apsp.engines import ENGINES
+from tri_apsp.methods import METHODS, auto
+from tri_apsp.semirings import DTYPES
+from tri_apsp.tuned import FIELDS, KERNELS
+
+
+def test_the_names_are_those_of_the_tables():
+    assert tuple(METHODS) == METHOD_NAMES
+    assert set(KERNELS) == set(ENGINES)
+    assert set(FIELDS) == {(engine, kernel) for engine, kernels in KERNELS.items() for kernel in kernels}
+    assert {name for fields in FIELDS.values() for name in fields} <= {field.name for field in dataclasses.fields(Config)}
+    assert all(kernels[-1] == "solve" for kernels in KERNELS.values()), "the lookup starts with the last"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_field_of_a_default_is_tuned_by_some_kernel(engine):
+    tuned = {name for kernel in KERNELS[engine] for name in FIELDS[engine, kernel]}
+    for dtype in DTYPES:
+        assert {*to_fields(default_config(engine, dtype)), "method"} == tuned
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_there_and_back(engine):
+    for dtype in DTYPES:
+        default = default_config(engine, dtype)
+        fields = to_fields(default)
+        assert not {"engine", "source"} & fields.keys()
+        assert dataclasses.replace(from_fields(engine, fields), source="default") == default
+
+
+@pytest.mark.parametrize(
+    ("engine", "fields", "message"),
+    [
+        ("cpu", {"block": 3}, "must have fields among method, block_size, .*, but has 'block'"),
+        ("cpu", {"engine": "cpu"}, "but has 'engine'"),
+        ("cpu", {"product": {"block_m": 1, "block_n": 1}}, "fields of CpuTiles, block_m, block_n, block_k, but is {'block_m'"),
+        ("cpu", {"product": {"block_m": 1, "block_n": 1, "block_k": 1, "num_warps": 1}}, "fields of CpuTiles"),
+        ("nvidia", {"product": {"block_n": 64}}, "product must have the fields of GpuTiles"),
+        ("nvidia", {"small_product": 7}, "small_product must have the fields of GpuTiles, .*, but is 7"),
+    ],
+)
+def test_bad_fields(engine, fields, message):
+    with pytest.raises(InputError, match=message):
+        from_fields(engine, fields)
+
+
+def test_what_a_tile_may_leave_out():
+    assert from_fields("portable", {"product": {"block_m": 32, "block_n": 32}}).product == GpuTiles(32, 32)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "message"),
+    [
+        (GpuTiles(64, 128, 16, num_stages=2, thread_n=6), "product.thread_n must be a power of two, but is 6"),
+        (GpuTiles(64, 128, 16, num_stages=2, thread_n=2), "product.thread_n must be at least 4"),
+        (GpuTiles(64, 64, 16, num_stages=2, thread_n=16), "product.block_n must be at least 128 for 4 warps, but is 64"),
+        (GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=16), "product.block_m must be at least 16"),
+        (GpuTiles(64, 128, 16, num_stages=2, thread_n=0), "product.thread_n must be a whole number from 1"),
+    ],
+)
+def test_micro_tiles_that_do_not_fit(tiles, message):
+    reason = invalid_because(Config(engine="nvidia", product=tiles), GPU)
+    assert reason is not None
+    assert re.match(message, reason), reason
+
+
+@pytest.mark.parametrize(
+    "tiles",
+    [
+        GpuTiles(64, 32, 16, num_stages=2),  # the default serves tiles that are narrower, too
+        GpuTiles(8, 128, 16, num_warps=4, num_stages=2, thread_n=8),
+        GpuTiles(8, 64, 16, num_warps=4, num_stages=2, thread_n=4),
+        GpuTiles(64, 128, 16, num_stages=2, thread_n=16),
+    ],
+)
+def test_micro_tiles_that_fit(tiles):
+    assert invalid_because(Config(engine="nvidia", product=tiles), GPU) is None
+
+
+def test_an_unknown_method():
+    reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
+    assert reason == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_auto_takes_the_method_of_the_configuration(method):
+    rule = auto.choose(10, Config(engine="cpu", method=method, block_size=64, cutoff=512))
+    assert rule.method == method
+    assert rule.reason.startswith("tuned: ")
+
+
+def test_the_source_says_what_came_over_what():
+    base = default_config("cpu", torch.float32)
+    file = dataclasses.replace(base, source="a.json")
+    given = Config(cutoff=3)
+    assert Config().over(base).source == "default"
+    assert Config(engine="cpu").over(file).source == "a.json"
+    assert given.over(base).source == "given"
+    assert given.over(file).source == "given, a.json"
+    assert Config(product=CpuTiles(1, 1, 1)).over(given.over(file)).source == "given, a.json"

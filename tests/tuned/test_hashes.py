@@ -1,0 +1,80 @@
+"""The hash of a kernel: what the compiler sees changes it, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tri_apsp import InputError
+from tri_apsp.tuned import KERNELS, hashes, kernel_hash
+
+SOURCE = '''"""Doc."""
+import x
+
+
+def f(a):
+    """Doc
+
+    of f."""
+    b = {"a": f"{a + 1} and {f'{a}'}"}  # why
+    return b["a"], "text"
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""Doc."""\n', ""),
+        ('"""Doc."""\n', "# more\n\n\n"),
+        ('    """Doc\n\n    of f."""\n', ""),
+        ("  # why", ""),
+        ("    return", "\n    # so\n    return"),
+        ("f(a)", "f( a )"),
+        ('return b["a"], "text"', 'return b[\n        "a"\n    ], "text"'),
+    ],
+)
+def test_what_does_not_count(old, new):
+    assert old in SOURCE
+    assert hashes.tokens(SOURCE.replace(old, new)) == hashes.tokens(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("a + 1", "a + 2"), ('"text"', '"test"'), ("import x", "import y"), ("    return", "    if a:\n        a\n    return")],
+)
+def test_what_counts(old, new):
+    assert old in SOURCE
+    assert hashes.tokens(SOURCE.replace(old, new)) != hashes.tokens(SOURCE)
+
+
+def test_an_f_string_is_one_token_in_every_python():
+    assert """f"{a + 1} and {f'{a}'}\"""" in hashes.tokens(SOURCE)
+
+
+def test_a_string_that_is_used_is_no_docstring():
+    assert hashes.tokens('x = """a"""\n') == ["x", "=", '"""a"""', "NEWLINE"]
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+def test_every_kernel_has_sources(engine):
+    for kernel in KERNELS[engine]:
+        digest = kernel_hash(engine, kernel)
+        assert len(digest) == 64
+        assert int(digest, 16)
+    assert kernel_hash(engine, "product") != kernel_hash("cpu" if engine == "portable" else "portable", "product")
+
+
+def test_a_change_of_a_source_shows(tmp_path, monkeypatch):
+    before = kernel_hash("portable", "panels")
+    for path in hashes._FOLDER.glob("*.py"):
+        (tmp_path / path.name).write_text(path.read_text() + ("x = 1\n" if path.name == "portable_tiles.py" else "# x\n"))
+    monkeypatch.setattr(hashes, "_FOLDER", tmp_path)
+    uncached = kernel_hash.__wrapped__
+    assert uncached("portable", "panels") != before
+    assert uncached("nvidia", "product") == kernel_hash("nvidia", "product")
+
+
+def test_an_unknown_kernel():
+    with pytest.raises(InputError, match="kernel must be one of product, solve for the cpu engine, but is 'panels'"):
+        kernel_hash("cpu", "panels")
+    with pytest.raises(InputError, match="engine must be one of cpu, nvidia, portable, but is 'tpu'"):
+        kernel_hash("tpu", "product")

@@ -1,0 +1,387 @@
+"""Which configuration a solve gets: where it is looked for, which entry is the nearest, and what is said of a miss."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import timeit
+import warnings
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
+from tri_apsp.configs import default_config
+from tri_apsp.device import describe
+from tri_apsp.errors import TuningWarning
+from tri_apsp.tuned import lookup
+from tri_apsp.tuned.kernels import KERNELS
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+DEFAULT = default_config("nvidia", torch.float32)
+
+pytestmark = pytest.mark.filterwarnings("ignore::tri_apsp.errors.TuningWarning")
+
+
+def find(n=1024, given=None, **arguments):
+    return tuned.find("nvidia", CUDA, torch.float32, given, n=n, **arguments)
+
+
+class TestWhere:
+    def test_the_default_where_there_is_nothing(self, gpu):
+        assert find() == DEFAULT
+        assert find(None) == DEFAULT
+        assert find(0) == DEFAULT
+
+    def test_the_order(self, gpu, entry, made, directories, monkeypatch):
+        rows = {"shipped": 16, "user": 32, "memory": 64, "named": 128}
+        for place, block_m in rows.items():
+            file = made(entry(1024, block_m=block_m))
+            if place == "memory":
+                tuned.remember(file)
+                source = "this process"
+            else:
+                source = str(tuned.save(file, directories[place]))
+            if place == "named":
+                assert find().product.block_m == 64
+                monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+            assert (find().product.block_m, find().source) == (block_m, source)
+        forced = Config(product=GpuTiles(256, 64, 8, num_warps=8, num_stages=2))
+        with tuned.using(forced):
+            assert find().product == forced.product
+            assert find(given=Config(product=DEFAULT.product)).product == DEFAULT.product
+        assert find().product.block_m == 128
+
+    def test_files_are_read_once(self, gpu, entry, made):
+        path = tuned.save(made(entry(1024)))
+        assert find().source == str(path)
+        path.unlink()
+        assert find(1025).source == str(path)
+        tuned.reload()
+        assert find(1025).source == "default"
+
+    def test_each_kernel_by_itself(self, gpu, entry, made, directories):
+        user = tuned.save(made(entry(1024)), directories["user"])
+        shipped = [
+            tuned.save(made(entry(1024, kernel), kernel=kernel), directories["shipped"])
+            for kernel in ("solve", "product", "small_product", "closure")
+        ]
+        found = find()
+        assert found.source.split(", ") == [str(path) for path in (shipped[0], user, *shipped[2:])]
+        assert (found.method, found.block_size, found.cutoff) == ("kleene", 2048, 512)
+        assert (found.closure_tile, found.closure_warps, found.closure_programs) == (32, 2, 1)
+        assert found.small_product == GpuTiles(64, 64, 8, num_stages=2)
+
+    def test_no_other_dtype_and_no_other_engine(self, gpu, entry, made):
+        tuned.save(made(entry(1024)))
+        for engine, dtype in (("nvidia", torch.int32), ("portable", torch.float32)):
+            assert tuned.find(engine, CUDA, dtype, n=1024) == default_config(engine, dtype)
+
+    def test_memory_of_another_gpu(self, gpu, entry, made):
+        tuned.remember(made(entry(1024), device=dataclasses.replace(gpu, units=3)))
+        assert find() == DEFAULT
+
+
+class TestAnotherGpu:
+    @pytest.fixture
+    def other(self, gpu, entry, made):
+        other = dataclasses.replace(gpu, name="B GPU", slug="b-gpu", units=7)
+        tuned.save(made(entry(1024, block_m=32)))
+        return tuned.save(made(entry(1024, block_m=128), device=other))
+
+    def test_only_when_asked(self, other, monkeypatch):
+        assert find().product.block_m == 32
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
+        assert (find().product.block_m, find().source) == (128, str(other))
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "a-gpu")
+        assert find().product.block_m == 32
+
+    def test_only_of_the_same_architecture(self, gpu, entry, made, monkeypatch):
+        tuned.save(made(entry(1024), device=dataclasses.replace(gpu, slug="b-gpu", capability=(10, 0))))
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
+        with pytest.warns(TuningWarning, match=r"must be of .*capability 9\.0\), but is of .*b-gpu.*capability 10\.0"):
+            assert find() == DEFAULT
+
+    def test_only_what_says_so_inside(self, other, monkeypatch):
+        copied = other.parents[1] / "c-gpu" / other.name
+        copied.parent.mkdir()
+        copied.write_text(other.read_text())
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
+        with pytest.warns(TuningWarning, match=r"must be of B GPU \(c-gpu.*but is of B GPU \(b-gpu"):
+            assert find() == DEFAULT
+
+    def test_one_without_files(self, other, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "nowhere")
+        with pytest.warns(TuningWarning, match="nothing was tuned .*nowhere"):
+            assert find() == DEFAULT
+
+
+class TestNearest:
+    @pytest.mark.parametrize(
+        ("n", "block_m"),
+        [
+            (511, None),
+            (512, 32),
+            (1024, 32),
+            (1448, 32),
+            (1449, 64),
+            (2048, 64),
+            (2896, 64),
+            (2897, 128),
+            (8192, 128),
+            (8193, None),
+        ],
+    )
+    def test_in_log_n_within_a_factor_of_two(self, gpu, entry, made, n, block_m):
+        tuned.save(made(entry(1024, block_m=32), entry(2048, block_m=64), entry(4096, block_m=128)))
+        found = find(n)
+        assert found.product == (DEFAULT.product if block_m is None else GpuTiles(block_m, 128, 8, num_stages=2))
+        assert (found.source == "default") == (block_m is None)
+
+    def test_the_sign_comes_before_the_size(self, gpu, entry, made):
+        tuned.save(made(entry(1024, block_m=32), entry(2000, sign="nonnegative", block_m=64)))
+        assert find(1024).product.block_m == 32
+        assert find(1024, nonnegative=True).product.block_m == 64
+        assert find(600, nonnegative=True).product.block_m == 32
+        assert find(4000).product.block_m == 64
+
+    def test_a_batch_takes_the_kernel_of_batches(self, gpu, entry, made):
+        tuned.save(made(entry(256, "closure", closure_warps=2), kernel="closure"))
+        tuned.save(
+            made(entry(256, "batch", batch=64, closure_warps=1), entry(256, "batch", batch=4, closure_warps=4), kernel="batch")
+        )
+        assert find(256).closure_warps == 2
+        assert find(256, batch=3).closure_warps == 4
+        assert find(256, batch=1000).closure_warps == 1
+
+    def test_what_was_tuned_for_one_graph_comes_first_for_one(self, gpu, entry, made):
+        solves = [entry(1000, "solve", batch=8, cutoff=64), entry(600, "solve", cutoff=128)]
+        tuned.save(made(*solves, kernel="solve"))
+        assert find(1000).cutoff == 128
+        assert find(600, batch=2).cutoff == 64
+        assert find(1900).cutoff == 64
+
+    def test_small_products_of_large_solves(self, gpu, entry, made):
+        tuned.save(made(entry(512, "small_product"), kernel="small_product"))
+        assert find(255).small_product == DEFAULT.small_product
+        for n in (256, 512, 1024, 30_000):
+            assert find(n).small_product.block_k == 8
+
+    @pytest.mark.parametrize(
+        ("n", "method", "block_size", "cutoff", "closed"),
+        [
+            (1000, "kleene", 4096, 512, 1000),
+            (9000, "kleene", 4096, 512, 512),
+            (9000, "kleene", 256, 1024, 256),
+            (9000, "floyd_warshall", 4096, 512, 4096),
+            (9000, None, 4096, 1024, 1024),
+        ],
+    )
+    def test_the_closures_of_a_solve(self, gpu, entry, made, n, method, block_size, cutoff, closed):
+        """The largest block that is closed counts, not the graph."""
+        config = {"block_size": block_size, "cutoff": cutoff}
+        if method is not None:
+            tuned.save(made(entry(n, "solve", method=method, **config), kernel="solve"))
+        tuned.save(made(entry(closed, "closure", closure_tile=128), kernel="closure"))
+        assert find(n).closure_tile == 128
+        whole = find(n, Config(block_size=n)).closure_tile  # one closure for the whole graph
+        assert whole == (128 if n <= 2 * closed else DEFAULT.closure_tile)
+
+
+class TestGiven:
+    def test_over_what_is_tuned(self, gpu, entry, made):
+        path = tuned.save(made(entry(1024)))
+        found = find(given=Config(cutoff=77))
+        assert (found.cutoff, found.product.block_k, found.source) == (77, 8, f"given, {path}")
+        assert find(given=Config(engine="nvidia")).source == str(path)
+
+    def test_what_is_complete_needs_no_file(self, gpu, recwarn):
+        warnings.simplefilter("always", TuningWarning)
+        assert find(given=DEFAULT).source == "given"
+        assert not recwarn.list
+
+    def test_what_cannot_run_is_an_error(self, gpu, entry, made):
+        tuned.save(made(entry(1024, "closure", closure_programs=8), kernel="closure"))
+        assert find(given=Config(closure_warps=4)).closure_programs == 8
+        with pytest.raises(InputError, match=r"closure_warps \* closure_programs must be at most 32, but is 128"):
+            find(given=Config(closure_warps=16))
+
+    @pytest.mark.parametrize("cutoff", [64.0, [64], True])
+    def test_what_only_equals_something_valid(self, gpu, cutoff):
+        find(given=Config(cutoff=64))
+        find(given=Config(cutoff=1))
+        if cutoff is not True:
+            with pytest.raises(InputError, match="cutoff must be a whole number"):
+                find(given=Config(cutoff=cutoff))
+
+    def test_the_answers_remembered_are_bounded(self, monkeypatch):
+        monkeypatch.setattr(lookup, "_MOST", 10)
+        for cutoff in range(1, 50):
+            assert tuned.find("cpu", CPU, torch.float32, Config(cutoff=cutoff)).cutoff == cutoff
+        assert len(lookup.FOUND) <= 10
+
+
+class TestUsing:
+    def test_all_solves_and_products_inside(self):
+        weights = torch.rand(20, 20)
+        forced = Config(block_size=5, cutoff=7, method="kleene", product=CpuTiles(8, 8, 8))
+        with tuned.using(forced):
+            result = tri_apsp.shortest_paths(weights)
+            assert (result.method, result.config.block_size, result.config.cutoff) == ("kleene", 5, 7)
+            assert (result.config.product, result.config.source) == (CpuTiles(8, 8, 8), "given")
+            assert tri_apsp.select(weights).method == "kleene"
+            assert tri_apsp.select(weights, method="squaring").method == "squaring"
+            assert tri_apsp.select(weights, config=Config(cutoff=9)).config.cutoff == 9
+        assert torch.equal(result.distances, tri_apsp.shortest_paths(weights).distances)
+        assert tri_apsp.select(weights).config.source == "default"
+
+    def test_the_product_takes_it_too(self, monkeypatch):
+        seen = []
+        make = tri_apsp.engines.make
+        monkeypatch.setattr(tri_apsp.engines, "make", lambda *given: seen.append(given[2]) or make(*given))
+        with tuned.using(Config(product=CpuTiles(8, 8, 8))):
+            tri_apsp.min_plus(torch.rand(3, 3), torch.rand(3, 3))
+        assert seen[0].product == CpuTiles(8, 8, 8)
+
+    def test_an_engine_can_be_forced(self, monkeypatch):
+        monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+        with tuned.using(Config(engine="nvidia")):
+            for call in (tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)):
+                with pytest.raises(tri_apsp.EngineError, match="the nvidia engine needs"):
+                    call(torch.zeros(2, 2))
+
+    def test_one_inside_another(self):
+        with tuned.using(Config(cutoff=5, block_size=6)):
+            with tuned.using(Config(cutoff=7)):
+                found = tuned.find("cpu", CPU, torch.float32)
+                assert (found.cutoff, found.block_size) == (7, 6)
+            assert tuned.find("cpu", CPU, torch.float32).cutoff == 5
+
+    def test_an_error_ends_it(self):
+        with pytest.raises(ZeroDivisionError), tuned.using(Config(cutoff=5)):
+            raise ZeroDivisionError
+        assert tuned.find("cpu", CPU, torch.float32).source == "default"
+
+    def test_no_config(self):
+        with (
+            pytest.raises(InputError, match=r"using must get a tri_apsp\.Config, but got dict; give"),
+            tuned.using({"cutoff": 3}),
+        ):
+            pass
+
+    def test_what_cannot_run_is_refused_by_the_call(self):
+        with tuned.using(Config(cutoff=0)), pytest.raises(InputError, match="cutoff must be a whole number"):
+            tri_apsp.shortest_paths(torch.zeros(2, 2))
+
+
+class TestMiss:
+    def test_it_warns_once_with_the_paths_and_the_command(self, gpu, directories, recwarn):
+        warnings.simplefilter("always", TuningWarning)
+        find(1000)
+        find(3000)
+        (said,) = [str(warning.message) for warning in recwarn]
+        assert "nothing was tuned for float32 near n = 1000 on the nvidia engine" in said
+        assert f"{directories['user'] / 'a-gpu'}, {directories['shipped'] / 'a-gpu'}" in said
+        assert said.endswith("python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 --n 1000")
+
+    @pytest.mark.parametrize(
+        ("engine", "device", "required", "arguments"),
+        [
+            ("nvidia", CUDA, "0", {"n": 511}),
+            ("nvidia", CUDA, "1", {"n": 127}),
+            ("nvidia", CUDA, "1", {"n": None}),
+            ("nvidia", CUDA, "0", {"n": 10, "batch": 1000}),
+            ("portable", CPU, "1", {"n": 999}),
+        ],
+    )
+    def test_nothing_is_said_where_no_speed_is_lost(self, gpu, recwarn, monkeypatch, engine, device, required, arguments):
+        warnings.simplefilter("always", TuningWarning)
+        monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", required)
+        assert tuned.find(engine, device, torch.float32, **arguments).source == "default"
+        assert not recwarn.list
+
+    def test_a_batch_counts_by_its_operations(self, gpu):
+        with pytest.warns(TuningWarning, match="n = 64"):
+            find(64, batch=512)
+
+    def test_some_kernel_is_enough(self, gpu, entry, made, recwarn):
+        warnings.simplefilter("always", TuningWarning)
+        tuned.save(made(entry(1024, "solve"), kernel="solve"))
+        find()
+        assert not recwarn.list
+
+    @pytest.mark.parametrize("value", ["1", "yes"])
+    def test_it_can_be_an_error(self, gpu, entry, made, monkeypatch, directories, value):
+        find()  # what was remembered before does not count
+        monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", value)
+        for _ in range(2):
+            with pytest.raises(InputError) as caught:
+                find()
+            assert re.fullmatch(
+                r"TRI_APSP_REQUIRE_TUNED asks for a tuned configuration, but there is none for float32 near n = 1024 [^\n]*"
+                r"a-gpu; tune it with python -m tri_apsp\.tune [^\n]* --n 1024, or unset the variable\.",
+                str(caught.value),
+            )
+        tuned.save(made(entry(1024)))
+        assert find().source != "default"
+
+    @pytest.mark.parametrize("value", ["0", ""])
+    def test_it_need_not_be(self, gpu, monkeypatch, value):
+        monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", value)
+        assert find() == DEFAULT
+
+    def test_a_solve_of_the_public_call(self, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
+        weights = torch.zeros(200, 200)
+        for call in (tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)):
+            with pytest.raises(InputError, match="near n = 200 on the cpu engine"):
+                call(weights)
+
+
+class TestSolve:
+    """What a file says reaches the solve, its result, and the product."""
+
+    def save(self, entry, kernel, **header):
+        header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True, **header}
+        return tuned.save(tuned.new_file("cpu", kernel, "float32", describe(CPU), entry, **header))
+
+    def test_method_and_tiles(self, entry):
+        tiles = {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}
+        signed = {"product": {"block_m": 96, "block_n": 64, "block_k": 32}}
+        product = [entry(200).model_copy(update={"config": c, "sign": s}) for c, s in ((tiles, "nonnegative"), (signed, "any"))]
+        solve = [entry(200).model_copy(update={"config": {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}})]
+        paths = [self.save(solve, "solve"), self.save(product, "product")]
+        weights = torch.rand(200, 200)
+        result = tri_apsp.shortest_paths(weights)
+        assert (result.method, result.config.block_size, result.config.cutoff) == ("floyd_warshall", 32, 64)
+        assert result.config.product == CpuTiles(48, 64, 32)
+        assert result.config.source == ", ".join(map(str, paths))
+        assert tri_apsp.select(weights).config.product == CpuTiles(96, 64, 32), "no value was read"
+        assert tri_apsp.select(weights).reason.startswith("tuned")
+        weights[0, 1] = -1e-9
+        weights[1, 0] = 1
+        assert tri_apsp.shortest_paths(weights).config.product == CpuTiles(96, 64, 32)
+        assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
+
+    def test_the_size_of_a_product(self, entry, monkeypatch):
+        self.save(
+            [entry(200).model_copy(update={"config": {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}})], "product"
+        )
+        seen = []
+        make = tri_apsp.engines.make
+        monkeypatch.setattr(tri_apsp.engines, "make", lambda *given: seen.append(given[2].product.block_m) or make(*given))
+        for m, k, n in ((200, 200, 200), (20, 200, 2000), (20, 20, 20)):
+            tri_apsp.min_plus(torch.rand(m, k), torch.rand(k, n))
+        assert seen == [48, 48, default_config("cpu", torch.float32).product.block_m]
+
+
+@pytest.mark.parametrize(
+    "given", [None, Config(cutoff=64), default_config("nvidia", torch.float32)], ids=["none", "some", "all"]
+)
+def test_a_warm_lookup_takes_no_time(gpu, entry, made, given):
+    """Measured on two cores: 3 to 7 us."""
+    for kernel in KERNELS["nvidia"]:
+        tuned.save(made(entry(1024, kernel), kernel=kernel))
+    find(given=given)
+    assert min(timeit.repeat(lambda: find(given=given), number=1000, repeat=5)) / 1000 < 100e-6

@@ -1,0 +1,86 @@
+"""When a tuned file is out of date: a hash of the device code that was measured."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tri_apsp.tuned.kernels import check_kernel
+
+__all__ = ["kernel_hash", "tokens"]
+
+_FOLDER = Path(__file__).resolve().parents[1] / "kernels"
+
+_GLUON = ("nvidia_tiles.py", "gluon_names.py")
+_SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("cpu", "product"): ("cpu.py",),
+    ("cpu", "solve"): ("cpu.py",),
+    ("nvidia", "product"): ("nvidia_product.py", *_GLUON),
+    ("nvidia", "small_product"): ("nvidia_product.py", *_GLUON),
+    ("nvidia", "closure"): ("nvidia_closure.py", *_GLUON),
+    ("nvidia", "batch"): ("nvidia_closure.py", *_GLUON),
+    ("nvidia", "solve"): ("nvidia_product.py", "nvidia_closure.py", *_GLUON),
+    ("portable", "product"): ("portable_product.py", "portable_tiles.py"),
+    ("portable", "closure"): ("portable_closure.py", "portable_tiles.py"),
+    ("portable", "panels"): ("portable_panels.py", "portable_tiles.py"),
+    ("portable", "solve"): ("portable_product.py", "portable_closure.py", "portable_panels.py", "portable_tiles.py"),
+}
+
+_LAYOUT = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+_SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
+
+
+@cache
+def kernel_hash(engine: str, kernel: str) -> str:
+    """Return the SHA-256, in hexadecimal, of the sources of a kernel; comments, docstrings and blank lines do not count.
+
+    Raises:
+        InputError: the engine has no such kernel.
+
+    Cost: some milliseconds, once a process.
+    """
+    check_kernel(engine, kernel)
+    digest = hashlib.sha256()
+    for name in _SOURCES[engine, kernel]:
+        for token in tokens((_FOLDER / name).read_text(encoding="utf-8")):
+            digest.update(f"{token}\0".encode())
+    return digest.hexdigest()
+
+
+def tokens(source: str) -> list[str]:
+    """Return the tokens of Python source that the compiler sees, without docstrings; the same in every Python version."""
+    found: list[tuple[int, str]] = []
+    for kind, text in _tokens(source):
+        before = [kind for kind, _ in found[-2:]]
+        if kind == tokenize.NEWLINE and before[-1:] == [tokenize.STRING] and (len(before) == 1 or before[0] in _LAYOUT):
+            found.pop()  # a string that is a whole statement: a docstring
+            continue
+        found.append((kind, tokenize.tok_name[kind] if kind in _LAYOUT else text))
+    return [text for _, text in found]
+
+
+def _tokens(source: str) -> Iterator[tuple[int, str]]:
+    """Yield kind and text of each token, an f-string as the one token that it was before Python 3.12."""
+    start_kind, end_kind = (getattr(tokenize, f"FSTRING_{part}", None) for part in ("START", "END"))
+    lines, depth, start = source.splitlines(keepends=True), 0, (0, 0)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == start_kind:
+            start = token.start if depth == 0 else start
+            depth += 1
+        elif token.type == end_kind:
+            depth -= 1
+            if depth == 0:
+                yield tokenize.STRING, _slice(lines, start, token.end)
+        elif depth == 0 and token.type not in _SKIPPED:
+            yield token.type, token.string
+
+
+def _slice(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    (first, left), (last, right) = start, end
+    if first == last:
+        return lines[first - 1][left:right]
+    return "".join([lines[first - 1][left:], *lines[first : last - 1], lines[last - 1][:right]])

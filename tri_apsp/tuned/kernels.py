@@ -1,0 +1,50 @@
+"""What is tuned separately, and which fields of a Config each of it sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tri_apsp.errors import InputError
+
+__all__ = ["FIELDS", "KERNELS", "SIGNS", "check_kernel"]
+
+KERNELS: dict[str, tuple[str, ...]] = {
+    "cpu": ("product", "solve"),
+    "nvidia": ("product", "small_product", "closure", "batch", "solve"),
+    "portable": ("product", "closure", "panels", "solve"),
+}
+"""The kernels of an engine, in the order in which they are tuned: a solve runs with what was found for the others."""
+
+_CLOSURE = ("closure_tile", "closure_warps", "closure_programs")
+_SOLVE = ("method", "block_size", "cutoff")
+
+FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("cpu", "product"): ("product",),
+    ("cpu", "solve"): _SOLVE,
+    ("nvidia", "product"): ("product",),
+    ("nvidia", "small_product"): ("small_product",),
+    ("nvidia", "closure"): _CLOSURE,
+    ("nvidia", "batch"): _CLOSURE,
+    ("nvidia", "solve"): _SOLVE,
+    ("portable", "product"): ("product",),
+    ("portable", "closure"): ("block_size", "closure_warps"),
+    ("portable", "panels"): ("panel", "panel_warps"),
+    ("portable", "solve"): _SOLVE,
+}
+"""The fields of a Config that a kernel (of an engine) sets; where two set the same, "solve" has the last word."""
+
+SIGNS = ("any", "nonnegative")
+"""The signs of weights for which configurations are tuned apart."""
+
+
+def check_kernel(engine: str, kernel: str) -> None:
+    """Refuse what is no kernel of an engine.
+
+    Raises:
+        InputError: with the valid names.
+    """
+    if engine not in KERNELS:
+        raise InputError(f"engine must be one of {', '.join(KERNELS)}, but is {engine!r}; choose one of these.")
+    if kernel not in KERNELS[engine]:
+        names = ", ".join(KERNELS[engine])
+        raise InputError(f"kernel must be one of {names} for the {engine} engine, but is {kernel!r}; choose one of these.")

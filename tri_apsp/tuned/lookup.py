@@ -1,0 +1,188 @@
+"""Which configuration a solve runs with: what the caller gave, over what was tuned near its size, over the default."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tri_apsp.configs import Config, default_config, from_fields, invalid_because, require_valid
+from tri_apsp.device import Device, describe
+from tri_apsp.errors import InputError
+from tri_apsp.semirings import dtype_name
+from tri_apsp.tuned.cache import FOUND, warn_once
+from tri_apsp.tuned.forced import with_forced
+from tri_apsp.tuned.kernels import FIELDS, KERNELS
+from tri_apsp.tuned.refusals import doubt
+from tri_apsp.tuned.sources import searched, sources
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Entry
+
+__all__ = ["find"]
+
+# A miss is worth a word from this n on, or a batch of as many operations: less takes some milliseconds with any tiles, and a
+# quick sweep starts here. Who requires tuned files means all that a full sweep covers, and that starts lower.
+_WORTH_A_WORD = 512
+_REQUIRED = 128
+
+# Products too small to fill a GPU come up inside larger solves; from so many rows on, a product takes the other tiles.
+_LARGEST_SMALL_PRODUCT = 1024
+
+# Answers remembered: more sizes than a program is likely to solve, and about a megabyte.
+_MOST = 1024
+
+
+def find(
+    engine: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    given: Config | None = None,
+    *,
+    n: int | None = None,
+    batch: int = 1,
+    nonnegative: bool = False,
+) -> Config:
+    """Return the whole configuration of a solve; its `source` says where it came from.
+
+    For each kernel of the engine the first of these decides that has an entry within a factor of two of its size, with the
+    nearest: TRI_APSP_CONFIG_DIR, what was tuned in this process, the user's directory, the shipped files; else the default.
+    Over all of it come the fields that `using` forces, and over those the fields of `given`.
+
+    Args:
+        engine: "cpu", "nvidia" or "portable".
+        device: where the tensors are.
+        dtype: of the weights.
+        given: what the caller asks for.
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. None: nothing tuned is looked up.
+        batch: graphs solved in one call.
+        nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
+
+    Raises:
+        InputError: the result cannot run on the device, with the rule that it breaks; or nothing was tuned for this size
+            although TRI_APSP_REQUIRE_TUNED is set, but not to 0.
+
+    Cost: some microseconds where the same was asked before. Files are read once a process, and again after save(), reset() or
+    reload().
+    """
+    given, facts, variable = with_forced(given), describe(device), os.environ.get
+    # What a caller gives need not be hashable, and 64.0, which is refused, equals 64: so by its text.
+    key = (
+        engine, facts, dtype, n, batch, nonnegative, None if given is None else repr(given),
+        variable("TRI_APSP_CONFIG_DIR"), variable("TRI_APSP_TUNED_FOR"), variable("TRI_APSP_REQUIRE_TUNED"),
+    )  # fmt: skip
+    known = FOUND.get(key)
+    if known is not None:
+        return known
+    found = default_config(engine, dtype)
+    if n:
+        sign = "nonnegative" if nonnegative else "any"
+        found = _Search(engine, device, facts, dtype_name(dtype), n, max(1, batch), sign).over(found, given)
+    if given is not None:
+        found = given.over(found)
+    require_valid(found, facts)
+    if len(FOUND) >= _MOST:
+        FOUND.clear()
+    FOUND[key] = found
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Search:
+    """What to look for; see find()."""
+
+    engine: str
+    place: torch.device
+    device: Device
+    dtype: str
+    n: int
+    batch: int
+    sign: str
+
+    def over(self, config: Config, given: Config | None) -> Config:
+        """Return `config` with the fields of the entries found; those that `given` sets are not looked up."""
+        kernels = [kernel for kernel in self._kernels() if not _sets(given, FIELDS[self.engine, kernel])]
+        used: dict[str, None] = {}
+        settled: set[str] = set()
+        for kernel in kernels:
+            size = self._size(kernel, config if given is None else given.over(config))
+            for source, entry in self._entries(kernel, size):
+                changed = self._with(config, {name: v for name, v in entry.config.items() if name not in settled}, source)
+                if changed is not None:
+                    config = changed
+                    used[source] = None
+                    settled |= entry.config.keys()
+                    break
+        if kernels and not used:
+            self._miss()
+        return dataclasses.replace(config, source=", ".join(used)) if used else config
+
+    def _kernels(self) -> list[str]:
+        """Return what to look up; the solve first, for it says how large closures are, and no kernel changes its fields."""
+        *kernels, solve = KERNELS[self.engine]
+        if "batch" in kernels:
+            kernels.remove("closure" if self.batch > 1 else "batch")
+        return [solve, *kernels]
+
+    def _size(self, kernel: str, config: Config) -> int:
+        """Return the n at which a kernel works in this solve under `config`."""
+        if kernel == "small_product":
+            return min(self.n, _LARGEST_SMALL_PRODUCT)
+        if (self.engine, kernel) != ("nvidia", "closure"):
+            return self.n
+        assert config.block_size is not None
+        assert config.cutoff is not None
+        largest = config.block_size
+        if self.n > largest and config.method != "floyd_warshall":
+            largest = min(largest, config.cutoff)
+        return min(self.n, largest)
+
+    def _entries(self, kernel: str, size: int) -> Iterator[tuple[str, Entry]]:
+        """Yield the entries within a factor of two of `size`, best first, each with its file."""
+
+        def distance(entry: Entry) -> tuple[bool, bool, float, float]:
+            other_kind = (entry.batch > 1) != (self.batch > 1)
+            return entry.sign != self.sign, other_kind, abs(math.log2(entry.n / size)), abs(math.log2(entry.batch / self.batch))
+
+        for source, file in sources(self.engine, kernel, self.dtype, self.device):
+            near = [entry for entry in file.entries if entry.n <= 2 * size and size <= 2 * entry.n]
+            for entry in sorted(near, key=distance):
+                doubts = doubt(self.engine, entry.run or file)
+                if doubts is not None:
+                    warn_once(source, f"a tuned file may be out of date: {source} {doubts}; tune again.")
+                yield source, entry
+
+    def _with(self, config: Config, fields: dict[str, Any], source: str) -> Config | None:
+        """Return `config` with `fields`, or None, with a warning, if that cannot run here."""
+        tuned = from_fields(self.engine, fields)
+        changed = dataclasses.replace(config, **{name: getattr(tuned, name) for name in fields})
+        reason = invalid_because(changed, self.device)
+        if reason is not None:
+            warn_once(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
+        return changed if reason is None else None
+
+    def _miss(self) -> None:
+        """Say, once a process, that nothing was tuned for this; raise instead if that is asked for."""
+        required = os.environ.get("TRI_APSP_REQUIRE_TUNED", "") not in ("", "0")
+        least = _REQUIRED if required else _WORTH_A_WORD
+        # In Triton's interpreter nobody expects speed.
+        if self.batch * self.n**3 < least**3 or (self.engine != "cpu" and self.place.type == "cpu"):
+            return
+        what = f"{self.dtype} near n = {self.n} on the {self.engine} engine"
+        folders = ", ".join(map(str, searched(self.device)))
+        command = f"python -m tri_apsp.tune --device {self.place} --engine {self.engine} --dtype {self.dtype} --n {self.n}"
+        if required:
+            raise InputError(
+                f"TRI_APSP_REQUIRE_TUNED asks for a tuned configuration, but there is none for {what} in {folders}; tune it "
+                f"with {command}, or unset the variable."
+            )
+        warn_once("miss", f"nothing was tuned for {what}, so defaults are used (searched {folders}); tune it with {command}")
+
+
+def _sets(given: Config | None, fields: tuple[str, ...]) -> bool:
+    """Return whether `given` leaves nothing of `fields` to a file; a method is never missing."""
+    return given is not None and all(getattr(given, name) is not None for name in fields if name != "method")

@@ -1,0 +1,95 @@
+"""Which tuned files are not used, or not without a warning; each reason is the end of a sentence about the file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from tri_apsp.device import Device
+from tri_apsp.tuned.hashes import kernel_hash
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Run, TunedFile
+
+__all__ = ["Identity", "difference", "doubt", "identity", "refusal", "triton_version"]
+
+
+class Identity(NamedTuple):
+    """What a tuned file is for; the names are those of tri_apsp.tuned.schema.TunedFile."""
+
+    engine: str
+    kernel: str
+    dtype: str
+    slug: str
+    gpu: str
+    capability: tuple[int, int] | None
+    units: int
+    kernel_hash: str
+
+
+def identity(engine: str, kernel: str, dtype: str, device: Device) -> Identity:
+    """Return what a file must be for to be used on `device` with the kernels as they are.
+
+    Raises:
+        InputError: the engine has no such kernel.
+    """
+    sources = kernel_hash(engine, kernel)
+    return Identity(engine, kernel, dtype, device.slug, device.name, device.capability, device.units, sources)
+
+
+def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | None:
+    """Return why `file` must not be used on `device`: "must be of ..., but is of ...", or None if it may.
+
+    Args:
+        file: as read.
+        device: where it would be used.
+        slug: another GPU whose files were asked for; that must then be of the same architecture.
+    """
+    wanted = identity(file.engine, file.kernel, file.dtype, device)
+    if slug not in (None, device.slug):
+        wanted = wanted._replace(slug=str(slug), gpu=file.gpu, units=file.units)
+    return difference(file, wanted)
+
+
+def difference(file: TunedFile, wanted: Identity) -> str | None:
+    """Return the first thing in which `file` is not what is wanted, as refusal() does."""
+    if (file.engine, file.kernel, file.dtype) != wanted[:3]:
+        return f"must be for {' '.join(wanted[:3])}, but is for {file.engine} {file.kernel} {file.dtype}"
+    if (file.slug, file.gpu, file.capability, file.units) != wanted[3:7]:
+        found = _machine(file.slug, file.gpu, file.capability, file.units)
+        return f"must be of {_machine(*wanted[3:7])}, but is of {found}"
+    if file.kernel_hash != wanted.kernel_hash:
+        return (
+            f"must be tuned for the present sources of its kernel, {wanted.kernel_hash[:8]}, but was for others, "
+            f"{file.kernel_hash[:8]}"
+        )
+    return None
+
+
+def doubt(engine: str, run: Run) -> str | None:
+    """Return why what `run` measured may no longer be the fastest: "was tuned with ..., but ...", or None."""
+    installed = triton_version()
+    if engine == "cpu" or installed is None or run.triton is None or _minor(run.triton) == _minor(installed):
+        return None
+    return f"was tuned with Triton {run.triton}, but {installed} is installed, for which others may be faster"
+
+
+@cache
+def triton_version() -> str | None:
+    """Return the version of Triton that is installed, or None."""
+    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm"):  # nightly builds come under other names
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def _machine(slug: str, gpu: str, capability: tuple[int, int] | None, units: int) -> str:
+    architecture = "" if capability is None else ", compute capability {}.{}".format(*capability)
+    return f"{gpu} ({slug}, {units} units{architecture})"

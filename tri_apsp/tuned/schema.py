@@ -1,0 +1,139 @@
+"""The schema of a tuned file, as tuning/README.md tells it. Imported only where a file is read or written: pydantic is slow."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tri_apsp.configs import from_fields
+from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.tuned.kernels import FIELDS, check_kernel
+
+__all__ = ["SCHEMA", "Entry", "Run", "TunedFile"]
+
+SCHEMA = 1
+"""The version of the schema; another one is refused."""
+
+_Count = Annotated[int, Field(ge=1)]
+_Positive = Annotated[float, Field(gt=0)]
+_Fields = dict[str, str | int | dict[str, int]]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Run(_Model):
+    """What a measurement depends on besides the machine and the kernel.
+
+    Attributes:
+        triton: version; None for an engine without it.
+        torch: version.
+        cuda: version that torch was built for; None without.
+        driver: version of the GPU's driver; None where unknown.
+        space_hash: hash of the search space.
+        protocol: how times were taken, in words.
+        seed: of the search.
+        budget_seconds: what the search was allowed; None: no limit.
+        complete: whether it came to its end.
+        created: the day.
+    """
+
+    triton: str | None = None
+    torch: str
+    cuda: str | None = None
+    driver: str | None = None
+    space_hash: str
+    protocol: str
+    seed: int
+    budget_seconds: _Positive | None = None
+    complete: bool
+    created: datetime.date
+
+
+class Entry(_Model):
+    """The best configuration found for one sign, n and batch.
+
+    Attributes:
+        sign: of the weights: "any" or "nonnegative".
+        n: vertices.
+        batch: graphs solved in one call.
+        config: the fields of tri_apsp.Config that the kernel sets, as configs.to_fields writes them.
+        p20_ms: of the times of the winner, in milliseconds, as the next two.
+        p50_ms: the median.
+        p80_ms: see p20_ms.
+        default_ms: the median of the default configuration, timed in the same rounds.
+        speedup: default_ms / p50_ms.
+        evaluated: configurations that were run.
+        run: the run that measured the entry; None: the one in the header of the file.
+    """
+
+    sign: Literal["any", "nonnegative"]
+    n: _Count
+    batch: _Count = 1
+    config: _Fields
+    p20_ms: _Positive
+    p50_ms: _Positive
+    p80_ms: _Positive
+    default_ms: _Positive
+    speedup: _Positive
+    evaluated: _Count
+    run: Run | None = None
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What an entry is the best for: no file has two entries with the same key. Sorted in a file by it."""
+        return self.sign, self.batch, self.n
+
+
+class TunedFile(Run):
+    """A tuned file: the best configurations of one kernel of an engine for one dtype, on one GPU (or CPU).
+
+    Attributes:
+        schema_version: SCHEMA.
+        engine: cpu, nvidia or portable.
+        kernel: one of tri_apsp.tuned.KERNELS[engine].
+        dtype: "float32" and so on.
+        gpu: the name of the device.
+        slug: the same as tri_apsp spells it in the names of folders.
+        capability: (major, minor) of an NVIDIA GPU.
+        units: multiprocessors, or cores.
+        kernel_hash: of the sources of the kernel.
+        entries: at least one.
+
+    The other fields, from Run, are those of the last run that wrote the file.
+    """
+
+    schema_version: Literal[1]
+    engine: str
+    kernel: str
+    dtype: str
+    gpu: str
+    slug: str
+    capability: tuple[int, int] | None = None
+    units: _Count
+    kernel_hash: str
+    entries: Annotated[tuple[Entry, ...], Field(min_length=1)]
+
+    @property
+    def run(self) -> Run:
+        """The run of the header."""
+        return Run(**{name: getattr(self, name) for name in Run.model_fields})
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TunedFile:
+        check_kernel(self.engine, self.kernel)
+        names = [dtype_name(dtype) for dtype in DTYPES]
+        if self.dtype not in names:
+            raise ValueError(f"dtype must be one of {', '.join(names)}, but is {self.dtype!r}")
+        if len({entry.key for entry in self.entries}) < len(self.entries):
+            raise ValueError("no two entries may have the same sign, n and batch")
+        allowed = FIELDS[self.engine, self.kernel]
+        for entry in self.entries:
+            if not entry.config or not entry.config.keys() <= set(allowed):
+                found = ", ".join(entry.config) or "none"
+                raise ValueError(f"a config must have fields of {', '.join(allowed)}, but has {found}")
+            from_fields(self.engine, entry.config)
+        return self
