@@ -19,7 +19,8 @@ import torch
 
 import tri_apsp
 from tri_apsp import no_edge
-from tri_apsp.scan import Scan, _layout, _scan_at_once, row_blocks, scan
+from tri_apsp.findings import Findings, _layout
+from tri_apsp.scan import Scan, row_blocks, scan
 
 NAN, INF = float("nan"), float("inf")
 Read = Callable[..., Scan]
@@ -163,7 +164,9 @@ def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monke
 
 
 def read_at_once(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> Scan:
-    return _scan_at_once(tensor, _layout(tensor), below, diagonal)
+    findings = Findings(tensor)
+    findings.scan(tensor, below, diagonal=diagonal)
+    return findings.read()[0]
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
@@ -171,8 +174,8 @@ class TestKernelInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Few programs, so that each has several turns."""
-        monkeypatch.setattr("tri_apsp.scan._PROGRAMS_A_UNIT", 1)
-        monkeypatch.setattr("tri_apsp.scan.describe", lambda device: SimpleNamespace(units=3))
+        monkeypatch.setattr("tri_apsp.findings._PROGRAMS_A_UNIT", 1)
+        monkeypatch.setattr("tri_apsp.findings.describe", lambda device: SimpleNamespace(units=3))
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
     @layouts
@@ -213,13 +216,24 @@ def test_the_kernel_in_the_interpreter() -> None:
     if _interpreter_fails():
         pytest.skip("the interpreter of Triton 3.6 fails under NumPy 2.4 on a loop bound known only at run time")
     root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "Interpreted", __file__]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "Interpreted",
+        __file__,
+        f"{root}/tests/test_start.py",
+    ]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
     run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
     passed = re.search(r"(\d+) passed", run.stdout)
     assert passed is not None
-    assert int(passed[1]) >= 70, run.stdout[-500:]
+    assert int(passed[1]) >= 110, run.stdout[-500:]
 
 
 def waits(call: Callable[[], object]) -> int:
@@ -279,20 +293,34 @@ class TestOnTheGpu:
 
     @dtypes
     @pytest.mark.parametrize("n", [1, 63, 1000])
-    def test_a_checked_solve_waits_twice(self, dtype: torch.dtype, n: int) -> None:
+    def test_a_checked_solve_waits_once(self, dtype: torch.dtype, n: int) -> None:
+        """Twice where the weights are overwritten, which must not happen to bad ones."""
         weights = cases.tensor(cases.random_graph(n, degree=2), dtype, "cuda")
         for layout in (weights, weights.T, weights[None].expand(3, n, n)):
             tri_apsp.shortest_paths(layout)  # compiles
-            assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout)) == 2
+            assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout)) == 1
             assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout, check=False)) == 0
         copy = weights.clone()
         assert waits(lambda: tri_apsp.shortest_paths(copy, overwrite=True)) == 2
 
     @dtypes
-    def test_a_solve_with_negative_weights_waits_twice(self, dtype: torch.dtype) -> None:
+    def test_a_solve_with_negative_integers_waits_twice(self, dtype: torch.dtype) -> None:
+        """Their distances are not told from missing ones by the bound that nonnegative weights have."""
         weights = cases.tensor(cases.negative_graph(63), dtype, "cuda")
         tri_apsp.shortest_paths(weights)
-        assert waits(lambda: tri_apsp.shortest_paths(weights)) == 2
+        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if dtype.is_floating_point else 2)
+
+    @pytest.mark.parametrize("n", [63, 1000, 6000])
+    def test_bad_values_are_found_though_the_solve_has_begun(self, n: int) -> None:
+        weights = cases.tensor(cases.random_graph(n, degree=4), torch.float32, "cuda")
+        for value, words in ((NAN, "NaN at"), (-INF, "-inf at")):
+            weights[1, 2] = value
+            with pytest.raises(tri_apsp.InputError, match=words):
+                tri_apsp.shortest_paths(weights)
+        wrong = torch.zeros((n, n), dtype=torch.int16, device="cuda")
+        wrong[5, 7] = 20000
+        with pytest.raises(tri_apsp.InputError, match="20000 at"):
+            tri_apsp.shortest_paths(wrong)
 
     @dtypes
     def test_a_product_waits_for_each_operand(self, dtype: torch.dtype) -> None:

@@ -10,8 +10,10 @@ import torch
 from tri_apsp import audit, checks, device, engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.errors import InputError
+from tri_apsp.findings import Findings, has_kernels
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import no_edge
+from tri_apsp.start import start
 
 __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve"]
 
@@ -51,7 +53,7 @@ def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None
 
     Args and errors: as for shortest_paths; the values of `weights` are not read.
     """
-    return _select(checks.check_weights(weights, values=False), method, config)
+    return _select(checks.check_weights(weights), method, config)
 
 
 def shortest_paths(
@@ -135,22 +137,33 @@ def _solve(
     check: bool,
     report: Callable[[float], None] | None,
 ) -> torch.Tensor:
-    """Return the distances (batch, n, n), in the memory of the weights if `in_place`; see solve()."""
-    if problem.sizes is None:
-        distances, bounds = _start(problem.weights, in_place), problem.bounds
+    """Return the distances (batch, n, n), in the memory of the weights if `in_place`; see solve().
+
+    On a GPU, where one closure is all, nobody waits for what the weights hold before it is launched: it may then work on
+    rubbish, in a copy, for less time than a wait takes.
+    """
+    weights, sizes = problem.weights, problem.sizes
+    untouched = None if overwrite else weights
+    findings = None
+    late = False
+    if in_place or not has_kernels(weights):
+        distances, bounds = start(weights, sizes, in_place, check)
     else:
-        distances, bounds = _start_padded(problem.weights, problem.sizes, in_place, check)
-    untouched = None if overwrite else problem.weights
+        late = check and not overwrite and selection.method == "floyd_warshall" and problem.n <= _block_size(selection)
+        findings = Findings(weights, 2 if late else 1)
+        distances = findings.copy(weights, sizes)
+        bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check and not late else None
     negative = bounds is not None and bounds.lowest < 0
     nonnegative = bounds is not None and not negative
-    traits = engines.Weights(problem.n, distances.dtype, distances.device, nonnegative, problem.sizes)
+    signed = findings.signed if findings is not None and late else None
+    traits = engines.Weights(problem.n, weights.dtype, weights.device, nonnegative, sizes, signed)
     algorithm, engine = METHODS[selection.method], engines.make(selection.engine, traits, selection.config)
 
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
 
     def look(closed: torch.Tensor) -> None:
-        audit.look_early(closed, distances, untouched, problem.sizes)
+        audit.look_early(closed, distances, untouched, sizes)
 
     def tell(fraction: float) -> None:
         assert report is not None
@@ -161,8 +174,13 @@ def _solve(
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     algorithm.solve(distances, engine, watch)
+    found = None
+    if findings is not None and late:
+        findings.scan(distances, no_edge(distances.dtype), diagonal=True)
+        first, found = findings.read()
+        bounds = checks.check_graphs(weights, sizes, first)
     if bounds is not None:
-        audit.audit(distances, untouched, negative, bounds.longest, close, problem.sizes)
+        audit.audit(distances, untouched, bounds.lowest < 0, bounds.longest, close, sizes, found)
     return distances
 
 
@@ -259,29 +277,10 @@ def _select(problem: checks.Problem, method: str, config: Config | None) -> Sele
     return Selection(method, engine, found, "asked for by name")
 
 
-def _start(weights: torch.Tensor, in_place: bool) -> torch.Tensor:
-    """Return the matrix to solve in, the weights with no positive diagonal: a contiguous copy, unless `in_place`."""
-    distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
-    distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0)
-    return distances
-
-
-def _start_padded(
-    weights: torch.Tensor, sizes: torch.Tensor, in_place: bool, check: bool
-) -> tuple[torch.Tensor, checks.Bounds | None]:
-    """As _start, with no_edge in all padding; with `check`, also check the values, and return their bounds.
-
-    A copy is checked once its padding is filled, in one plain pass; in place, nothing may change before the check.
-    """
-    infinity = no_edge(weights.dtype)
-    padding = torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]  # [batch, n]
-    bounds = checks.check_graphs(weights, padding) if check and in_place else None
-    distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
-    distances.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
-    if check and not in_place:
-        bounds = checks.check_graphs(distances)
-    distances.diagonal(dim1=-2, dim2=-1).clamp_(max=0).masked_fill_(padding, infinity)
-    return distances, bounds
+def _block_size(selection: Selection) -> int:
+    size = selection.config.block_size
+    assert size is not None
+    return size
 
 
 def _unit_stride(tensor: torch.Tensor) -> torch.Tensor:

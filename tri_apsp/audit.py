@@ -36,6 +36,7 @@ def audit(
     longest: float | int | None,
     close: Callable[[torch.Tensor], None],
     sizes: torch.Tensor | None = None,
+    found: Scan | None = None,
 ) -> None:
     """Raise if the solved `distances` (batch, n, n) are not the distances; else turn every "no edge" into no_edge.
 
@@ -46,17 +47,20 @@ def audit(
         longest: the largest weight below no_edge, if any.
         close: solves a matrix in place, as `distances` was solved; called only where reachability is in doubt.
         sizes: as for look_early; a padded vertex of `distances` is one that no edge touches.
+        found: what a scan of `distances` below no_edge, with the diagonal, found, if there was one.
 
     Raises:
         NegativeCycleError: some cycle is negative.
         DistanceRangeError: a distance is out of the range of the dtype.
 
-    Cost: one scan, and with negative integers one more pass; in doubt, one more solve and one more matrix.
+    Cost: one scan, unless there was one that tells enough, and with negative integers one more pass; in doubt, one more solve
+    and one more matrix.
     """
     if distances.numel() == 0:
         return
     bounds = distance_range(distances.dtype, negative=negative)
-    found = scan(distances, bounds.beyond, diagonal=negative)
+    if found is None or bounds.beyond != no_edge(distances.dtype):
+        found = scan(distances, bounds.beyond, diagonal=negative)
     if negative:
         assert found.lowest_diagonal is not None
         if found.lowest_diagonal < 0:

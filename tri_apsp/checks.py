@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp.device import check_memory, check_product_memory, is_small
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.scan import scan
+from tri_apsp.scan import Scan, scan
 from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "check_values",
     "check_weights",
     "copies_fit",
+    "padding_of",
     "product_fits",
 ]
 
@@ -38,11 +39,10 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Checked weights as (batch, n, n), the bounds of their values (None where nobody looked), and the sizes, if any."""
+    """Weights as (batch, n, n), whose values nobody has checked yet, and the sizes, if any."""
 
     weights: torch.Tensor
     batched: bool
-    bounds: Bounds | None
     sizes: torch.Tensor | None = None
 
     @property
@@ -55,15 +55,12 @@ class Problem:
 
 
 def check_weights(weights: object, *, sizes: object | None = None, values: bool = True) -> Problem:
-    """Check the arguments of shortest_paths; with `values` these too, which waits for the device.
+    """Check the arguments of shortest_paths; with `values` those of the sizes too, which waits for the device.
 
-    With `sizes`, only the values of these are read: those of the weights are left to check_graphs, which can pass over
-    the padding.
+    The values of the weights are left to check_graphs, which a solve on a GPU calls when it has waited anyway.
 
     Raises:
-        InputError: not a dense real tensor (n, n) or (batch, n, n) of our dtypes; NaN, minus infinity, or an integer
-            outside [-no_edge, no_edge]; sizes that do not fit the weights.
-        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
+        InputError: not a dense real tensor (n, n) or (batch, n, n) of our dtypes; sizes that do not fit the weights.
     """
     tensor = _check_tensor(weights, "weights")
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
@@ -73,24 +70,33 @@ def check_weights(weights: object, *, sizes: object | None = None, values: bool 
         )
     batched = tensor.dim() == 3
     if sizes is not None:
-        return Problem(tensor, batched, bounds=None, sizes=_check_sizes(sizes, tensor, values))
-    tensor = tensor if batched else tensor[None]
-    return Problem(tensor, batched, check_graphs(tensor) if values else None)
+        return Problem(tensor, batched, _check_sizes(sizes, tensor, values))
+    return Problem(tensor if batched else tensor[None], batched)
 
 
-def check_graphs(weights: torch.Tensor, padding: torch.Tensor | None = None) -> Bounds:
-    """Check the values of weights (batch, n, n) by the rules of check_weights; return their bounds.
+def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None = None, found: Scan | None = None) -> Bounds:
+    """Check the values of weights (batch, n, n); return their bounds.
 
     Args:
         weights: the graphs.
-        padding: (batch, n), true for vertices whose rows and columns count as no_edge. None: there are none.
+        sizes: (batch,), the leading vertices of each graph; rows and columns of others count as no_edge. None: all matter.
+        found: what a scan below no_edge found in them, if there was one; 0 may count as one of their values.
 
-    Cost: one scan.
+    Raises:
+        InputError: NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
+
+    Cost: one scan, if there was none.
     """
-    bounds = check_values(weights, "weights", padding)
+    bounds = check_values(weights, "weights", sizes, found)
     if bounds.lowest < 0 and not weights.is_floating_point():
         _check_negative_integers(weights.dtype, bounds)
     return bounds
+
+
+def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+    """Return which vertices (batch, n) of weights (batch, n, n) are padding."""
+    return torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
 
 
 def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Tensor:
@@ -245,19 +251,20 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
     return value.detach() if value.requires_grad else value
 
 
-def check_values(tensor: torch.Tensor, name: str, padding: torch.Tensor | None = None) -> Bounds:
-    """Refuse values that are no weights, by the rules of check_weights (InputError); return their bounds."""
+def check_values(tensor: torch.Tensor, name: str, sizes: torch.Tensor | None = None, found: Scan | None = None) -> Bounds:
+    """Refuse values that are no weights (InputError) and return their bounds; see check_graphs."""
     if tensor.numel() == 0:
         return Bounds(0, None)
-    found = scan(tensor, no_edge(tensor.dtype), padding=padding)
+    if found is None:
+        found = scan(tensor, no_edge(tensor.dtype), padding=None if sizes is None else padding_of(tensor, sizes))
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:
         raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), padding)}; replace it, by inf for no edge."
+            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace it, by inf for no edge."
         )
     if lowest == -float("inf"):
         raise InputError(
-            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, padding)}; replace it by "
+            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, sizes)}; replace it by "
             "a finite weight."
         )
     if not tensor.is_floating_point():
@@ -266,7 +273,7 @@ def check_values(tensor: torch.Tensor, name: str, padding: torch.Tensor | None =
             if abs(value) > limit:
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value, padding)}; use tri_apsp.no_edge(dtype) for missing "
+                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; use tri_apsp.no_edge(dtype) for missing "
                     "edges, or a wider dtype."
                 )
     return Bounds(lowest, found.highest_below)
@@ -282,9 +289,10 @@ def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
             )
 
 
-def _where(mask: torch.Tensor, padding: torch.Tensor | None) -> tuple[int, ...]:
+def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
     """Return the index of the first true element outside the padding, without a batch dimension of 1."""
-    if padding is not None:
+    if sizes is not None:
+        padding = padding_of(mask, sizes)
         mask = mask & ~padding[:, :, None] & ~padding[:, None, :]
     index = tuple(int(i) for i in mask.nonzero()[0])
     return index[1:] if mask.shape[0] == 1 else index

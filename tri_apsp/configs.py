@@ -78,7 +78,8 @@ class Config:
         small_product: tiles of a product too small for `product` to keep every multiprocessor busy (nvidia).
         closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
         closure_warps: warps of a program of the closure (GPU).
-        closure_programs: most programs of the closure on one multiprocessor (nvidia).
+        closure_programs: most programs of the closure on one multiprocessor where several share a graph (nvidia).
+        batch_programs: programs of the closure on one multiprocessor where each has a graph of its own (nvidia).
         panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
         panel_warps: warps of such a program (GPU).
         source: where the values came from: "default" or the tuned files, after "given" if a caller set some of them.
@@ -93,6 +94,7 @@ class Config:
     closure_tile: int | None = None
     closure_warps: int | None = None
     closure_programs: int | None = None
+    batch_programs: int | None = None
     panel: int | None = None
     panel_warps: int | None = None
     source: str = "default"
@@ -196,13 +198,23 @@ def _nvidia_default(dtype: torch.dtype) -> Config:
         small_product=small,
         closure_tile=64,
         closure_warps=8 if wide else 4,
-        closure_programs=1 if wide else 3,
+        closure_programs=1 if wide else 2,  # each thread then has registers to load far ahead
+        batch_programs=1 if wide else 3,
     )
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
     """Return why `config` cannot run on `device` as one sentence, or None if it can."""
-    for name in ("block_size", "cutoff", "closure_tile", "closure_warps", "closure_programs", "panel", "panel_warps"):
+    for name in (
+        "block_size",
+        "cutoff",
+        "closure_tile",
+        "closure_warps",
+        "closure_programs",
+        "batch_programs",
+        "panel",
+        "panel_warps",
+    ):
         value = getattr(config, name)
         if value is not None and (not isinstance(value, int) or value < 1):
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
@@ -261,15 +273,17 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
         reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
         if reason is not None:
             return reason
-    tile, warps, count = config.closure_tile, config.closure_warps, config.closure_programs
+    tile, warps = config.closure_tile, config.closure_warps
     if tile is not None and not 32 <= tile <= 128:
         return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
     if tile is not None and closure_bytes(tile, _WORD) > device.shared_memory:
         return _too_much_shared_memory(f"closure_tile {tile}", closure_bytes(tile, _WORD), device)
     if warps is not None and warps > 16:
         return f"closure_warps must be at most 16, but is {warps}; lower it."
-    if warps is not None and count is not None and warps * count > 32:
-        return f"closure_warps * closure_programs must be at most 32, but is {warps * count}; lower one of them."
+    for name in ("closure_programs", "batch_programs"):
+        count = getattr(config, name)
+        if warps is not None and count is not None and warps * count > 32:
+            return f"closure_warps * {name} must be at most 32, but is {warps * count}; lower one of them."
     return None
 
 

@@ -138,15 +138,17 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
     return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
 
 
-@pytest.mark.parametrize(("many", "capability"), [*((True, c) for c in CAPABILITIES), (False, 90)])
+@pytest.mark.parametrize(("parts", "capability"), [*((4, c) for c in CAPABILITIES), (1, 90)])
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
-def test_nvidia_closure(many: bool, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
+def test_nvidia_closure(parts: int, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
+    """By several programs a graph, which divide tiles, or by one."""
+    many = parts > 1
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None
     assert config.closure_warps is not None
-    constants = dict(closure_constants(config, dtype, nonnegative, config.closure_tile))
+    constants = dict(closure_constants(config, dtype, nonnegative, config.closure_tile, many=many))
     launched = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
-    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "MANY": many, "SIZES": not many}
+    constants |= {"PARTS": parts, "SIZES": not many, "SIGNED": None}
     signature = _signature(_nvidia_closure_kernel, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i32"}
     compiled = compile_kernel(
         _nvidia_closure_kernel, signature, constants,

@@ -112,7 +112,16 @@ def test_operands_where_c_is_skipped(strategy: str, dtype: torch.dtype) -> None:
 
 
 def closure(
-    strategy: str, dtype: torch.dtype, d: np.ndarray, *, tile: int, sizes: list[int] | None = None, programs: int = 1
+    strategy: str,
+    dtype: torch.dtype,
+    d: np.ndarray,
+    *,
+    tile: int,
+    sizes: list[int] | None = None,
+    programs: int = 1,
+    parts: int = 1,
+    flag: Pointer | None = None,
+    signed: str | None = None,
 ) -> None:
     """Close d in place, by both ways to take columns out of shared memory."""
     batch, n, _ = d.shape
@@ -126,11 +135,12 @@ def closure(
         launch(
             closure_kernel, (programs, batch),
             Pointer(closed[-1], (*STRIDES[0], 1)), Pointer(np.array(sizes or [], np.int32), (1,)), Pointer(arrived, (1,)),
-            n, before, *STRIDES[0],
-            NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), TILE=tile, SIZES=sizes is not None, MANY=programs > 1,
-            COMPUTE=compute, STRATEGY=strategy, ACC=None, SHARED=None, SHIFT=shift,
+            flag, n, before, *STRIDES[0],
+            NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), TILE=tile, PARTS=parts, SIZES=sizes is not None, MANY=programs > 1,
+            SIGNED=signed, COMPUTE=compute, STRATEGY=strategy, ACC=None, TALL=None, SHARED=None, SHIFT=shift,
         )  # fmt: skip
-        assert programs == 1 or (arrived == before + 2 * steps * programs).all(), "NvidiaEngine reckons with these meetings"
+        if programs > 1:
+            assert (arrived == before + 2 * steps * programs).all(), "NvidiaEngine reckons with these meetings"
     np.testing.assert_array_equal(*closed)
     d[:] = closed[0]
 
@@ -184,6 +194,33 @@ def test_programs_that_meet(n: int, programs: int) -> None:
         closure("float", torch.float32, d, tile=8, programs=programs, sizes=sizes)
         for i, size in enumerate(sizes):
             assert_closed(d[i, :size, :size], weights[i, :size, :size], torch.float32)
+
+
+@pytest.mark.parametrize(("programs", "parts"), [(3, 2), (8, 2), (9, 2), (17, 4)])
+def test_programs_that_divide_tiles(programs: int, parts: int) -> None:
+    for strategy, dtype in (("float", torch.float32), ("int32", torch.int16)):
+        weights = graphs(strategy, 75)  # five tiles in a row: fewer programs, as many, or more than a phase has tiles
+        d = cases.tensor(weights, dtype).numpy()
+        closure(strategy, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
+        assert_closed(d, weights, dtype)
+
+
+@pytest.mark.parametrize("signed", [0.0, 1.0])
+@pytest.mark.parametrize("programs", [1, 3])
+def test_a_strategy_chosen_on_the_way(programs: int, signed: float) -> None:
+    """The order of bits is that of values only where none is negative, so each result shows which strategy ran."""
+    weights = graphs("float", 20)
+    d = cases.tensor(weights, torch.float32).numpy()
+    flag = Pointer(np.array([signed], np.float32), (1,))
+    closure("nonnegative", torch.float32, d, tile=8, programs=programs, flag=flag, signed="float")
+    if signed:
+        assert_closed(d, weights, torch.float32)
+    else:
+        expected = cases.tensor(weights, torch.float32).numpy()
+        closure("nonnegative", torch.float32, expected, tile=8, programs=programs)
+        np.testing.assert_array_equal(d, expected)
+        with pytest.raises(AssertionError):
+            assert_closed(d, weights, torch.float32)
 
 
 @pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)

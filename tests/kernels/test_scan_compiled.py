@@ -9,8 +9,8 @@ pytest.importorskip("triton", reason="the kernel needs Triton")
 
 from kernels.sass import TOOLS, Compiled, compile_kernel
 
+from tri_apsp.findings import _PROGRAMS_A_UNIT, _constants, _tile
 from tri_apsp.kernels.portable_scan import _scan_kernel
-from tri_apsp.scan import _PROGRAMS_A_UNIT, _constants
 from tri_apsp.semirings import distance_range
 
 pytestmark = pytest.mark.skipif(not (TOOLS / "nvdisasm").exists(), reason="this Triton carries no disassembler")
@@ -21,7 +21,11 @@ types = pytest.mark.parametrize("dtype", TYPES, ids=str)
 
 def compiled(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -> tuple[Compiled, int]:
     """Compile for `rows` rows of 1000 values, with the largest sizes and strides; return that, and values a thread."""
-    constants = {**_constants(dtype, rows, 1000), "BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
+    constants = {
+        **_constants(dtype, *_tile(dtype, rows, 1000)),
+        "BELOW": distance_range(dtype, negative=True).beyond,
+        "DIAGONAL": True,
+    }
     num_warps = constants.pop("num_warps")
     constants.pop("num_stages")  # as compile_kernel has it
     if unit:

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import Config, GpuTiles, closure_bytes
-from tri_apsp.device import describe
+from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, programs
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
-from tri_apsp.semirings import dtype_name
+from tri_apsp.launch import Launcher
+from tri_apsp.semirings import dtype_name, no_edge, reach
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "strategy"]
 
@@ -25,10 +26,13 @@ _TILES_A_UNIT = {"float": 6}
 _TILES_A_UNIT_ELSE = 2
 # A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
 # with fewer, a program more is only one more to wait for.
-_TILES_A_PROGRAM = 4
+_TILES_A_PROGRAM = 3
 # Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: 97 instead of 125 us
 # at n = 512, but 338 instead of 251 at 1024, on an H200 in float32.
 _TILES_OF_HALF_SIZE = 8
+# Where the tiles of a panel are so few that each can be divided between so many programs, they are; into parts this wide.
+_PARTS = (4, 2)
+_LEAST_PART = 16
 
 
 class NvidiaEngine(TritonEngine):
@@ -39,51 +43,69 @@ class NvidiaEngine(TritonEngine):
     product_kernel = _product_kernel
 
     def __init__(self, weights: Weights, config: Config) -> None:
+        super().__init__(weights, config)
         device = describe(weights.device)
         self._units, self._shared_memory = device.units, device.shared_memory
-        self._registers = product_registers(device.capability)
-        self._strategy = strategy(weights.dtype, weights.nonnegative)
-        super().__init__(weights, config)
-        self._small_launch = self._make_launch(config.small_product)
-        self._least_programs = _TILES_A_UNIT.get(self._strategy, _TILES_A_UNIT_ELSE) * self._units
         self._arrived: torch.Tensor | None = None
         self._meetings = 0
 
-    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
-        layouts = product_layouts(tiles, self.weights.dtype)
-        return {"STAGES": tiles.num_stages, "STRATEGY": self._strategy, "maxnreg": self._registers, **layouts}
+    @staticmethod
+    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
+        return {
+            "STAGES": tiles.num_stages,
+            "STRATEGY": strategy(dtype, nonnegative),
+            "maxnreg": product_registers(device.capability),
+            **product_layouts(tiles, dtype),
+        }
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
-        fills = programs(shapes, self._launch.tiles) * batch >= self._least_programs
-        return self._launch if fills else self._small_launch
+        launch = self.launch_of(self.config.product)
+        a_unit = _TILES_A_UNIT.get(strategy(self.weights.dtype, self.weights.nonnegative), _TILES_A_UNIT_ELSE)
+        fills = programs(shapes, launch.tiles) * batch >= a_unit * self._units
+        return launch if fills else self.launch_of(self.config.small_product)
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
-        sizes = self.weights.sizes if n == self.weights.n else None
-        tile, count = self._tile_and_programs(batch, n)
+        weights = self.weights
+        sizes = weights.sizes if n == weights.n else None
+        tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
             arrived, before = self._counters(batch, 2 * count * -(-n // tile), sizes is not None)
-        _closure_kernel[count, batch](
-            d, d if sizes is None else sizes, arrived, n, before, *d.stride()[:2],
-            NO_EDGE=self.no_edge, FLOOR=self.floor, SIZES=sizes is not None, MANY=count > 1,
-            **closure_constants(self.config, self.weights.dtype, self.weights.nonnegative, tile),
-            launch_cooperative_grid=count > 1,
+        launch = _closure_launcher(
+            self.config,
+            weights.dtype,
+            weights.nonnegative,
+            weights.signed is not None,
+            tile,
+            parts,
+            count > 1,
+            sizes is not None,
+        )
+        launch(
+            (count, batch, 1),
+            d, d if sizes is None else sizes, arrived, d if weights.signed is None else weights.signed,
+            n, before, *d.stride()[:2],
         )  # fmt: skip
 
-    def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int]:
-        """Return the edge of a tile, and how many programs share a graph: all must be resident to wait for each other."""
+    def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
+        """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
+
+        All programs must be resident to wait for each other.
+        """
         tile, most = self.config.closure_tile, self.config.closure_programs
         assert tile is not None
         assert most is not None
         if n <= tile or batch >= self._units:
-            return tile, 1
+            return tile, 1, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
         most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.weights.dtype.itemsize)))
-        tiles = (-(-n // tile) - 1) ** 2
-        a_unit = min(most, max(1, batch * tiles // (_TILES_A_PROGRAM * self._units)))
-        return tile, min(tiles + 1, self._units * a_unit // batch)
+        others = -(-n // tile) - 1
+        a_unit = min(most, max(1, batch * others**2 // (_TILES_A_PROGRAM * self._units)))
+        count = min(others**2 + 1, self._units * a_unit // batch)
+        parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count), 1)
+        return tile, count, parts
 
     def _counters(self, batch: int, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
         """Return a counter a graph and how far all of them stand; they grow by `meetings`, or less where `uneven`."""
@@ -141,20 +163,35 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
 
 
 @cache
-def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, tile: int) -> dict[str, Any]:
+def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, tile: int, *, many: bool) -> dict[str, Any]:
     """Return what _closure_kernel is compiled for. int16 is computed as int32: tiles this small gain nothing from pairs."""
-    warps, count = config.closure_warps, config.closure_programs
+    warps, count = config.closure_warps, config.closure_programs if many else config.batch_programs
     assert warps is not None
     assert count is not None
     computed = torch.int32 if dtype == torch.int16 else dtype
     lanes_n = min(16, tile // 4)
     return {
+        "NO_EDGE": no_edge(dtype),
+        "FLOOR": -reach(dtype),
         "TILE": tile,
+        "MANY": many,
         "COMPUTE": getattr(gl, dtype_name(computed)),
         "STRATEGY": strategy(computed, nonnegative),
         "SHIFT": VIEWS_MAY_EXCEED,
         "ACC": gl.BlockedLayout([1, 4], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
+        "TALL": gl.BlockedLayout([1, 4], [8, 4], [warps, 1], [1, 0]),
         "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
         "num_warps": warps,
         "maxnreg": min(255, (1 << 16) // (32 * warps * count) // 8 * 8),  # so that `count` programs fit a multiprocessor
     }
+
+
+@cache
+def _closure_launcher(
+    config: Config, dtype: torch.dtype, nonnegative: bool, unknown: bool, tile: int, parts: int, many: bool, sizes: bool
+) -> Launcher:
+    """Return the kernel for weights of that sign, or of a sign that is `unknown` until it runs."""
+    constants = closure_constants(config, dtype, nonnegative or unknown, tile, many=many)
+    signed = strategy(dtype, False) if unknown and dtype == torch.float32 else None
+    variant = {"PARTS": parts, "SIZES": sizes, "SIGNED": signed, "launch_cooperative_grid": many}
+    return Launcher(_closure_kernel, constants | variant)

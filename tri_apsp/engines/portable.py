@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton
 
 from tri_apsp.configs import GpuTiles
+from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import TritonEngine
@@ -27,7 +29,8 @@ class PortableEngine(TritonEngine):
 
     product_kernel = _product_kernel
 
-    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
+    @staticmethod
+    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
         return {"num_stages": tiles.num_stages}
 
     def closure(self, d: Block) -> None:
@@ -46,10 +49,11 @@ class PortableEngine(TritonEngine):
             multiply_in_stripes(self, d, row, column)
             return
         m, n = column.shape[1], row.shape[2]
-        step = self.config.panel
+        step, tiles = self.config.panel, self.config.product
         assert step is not None
+        assert isinstance(tiles, GpuTiles)
         _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), batch](
             d, row, column, size, m, n, *skip, *d.stride()[:2],
             NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
-            BLOCK_K=min(self._launch.tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
+            BLOCK_K=min(tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
         )  # fmt: skip

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
-from tri_apsp.configs import Config, CpuTiles, GpuTiles
-from tri_apsp.engines.base import Engine, Update, Weights
+import torch
+
+from tri_apsp.configs import CpuTiles, GpuTiles
+from tri_apsp.device import Device, describe
+from tri_apsp.engines.base import Engine, Update
+from tri_apsp.launch import Launcher
+from tri_apsp.semirings import no_edge, reach
 
 __all__ = ["Launch", "Shape", "TritonEngine", "programs"]
 
@@ -16,10 +22,10 @@ Shape = tuple[int, int, int]
 
 
 class Launch(NamedTuple):
-    """Tiles of a product, and the constants that its kernel is compiled for."""
+    """Tiles of a product, and its kernel."""
 
     tiles: GpuTiles
-    constants: dict[str, Any]
+    kernel: Launcher
 
 
 class TritonEngine(Engine):
@@ -28,26 +34,20 @@ class TritonEngine(Engine):
     product_kernel: ClassVar[Any]
     """Its run-time arguments are those of portable_product._product_kernel, in order."""
 
-    def __init__(self, weights: Weights, config: Config) -> None:
-        super().__init__(weights, config)
-        self._launch = self._make_launch(config.product)
-
+    @staticmethod
     @abstractmethod
-    def _constants(self, tiles: GpuTiles) -> dict[str, Any]:
+    def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
+
+    def launch_of(self, tiles: CpuTiles | GpuTiles | None) -> Launch:
+        """Return how to launch products by `tiles`."""
+        assert isinstance(tiles, GpuTiles)
+        weights = self.weights
+        return _launch(type(self), tiles, weights.dtype, weights.nonnegative, describe(weights.device))
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
-        return self._launch
-
-    def _make_launch(self, tiles: CpuTiles | GpuTiles | None) -> Launch:
-        assert isinstance(tiles, GpuTiles)
-        constants = {
-            "NO_EDGE": self.no_edge, "FLOOR": self.floor,
-            "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
-            "num_warps": tiles.num_warps,
-        }  # fmt: skip
-        return Launch(tiles, constants | self._constants(tiles))
+        return self.launch_of(self.config.product)
 
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
@@ -59,11 +59,23 @@ class TritonEngine(Engine):
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
         batch = first.c.shape[0]
         launch = self._launch_for(shapes, batch)
-        self.product_kernel[programs(shapes, launch.tiles), batch](
+        launch.kernel(
+            (programs(shapes, launch.tiles), batch, 1),
             *first[:3], *shapes[0], *first.skip, *_strides(first),
             *(second or first)[:3], *shapes[1], *_strides(second or first),
-            **launch.constants,
         )  # fmt: skip
+
+
+# Kept from solve to solve: it remembers what Triton compiled.
+@cache
+def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
+    constants = {
+        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype),
+        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
+        "num_warps": tiles.num_warps,
+    }  # fmt: skip
+    constants |= engine.product_constants(tiles, dtype, nonnegative, device)
+    return Launch(tiles, Launcher(engine.product_kernel, constants))
 
 
 def programs(shapes: list[Shape], tiles: GpuTiles) -> int:

@@ -7,7 +7,8 @@
         the others: D[i, j] <- min(D[i, j], D[i, k] D[k, j])  for all other i, j
         meet
 
-So nobody waits for the closure of a tile unless it takes longer than the rest of the matrix. It is itself blocked, by 8 rows:
+So nobody waits for the closure of a tile unless it takes longer than the rest of the matrix. Where a phase, or the last turn
+of one, has so few tiles that some programs get none, tiles are divided. The closure of a tile is itself blocked, by 8 rows:
 
     strip = X* strip   for the 8 rows, where X (8x8) is the strip's own diagonal block: three times strip = X strip, X anew
     tile = min(tile, 8 columns * strip)                     # strip covers itself, since X* X = X*
@@ -26,7 +27,7 @@ __all__ = ["_closure_kernel"]
 
 @gluon.jit
 def _store_columns(smem, tile, M: gl.constexpr, N: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
-    """Store tile [M, N] so that _columns can take any eight of its columns: as it is, or in blocks of eight columns."""
+    """Store tile [M, N] so that _columns can take eight of its columns: as it is, or in blocks of eight columns."""
     if SHIFT:
         smem.store(tile)
     else:
@@ -35,7 +36,10 @@ def _store_columns(smem, tile, M: gl.constexpr, N: gl.constexpr, SHARED: gl.cons
 
 
 @gluon.jit
-def _columns(smem, q, first, M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
+def _columns(
+    smem, q, first,
+    M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+):  # fmt: skip
     """View columns 8q to 8q + 7 of ROWS rows, from row `first` on, of what _store_columns stored; `first` is 0 or 8q.
 
     Slices may only start at columns known in advance. SHIFT: so view everything from the first value on instead.
@@ -51,8 +55,8 @@ def _columns(smem, q, first, M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexp
 @gluon.jit
 def _close_tile(
     tile, smem, columns, strip0, strip1, square0, square1,
-    FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr,
+    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Return tile* [TILE, TILE]. Workspace in shared memory: `smem` and `columns` [TILE, TILE], strips and squares [8, TILE].
 
@@ -66,56 +70,94 @@ def _close_tile(
         rows = by_rows.index(q)
         square = _columns(columns, q, 8 * q, TILE, TILE, 8, SHARED, SHIFT)
         strip = gl.maximum(rank_update(rows.load(ACC), square, rows, 8, ACC, STRATEGY), FLOOR)
+        for _ in gl.static_range(2):
+            strip0.store(strip)
+            if not SHIFT:
+                _store_columns(square0, strip, 8, TILE, SHARED, SHIFT)
+            square = _columns(square0, q, 0, 8, TILE, 8, SHARED, SHIFT)
+            strip = gl.maximum(rank_update(strip, square, strip0, 8, ACC, STRATEGY), FLOOR)
+            strip0, strip1 = strip1, strip0
+            square0, square1 = square1, square0
         strip0.store(strip)
-        if not SHIFT:
-            _store_columns(square0, strip, 8, TILE, SHARED, SHIFT)
-        square = _columns(square0, q, 0, 8, TILE, 8, SHARED, SHIFT)
-        strip = gl.maximum(rank_update(strip, square, strip0, 8, ACC, STRATEGY), FLOOR)
-        strip1.store(strip)
-        if not SHIFT:
-            _store_columns(square1, strip, 8, TILE, SHARED, SHIFT)
-        square = _columns(square1, q, 0, 8, TILE, 8, SHARED, SHIFT)
-        strip0.store(gl.maximum(rank_update(strip, square, strip1, 8, ACC, STRATEGY), FLOOR))
         eight = _columns(columns, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
         tile = gl.maximum(rank_update(tile, eight, strip0, 8, ACC, STRATEGY), FLOOR)
     return tile
 
 
 @gluon.jit
-def _pointers(d_ptr, i, j, n, stride_dm, TILE: gl.constexpr, ACC: gl.constexpr):
-    """Return the pointers to tile (i, j) of D, and which of them lie inside."""
-    offs_m = i * TILE + gl.arange(0, TILE, layout=gl.SliceLayout(1, ACC))
-    offs_n = j * TILE + gl.arange(0, TILE, layout=gl.SliceLayout(0, ACC))
+def _pointers(d_ptr, first_m, first_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr):
+    """Return the pointers to the block [M, N] of D from (first_m, first_n) on, and which of them lie inside."""
+    offs_m = first_m + gl.arange(0, M, layout=gl.SliceLayout(1, ACC))
+    offs_n = first_n + gl.arange(0, N, layout=gl.SliceLayout(0, ACC))
     ptrs = d_ptr + offs_m.to(gl.int64)[:, None] * stride_dm + offs_n[None, :]
     return ptrs, (offs_m < n)[:, None] & (offs_n < n)[None, :]
 
 
 @gluon.jit
-def _load_tile(
-    d_ptr, i, j, n, stride_dm,
-    NO_EDGE: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
+def _load(
+    d_ptr, first_m, first_n, n, stride_dm,
+    NO_EDGE: gl.constexpr, M: gl.constexpr, N: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
 ):  # fmt: skip
-    ptrs, mask = _pointers(d_ptr, i, j, n, stride_dm, TILE, ACC)
+    ptrs, mask = _pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
     return gl.load(ptrs, mask=mask, other=NO_EDGE).to(COMPUTE)
 
 
 @gluon.jit
 def _multiply(
-    tile, d_ptr, i, k, j, n, stride_dm, a_smem, b_smem,
-    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
-    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+    tile, d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """Return min(tile, D[i, k] D[k, j])."""
-    a = _load_tile(d_ptr, i, k, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
-    b = _load_tile(d_ptr, k, j, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
-    _store_columns(a_smem, a, TILE, TILE, SHARED, SHIFT)
+    """Return min(tile, A B) for blocks A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile."""
+    a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
+    b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
+    a_smem = a_smem.reinterpret(COMPUTE, [M, TILE], SHARED)
+    b_smem = b_smem.reinterpret(COMPUTE, [TILE, N], SHARED)
+    _store_columns(a_smem, a, M, TILE, SHARED, SHIFT)
     b_smem.store(b)
     barrier()
-    by_rows = b_smem.reinterpret(COMPUTE, [TILE // 8, 8, TILE], SHARED)
+    by_rows = b_smem.reinterpret(COMPUTE, [TILE // 8, 8, N], SHARED)
     for q in range(TILE // 8):
-        eight = _columns(a_smem, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
+        eight = _columns(a_smem, q, 0, M, TILE, M, SHARED, SHIFT)
         tile = rank_update(tile, eight, by_rows.index(q), 8, ACC, STRATEGY)
     return gl.maximum(tile, FLOOR)
+
+
+@gluon.jit
+def _update(
+    d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Block [M, N] of D <- min(block, A B), as _multiply."""
+    tile = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
+    tile = _multiply(
+        tile, d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+        NO_EDGE, FLOOR, TILE, M, N, COMPUTE, STRATEGY, ACC, SQUARE, SHARED, SHIFT,
+    )  # fmt: skip
+    ptrs, mask = _pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
+    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+
+
+@gluon.jit
+def _skip(x, k):
+    """Return the x-th whole number from 0 that is not k."""
+    return x if x < k else x + 1
+
+
+@gluon.jit
+def _tile_of(t, phase, k, others):
+    """Return row and column of the t-th tile of a phase: of the panels of k, by turns, or of the rest."""
+    if phase == 0:
+        other = _skip(t // 2, k)
+        i = k if t % 2 == 0 else other
+        j = other if t % 2 == 0 else k
+    else:
+        i = _skip(t // others, k)
+        j = _skip(t % others, k)
+    return i, j
 
 
 @gluon.jit
@@ -136,20 +178,91 @@ def _meet(arrived_ptr, expected, MANY: gl.constexpr):
         barrier()
 
 
+@gluon.jit
+def _close(
+    d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr, MANY: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
+):  # fmt: skip
+    """D <- D* for one graph; see _closure_kernel."""
+    pid = gl.program_id(0)
+    programs = gl.num_programs(0)
+    steps = gl.cdiv(n, TILE)
+    PART: gl.constexpr = TILE // PARTS
+    others = steps - 1
+    for k in range(-1, steps):  # before the first step there is only a tile to close
+        for phase in range(2):  # the panels, then the rest
+            if k >= 0:
+                expected += programs
+                _meet(arrived_ptr, expected, MANY)
+            first = pid
+            stride = programs
+            tiles = 2 * others
+            if phase == 1:
+                tiles = others * others
+                if (pid == 0) & (k + 1 < steps):
+                    start = (k + 1) * TILE
+                    tile = _load(d_ptr, start, start, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+                    if k >= 0:
+                        tile = _multiply(
+                            tile, d_ptr, start, start - TILE, start, n, stride_dm, a_smem, b_smem,
+                            NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                        )  # fmt: skip
+                    tile = _close_tile(
+                        tile, a_smem, columns, strip0, strip1, square0, square1, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT
+                    )
+                    ptrs, mask = _pointers(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC)
+                    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+                if MANY:
+                    stride -= 1
+                    first = pid - 1 if pid > 0 else tiles * PARTS
+            if k < 0:
+                tiles = 0
+            whole = tiles
+            if PARTS > 1:  # tiles of a last turn that would leave most programs without one
+                whole = tiles // stride * stride
+                if (tiles - whole) * PARTS > stride:
+                    whole = tiles
+            for t in range(first, whole, stride):
+                i, j = _tile_of(t, phase, k, others)
+                if (phase == 0) | (i != k + 1) | (j != k + 1):
+                    _update(
+                        d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, a_smem, b_smem,
+                        NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                    )  # fmt: skip
+            if PARTS > 1:
+                if first < (tiles - whole) * PARTS:
+                    i, j = _tile_of(whole + first // PARTS, phase, k, others)
+                    part = first % PARTS * PART
+                    if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
+                        _update(
+                            d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, a_smem, b_smem,
+                            NO_EDGE, FLOOR, TILE, TILE, PART, COMPUTE, STRATEGY, TALL, ACC, SHARED, SHIFT,
+                        )  # fmt: skip
+                    elif (phase == 0) | (i != k + 1) | (j != k + 1):
+                        _update(
+                            d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, a_smem, b_smem,
+                            NO_EDGE, FLOOR, TILE, PART, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                        )  # fmt: skip
+
+
 @gluon.jit(do_not_specialize=["expected"])
 def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
     sizes_ptr,  # (batch,): the leading vertices of each graph to close, if SIZES
     arrived_ptr,  # (batch,) counters that stand at `expected`, if MANY
+    signed_ptr,  # one value, if SIGNED is not None: where it is not 0, SIGNED is the strategy
     n, expected, stride_db, stride_dm,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
+    PARTS: gl.constexpr,  # into which a tile is divided where there are fewer tiles than programs; 1 if not MANY
     SIZES: gl.constexpr, MANY: gl.constexpr,  # more than one program a graph: the grid must be resident as a whole
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, SIGNED: gl.constexpr,
+    ACC: gl.constexpr, TALL: gl.constexpr,  # layouts of tiles or parts of their rows, and of parts of their columns
+    SHARED: gl.constexpr,
     SHIFT: gl.constexpr,  # whether views of shared memory may reach past the end of what they are made from
 ):  # fmt: skip
     """Values are computed as COMPUTE, and kept in [FLOOR, NO_EDGE]."""
-    pid = gl.program_id(0)
-    programs = gl.num_programs(0)
     item = gl.program_id(1).to(gl.int64)
     d_ptr += item * stride_db
     arrived_ptr += item
@@ -165,48 +278,19 @@ def _closure_kernel(
         columns = b_smem  # which a closing tile does not need
         square0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
         square1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    steps = gl.cdiv(n, TILE)
-    others = steps - 1
-    for k in range(-1, steps):  # before the first step there is only a tile to close
-        for phase in range(2):  # the panels, then the rest
-            if k >= 0:
-                expected += programs
-                _meet(arrived_ptr, expected, MANY)
-            first = pid
-            stride = programs
-            tiles = 2 * others
-            if phase == 1:
-                tiles = others * others
-                if (pid == 0) & (k + 1 < steps):
-                    tile = _load_tile(d_ptr, k + 1, k + 1, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
-                    if k >= 0:
-                        tile = _multiply(
-                            tile, d_ptr, k + 1, k, k + 1, n, stride_dm, a_smem, b_smem,
-                            NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
-                        )  # fmt: skip
-                    tile = _close_tile(
-                        tile, a_smem, columns, strip0, strip1, square0, square1, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT
-                    )
-                    ptrs, mask = _pointers(d_ptr, k + 1, k + 1, n, stride_dm, TILE, ACC)
-                    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
-                if MANY:
-                    stride -= 1
-                    first = pid - 1 if pid > 0 else tiles
-            if k < 0:
-                tiles = 0
-            for t in range(first, tiles, stride):
-                if phase == 0:
-                    other = t // 2 if t // 2 < k else t // 2 + 1
-                    i = k if t % 2 == 0 else other
-                    j = other if t % 2 == 0 else k
-                else:
-                    i = t // others if t // others < k else t // others + 1
-                    j = t % others if t % others < k else t % others + 1
-                if (phase == 0) | (i != k + 1) | (j != k + 1):
-                    tile = _load_tile(d_ptr, i, j, n, stride_dm, NO_EDGE, TILE, COMPUTE, ACC)
-                    tile = _multiply(
-                        tile, d_ptr, i, k, j, n, stride_dm, a_smem, b_smem,
-                        NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
-                    )  # fmt: skip
-                    ptrs, mask = _pointers(d_ptr, i, j, n, stride_dm, TILE, ACC)
-                    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+    if SIGNED is not None:
+        if gl.load(signed_ptr) != 0:
+            _close(
+                d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, SIGNED, ACC, TALL, SHARED, SHIFT,
+            )  # fmt: skip
+        else:
+            _close(
+                d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+            )  # fmt: skip
+    else:
+        _close(
+            d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
+            NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+        )  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tri_apsp.kernels.portable_extremes import no_extremes, store_extremes, with_tile
 from tri_apsp.kernels.portable_tiles import wide
 
 __all__ = ["_scan_kernel"]
@@ -56,9 +57,7 @@ def _scan_kernel(
     A value that is NaN shows in out[pid, 4] alone.
     """
     pid = tl.program_id(0)
-    lowest = wide(tl.full([ROWS, BLOCK], LARGEST, x_ptr.dtype.element_ty))
-    highest = wide(tl.full([ROWS, BLOCK], SMALLEST, x_ptr.dtype.element_ty))
-    highest_below = highest
+    lowest, highest, highest_below = no_extremes(x_ptr, ROWS, BLOCK, SMALLEST, LARGEST)
     tiles_n = tl.cdiv(n.to(tl.int64), BLOCK).to(tl.int32)
     for tile in range(pid, tl.cdiv(rows, ROWS) * tiles_n, tl.num_programs(0)):
         offs_r = tl.minimum(tile // tiles_n * ROWS + tl.arange(0, ROWS), rows - 1)
@@ -66,16 +65,8 @@ def _scan_kernel(
         offs_n = tl.minimum(tl.arange(0, BLOCK), tl.minimum(n - 1 - first_n, BLOCK).to(tl.int32))
         row_ptrs = x_ptr + first_n * stride_xn + _row_offsets(offs_r, m, stride_xb, stride_xm)
         x = wide(tl.load(row_ptrs[:, None] + (offs_n.to(tl.int64) * stride_xn)[None, :]))
-        lowest = tl.minimum(lowest, x, propagate_nan=tl.PropagateNan.ALL)
-        highest = tl.maximum(highest, x)
-        if BELOW is not None:
-            highest_below = tl.maximum(highest_below, tl.where(x < BELOW, x, SMALLEST))
-    out_ptr += pid * 5
-    tl.store(out_ptr, tl.min(lowest))  # which drops NaN again
-    tl.store(out_ptr + 2, tl.max(highest))
-    tl.store(out_ptr + 3, tl.max(highest_below if BELOW is not None else highest))
-    tl.store(out_ptr + 4, tl.max((lowest != lowest).to(tl.int32)))
+        lowest, highest, highest_below = with_tile(lowest, highest, highest_below, x, SMALLEST, BELOW)
+    loop = LARGEST
     if DIAGONAL:
-        tl.store(out_ptr + 1, _lowest(d_ptr, count, length, stride_db, stride_dn, LARGEST, 256))
-    else:
-        tl.store(out_ptr + 1, LARGEST)
+        loop = _lowest(d_ptr, count, length, stride_db, stride_dn, LARGEST, 256)
+    store_extremes(out_ptr + pid * 5, lowest, loop, highest, highest_below, BELOW)

@@ -1,0 +1,188 @@
+"""What a GPU finds in tensors as it reads them, for one wait of the host: small solves are bound by waits and launches."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tri_apsp.device import describe
+from tri_apsp.launch import Launcher
+from tri_apsp.semirings import no_edge
+
+__all__ = ["Findings", "Scan", "has_kernels", "limits"]
+
+# A program holds this many bytes of a tile, and this many run on a multiprocessor: enough loads in flight to fill its memory
+# bandwidth, and few enough registers. A tile is one row, or rows of one of three widths, so that a new size is no new kernel.
+_TILE_BYTES = 8192
+_PROGRAMS_A_UNIT = 4
+_WARPS = 8
+_WIDTHS = (16, 64, 256)
+# The kernel counts rows in int32.
+_MOST_ROWS = 1 << 30
+# Values that a program stores: see kernels.portable_extremes.
+_EXTREMES = 5
+
+
+class Scan(NamedTuple):
+    """What values a tensor holds; if any is NaN, `lowest` is NaN and the rest means nothing.
+
+    Attributes:
+        lowest: the smallest value; 0 where there is none.
+        highest: the largest value; 0 where there is none.
+        highest_below: the largest value below the bound that was asked for; None where there is none.
+        lowest_diagonal: the smallest x[b, i, i]; None where there is none, or nobody asked.
+    """
+
+    lowest: float | int
+    highest: float | int
+    highest_below: float | int | None = None
+    lowest_diagonal: float | int | None = None
+
+
+def has_kernels(tensor: torch.Tensor) -> bool:
+    """Return whether Findings can read a tensor (batch, m, n)."""
+    if not tensor.is_cuda or not tensor.numel() or not _has_triton():
+        return False
+    return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MOST_ROWS
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+@cache
+def limits(dtype: torch.dtype) -> tuple[float | int, float | int]:
+    """Return the smallest and the largest value of `dtype`, infinities for floats."""
+    if dtype.is_floating_point:
+        return -float("inf"), float("inf")
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
+class _Layout(NamedTuple):
+    """How _scan_kernel reads a tensor: as `rows` rows, `m` to a matrix, of `n` values."""
+
+    rows: int
+    m: int
+    n: int
+    strides: tuple[int, int, int]
+
+
+def _layout(tensor: torch.Tensor) -> _Layout:
+    """Return a (batch, m, n) that holds the same values in the order in which they lie in memory.
+
+    Dimensions that follow each other in memory are one, so that any dense tensor is one row; repeated values count once.
+    """
+    return _merged(tuple(tensor.shape), tensor.stride())
+
+
+@lru_cache
+def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
+    merged: list[tuple[int, int]] = []  # (stride, size), from the largest stride
+    for stride, size in sorted(zip(strides, shape, strict=True), reverse=True):
+        if merged and merged[-1][0] == stride * size:
+            merged[-1] = (stride, merged[-1][1] * size)
+        elif size > 1 and stride > 0:
+            merged.append((stride, size))
+    (b, batch), (i, m), (j, n) = [(0, 1)] * (3 - max(1, len(merged))) + (merged or [(1, 1)])
+    return _Layout(batch * m, m, n, (b, i, j))
+
+
+def _tile(dtype: torch.dtype, rows: int, n: int) -> tuple[int, int]:
+    """Return the rows and columns of a tile, for that many rows of `n` values."""
+    tile = _TILE_BYTES // max(4, dtype.itemsize)
+    width = tile if rows == 1 or n > 2 * tile else next((width for width in _WIDTHS if n <= width), _WIDTHS[-1])
+    return tile // width, width
+
+
+@cache
+def _scan_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool) -> Launcher:
+    from tri_apsp.kernels.portable_scan import _scan_kernel
+
+    return Launcher(_scan_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal})
+
+
+@cache
+def _start_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool) -> Launcher:
+    from tri_apsp.kernels.portable_start import _start_kernel
+
+    infinity = no_edge(dtype)
+    return Launcher(_start_kernel, _constants(dtype, rows, width) | {"BELOW": infinity, "NO_EDGE": infinity, "SIZES": sizes})
+
+
+def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
+    """Return what both kernels are compiled for."""
+    smallest, largest = limits(dtype)
+    return {
+        "SMALLEST": smallest, "LARGEST": largest, "ROWS": rows, "BLOCK": width, "num_warps": _WARPS, "num_stages": 1,
+    }  # fmt: skip
+
+
+class Findings:
+    """What up to `count` scans find on a GPU, for one wait: room for the extremes that each of their programs stores."""
+
+    def __init__(self, like: torch.Tensor, count: int = 1) -> None:
+        self._most = _PROGRAMS_A_UNIT * describe(like.device).units
+        # One value more: `signed`, which starts as 0.
+        self._found = like.new_zeros(count * self._most * _EXTREMES + 1)
+        self._scans: list[tuple[int, float | int | None, bool]] = []
+
+    @property
+    def signed(self) -> torch.Tensor:
+        """One value of the dtype of the tensors, 0 until copy() has seen a value below 0."""
+        return self._found[-1:]
+
+    def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
+        """Queue a scan of a tensor that has_kernels; its device must be the current one."""
+        rows, m, n, strides = _layout(tensor)
+        tile_rows, width = _tile(tensor.dtype, rows, n)
+        batch, _, length = tensor.shape
+        programs, out = self._next(-(-rows // tile_rows) * -(-n // width), below, diagonal)
+        _scan_launcher(tensor.dtype, tile_rows, width, below, diagonal)(
+            (programs, 1, 1), tensor, tensor, out, rows, m, n, *strides,
+            batch * length, length, tensor.stride(0), tensor.stride(1) + tensor.stride(2),
+        )  # fmt: skip
+
+    def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> torch.Tensor:
+        """Queue a copy of weights (batch, n, n) that a solve can start from, and a scan below no_edge; return the copy.
+
+        The copy is contiguous, with no positive diagonal, and no_edge wherever `sizes` says that there is no vertex. The scan
+        is of the weights without that padding, and of 0.
+        """
+        batch, n, _ = weights.shape
+        below = no_edge(weights.dtype)
+        distances = weights.new_empty(weights.shape)
+        tile_rows, width = _tile(weights.dtype, batch * n, n)
+        programs, out = self._next(-(-batch * n // tile_rows) * -(-n // width), below, False)
+        _start_launcher(weights.dtype, tile_rows, width, sizes is not None)(
+            (programs, 1, 1), distances, weights, weights if sizes is None else sizes, out, self.signed,
+            batch * n, n, *weights.stride(),
+        )  # fmt: skip
+        return distances
+
+    def read(self) -> list[Scan]:
+        """Wait for the device, and return what each scan found, in their order."""
+        found = self._found[:-1].cpu().numpy().reshape(-1, self._most, _EXTREMES)
+        return [_reduce(found[i, :programs], below, diagonal) for i, (programs, below, diagonal) in enumerate(self._scans)]
+
+    def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, torch.Tensor]:
+        """Return how many programs to launch for a next scan, and where they store."""
+        programs = min(tiles, self._most)
+        out = self._found[len(self._scans) * self._most * _EXTREMES :]
+        self._scans.append((programs, below, diagonal))
+        return programs, out
+
+
+def _reduce(found: np.ndarray[Any, Any], below: float | int | None, diagonal: bool) -> Scan:
+    """Return what all programs (programs, 5) found together."""
+    lowest, loop = found[:, :2].min(axis=0).tolist()
+    highest, highest_below, has_nan = found[:, 2:].max(axis=0).tolist()
+    smallest, _ = limits(torch.from_numpy(found).dtype)
+    missing = below is None or highest_below == smallest
+    return Scan(
+        float("nan") if has_nan else lowest, highest, None if missing else highest_below, loop if diagonal else None
+    )  # fmt: skip

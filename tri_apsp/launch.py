@@ -1,0 +1,49 @@
+"""Launching Triton kernels that were compiled before: in 10 us rather than the 40 that Triton takes to find them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["Launcher"]
+
+
+class Launcher:
+    """A kernel with its constants; a call launches it on the current stream of the current device.
+
+    Triton compiles a kernel for the dtypes of its arguments, for which of them is 1 or a multiple of 16, and for which takes 64
+    bits. What it compiled for such a set of arguments is remembered here, where Triton would bind and hash them all again.
+
+    Args:
+        kernel: whose arguments end with its constexprs.
+        constants: by name, those constexprs, and options such as num_warps.
+    """
+
+    def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
+        self._kernel = kernel
+        self._constants = constants
+        self._constexprs = [constants[name] for name in kernel.arg_names if name in constants]
+        self._compiled: dict[tuple[object, ...], Any] = {}
+        # On an AMD GPU, what is compiled also depends on the size of a tensor's memory.
+        self._remembers = torch.version.hip is None
+
+    def __call__(self, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
+        """Launch `grid` programs; the first of `args` is a tensor on the current device."""
+        first = args[0]
+        assert isinstance(first, torch.Tensor)
+        key = (first.get_device(), *map(_kind, args))
+        compiled = self._compiled.get(key)
+        if compiled is not None:
+            compiled[grid](*args, *self._constexprs)
+            return
+        compiled = self._kernel[grid](*args, **self._constants)
+        if compiled is not None and self._remembers:  # Triton's interpreter compiles nothing
+            self._compiled[key] = compiled
+
+
+def _kind(arg: torch.Tensor | int) -> object:
+    """Return what of an argument Triton compiles for, or more."""
+    if isinstance(arg, int):
+        return 1 if arg == 1 else (arg & 15 == 0, -(1 << 31) <= arg < 1 << 31)
+    return arg.dtype, arg.data_ptr() & 15 == 0
