@@ -1,9 +1,19 @@
-"""What every test shares: GPU tests skip where there is no GPU."""
+"""What every test shares: GPU tests skip where there is no GPU, and nothing was tuned on this machine."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
+
+from tri_apsp.tuned import places
+
+_NOTHING = tempfile.TemporaryDirectory()
+os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
+places._CHECKOUT = places._WHEEL = Path(_NOTHING.name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

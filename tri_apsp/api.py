@@ -51,7 +51,7 @@ class Result:
 def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None = None) -> Selection:
     """Say what shortest_paths(weights) would run, without running it; the rules are tri_apsp.methods.auto.RULES.
 
-    Args and errors: as for shortest_paths; the values of `weights` are not read.
+    Args and errors: as for shortest_paths; the values of `weights` are not read, and taken not to be negative.
     """
     return _select(checks.check_weights(weights), method, config)
 
@@ -119,7 +119,7 @@ def solve(
     algorithm = METHODS[selection.method]
     in_place = overwrite and problem.weights.stride(-1) == 1
     with checks.copies_fit(problem, (0 if in_place else 1) + algorithm.workspace), device.current(problem.weights.device):
-        distances = _solve(problem, selection, overwrite, in_place, check, report)
+        distances, selection = _solve(problem, selection, (method, config), overwrite, in_place, check, report)
     if overwrite:
         if distances.data_ptr() != problem.weights.data_ptr():
             problem.weights.copy_(distances)
@@ -132,12 +132,15 @@ def solve(
 def _solve(
     problem: checks.Problem,
     selection: Selection,
+    asked: tuple[str, Config | None],
     overwrite: bool,
     in_place: bool,
     check: bool,
     report: Callable[[float], None] | None,
-) -> torch.Tensor:
-    """Return the distances (batch, n, n), in the memory of the weights if `in_place`; see solve().
+) -> tuple[torch.Tensor, Selection]:
+    """Return the distances (batch, n, n), in the memory of the weights if `in_place`, and what ran; see solve().
+
+    `selection` is what was `asked` for (method and config) made definite for weights without negative values.
 
     On a GPU, where one closure is all, nobody waits for what the weights hold before it is launched: it may then work on
     rubbish, in a copy, for less time than a wait takes.
@@ -155,6 +158,8 @@ def _solve(
         bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check and not late else None
     negative = bounds is not None and bounds.lowest < 0
     nonnegative = bounds is not None and not negative
+    if not nonnegative and not late:
+        selection = _select(problem, *asked, nonnegative=False)
     signed = findings.signed if findings is not None and late else None
     traits = engines.Weights(problem.n, weights.dtype, weights.device, nonnegative, sizes, signed)
     algorithm, engine = METHODS[selection.method], engines.make(selection.engine, traits, selection.config)
@@ -181,7 +186,7 @@ def _solve(
         bounds = checks.check_graphs(weights, sizes, first)
     if bounds is not None:
         audit.audit(distances, untouched, bounds.lowest < 0, bounds.longest, close, sizes, found)
-    return distances
+    return distances, selection
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:
@@ -262,14 +267,13 @@ def _audit_product(
             result.copy_(torch.where(missing, c, result))
 
 
-def _select(problem: checks.Problem, method: str, config: Config | None) -> Selection:
+def _select(problem: checks.Problem, method: str, config: Config | None, *, nonnegative: bool = True) -> Selection:
     if method != "auto" and method not in METHODS:
         raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     weights, config = problem.weights, tuned.with_forced(config)
     engine = engines.choose(weights.device, config, weights.dtype)
-    nonnegative = problem.bounds is not None and problem.bounds.lowest >= 0
     found = tuned.find(engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative)
     if method == "auto":
         rule = auto.choose(problem.n, found)

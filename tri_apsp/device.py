@@ -93,7 +93,9 @@ def _describe(kind: str, index: int | None) -> Device:
 
 def current(device: torch.device) -> AbstractContextManager[object]:
     """Make `device` the current one inside a `with`: Triton launches on the current device, wherever the tensors are."""
-    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(device)
 
 
 def wait(device: torch.device) -> None:

@@ -92,9 +92,11 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
 
     found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, shared << 10, (8, 9))
     monkeypatch.setattr(nvidia, "describe", lambda device: found)
-    engine = nvidia.NvidiaEngine(engines.Weights(4096, dtype, GPU, True), default_config("nvidia", dtype))
+    three = Config(closure_programs=3).over(default_config("nvidia", dtype))
+    engine = nvidia.NvidiaEngine(engines.Weights(4096, dtype, GPU, True), three)
     for batch, n in ((1, 65), (1, 512), (1, 1000), (1, 4096), (7, 700), (99, 3000)):
-        _tile, programs = engine._tile_and_programs(batch, n)
+        _tile, programs, parts = engine._tile_and_programs(batch, n)
+        assert parts == 1 or parts <= programs
         assert 1 <= programs * batch <= most * found.units, (batch, n)
     assert engine._tile_and_programs(1, 4096)[1] == most * found.units
     assert engine._tile_and_programs(100, 4096)[1] == engine._tile_and_programs(1, 64)[1] == 1

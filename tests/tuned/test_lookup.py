@@ -357,7 +357,7 @@ class TestSolve:
         assert (result.method, result.config.block_size, result.config.cutoff) == ("floyd_warshall", 32, 64)
         assert result.config.product == CpuTiles(48, 64, 32)
         assert result.config.source == ", ".join(map(str, paths))
-        assert tri_apsp.select(weights).config.product == CpuTiles(96, 64, 32), "no value was read"
+        assert tri_apsp.select(weights).config.product == CpuTiles(48, 64, 32), "no value was read"
         assert tri_apsp.select(weights).reason.startswith("tuned")
         weights[0, 1] = -1e-9
         weights[1, 0] = 1

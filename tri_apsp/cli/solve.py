@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, Selection, select, solve
+from tri_apsp.api import Result, select, solve
 from tri_apsp.cli.options import DTYPE_NAMES, add_device, add_json, dtype_of
 from tri_apsp.cli.output import amount, print_fields, print_json
 from tri_apsp.cli.progress import progress
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     selection = select(weights, method=args.method, config=config)
     prepared = prepare(weights, selection)
     with progress(not args.json) as report:
-        result, seconds = timed(lambda: _solve(weights, selection, report), device)
+        result, seconds = timed(lambda: _solve(weights, args.method, config, report), device)
 
     summary = summarise(result.distances)
     if args.output is not None:
@@ -103,12 +103,12 @@ def run(args: argparse.Namespace) -> None:
     print_fields(fields)
 
 
-def _solve(weights: torch.Tensor, selection: Selection, report: Callable[[float], None] | None) -> Result:
+def _solve(weights: torch.Tensor, method: str, config: Config, report: Callable[[float], None] | None) -> Result:
     """Solve beside the weights, which can then tell more of a negative cycle; in their place where memory is short."""
     try:
-        return solve(weights, method=selection.method, config=selection.config, report=report)
+        return solve(weights, method=method, config=config, report=report)
     except TooLargeError:
-        return solve(weights, method=selection.method, config=selection.config, overwrite=True, report=report)
+        return solve(weights, method=method, config=config, overwrite=True, report=report)
 
 
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
 import torch
@@ -31,7 +33,7 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
         return (
             None if device.type == "cpu" else f"the cpu engine needs tensors on the CPU, but these are on {device}; move them."
         )
-    if importlib.util.find_spec("triton") is None:
+    if not _has_triton():
         return f"the {name} engine needs Triton, which is not installed; pip install triton."
     if name == "nvidia":
         return _nvidia_unusable_because(device, dtype)
@@ -41,6 +43,11 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
             "before Python starts to run its kernels in Triton's (slow) interpreter."
         )
     return None
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
@@ -71,15 +78,22 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
         if reason is not None:
             raise EngineError(reason)
         return config.engine
-    reasons = {name: unusable_because(name, device, dtype) for name in ENGINES}
-    for name, reason in reasons.items():
+    reasons = []
+    for name in ENGINES:
+        reason = unusable_because(name, device, dtype)
         if reason is None:
             return name
-    raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(filter(None, reasons.values()))}")
+        reasons.append(reason)
+    raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(reasons)}")
 
 
 def make(name: str, weights: Weights, config: Config) -> Engine:
     """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine never did."""
+    return _engine_class(name)(weights, config)
+
+
+@cache
+def _engine_class(name: str) -> Callable[[Weights, Config], Engine]:
     module, class_name = ENGINES[name]
-    engine: Engine = getattr(import_module(module), class_name)(weights, config)
+    engine: type[Engine] = getattr(import_module(module), class_name)
     return engine

@@ -15,7 +15,6 @@ KERNELS: dict[str, tuple[str, ...]] = {
 }
 """The kernels of an engine, in the order in which they are tuned: a solve runs with what was found for the others."""
 
-_CLOSURE = ("closure_tile", "closure_warps", "closure_programs")
 _SOLVE = ("method", "block_size", "cutoff")
 
 FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -23,8 +22,8 @@ FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("cpu", "solve"): _SOLVE,
     ("nvidia", "product"): ("product",),
     ("nvidia", "small_product"): ("small_product",),
-    ("nvidia", "closure"): _CLOSURE,
-    ("nvidia", "batch"): _CLOSURE,
+    ("nvidia", "closure"): ("closure_tile", "closure_warps", "closure_programs"),
+    ("nvidia", "batch"): ("closure_tile", "closure_warps", "batch_programs"),
     ("nvidia", "solve"): _SOLVE,
     ("portable", "product"): ("product",),
     ("portable", "closure"): ("block_size", "closure_warps"),
