@@ -13,7 +13,7 @@ from tri_apsp.tuned import places
 
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
-places._CHECKOUT = places._WHEEL = Path(_NOTHING.name)
+places._CHECKOUT = Path(_NOTHING.name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
