@@ -43,6 +43,7 @@ ONLY_IN = {
     "filelock": {"tuned", "tune"},
     "pydantic": {"tuned"},
     "optuna": {"tune"},
+    "sqlalchemy": {"tune"},
     "matplotlib": {"report"},
     "networkx": {"graphs"},
     "psutil": {"device"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 
 from tri_apsp.device import describe
-from tri_apsp.launch import Launcher
+from tri_apsp.launch import Launcher, has_triton
 from tri_apsp.semirings import no_edge
 
 __all__ = ["Findings", "Scan", "has_kernels", "limits"]
@@ -45,14 +44,9 @@ class Scan(NamedTuple):
 
 def has_kernels(tensor: torch.Tensor) -> bool:
     """Return whether Findings can read a tensor (batch, m, n)."""
-    if not tensor.is_cuda or not tensor.numel() or not _has_triton():
+    if not tensor.is_cuda or not tensor.numel() or not has_triton():
         return False
     return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MOST_ROWS
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 @cache

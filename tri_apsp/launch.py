@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+from functools import cache
 from typing import Any
 
 import torch
 
-__all__ = ["Launcher"]
+__all__ = ["Launcher", "has_triton"]
+
+
+@cache
+def has_triton() -> bool:
+    """Return whether Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
 
 
 class Launcher:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import sys
 
 import pytest
 
@@ -45,7 +44,7 @@ def test_without_triton(cli, monkeypatch):
 
     installed = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
     found = cli("info", "--json").json
     assert found["versions"]["triton"] is None
     assert "not installed" in found["engines"]["cpu"]["unusable"]["portable"]

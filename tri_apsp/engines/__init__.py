@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 from functools import cache
@@ -14,6 +13,7 @@ from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, Update, Weights, block
 from tri_apsp.errors import EngineError, InputError
+from tri_apsp.launch import has_triton
 
 __all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
 
@@ -33,7 +33,7 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
         return (
             None if device.type == "cpu" else f"the cpu engine needs tensors on the CPU, but these are on {device}; move them."
         )
-    if not _has_triton():
+    if not has_triton():
         return f"the {name} engine needs Triton, which is not installed; pip install triton."
     if name == "nvidia":
         return _nvidia_unusable_because(device, dtype)
@@ -43,11 +43,6 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
             "before Python starts to run its kernels in Triton's (slow) interpreter."
         )
     return None
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
