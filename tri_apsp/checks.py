@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -193,8 +193,23 @@ def check_overwrite(weights: torch.Tensor) -> None:
         span = max(span, stride * size)
 
 
-@contextmanager
-def copies_fit(problem: Problem, matrices: float) -> Iterator[None]:
+class _Fits:
+    """Runs `check`, which raises what does not fit: at once, unless so few values surely do, and where an allocation fails."""
+
+    def __init__(self, check: Callable[[], None], values: float, like: torch.Tensor) -> None:
+        self._check = check
+        self._sure = is_small(values * like.dtype.itemsize, like.device)
+
+    def __enter__(self) -> None:
+        if not self._sure:
+            self._check()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None and issubclass(kind, torch.OutOfMemoryError):
+            self._check()
+
+
+def copies_fit(problem: Problem, matrices: float) -> AbstractContextManager[None]:
     """Refuse what is done in a `with` and needs `matrices` copies of the weights, if these do not fit the device.
 
     Raises:
@@ -205,31 +220,16 @@ def copies_fit(problem: Problem, matrices: float) -> Iterator[None]:
     def check() -> None:
         check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
 
-    with _fits(check, matrices * weights.numel(), weights):
-        yield
+    return _Fits(check, matrices * weights.numel(), weights)
 
 
-@contextmanager
-def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> Iterator[None]:
+def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
     """As copies_fit, for a product of `shape` with the dtype and on the device of `like`."""
 
     def check() -> None:
         check_product_memory(*shape, like.dtype, like.device)
 
-    with _fits(check, shape[0] * shape[1] * shape[2], like):
-        yield
-
-
-@contextmanager
-def _fits(check: Callable[[], None], values: float, like: torch.Tensor) -> Iterator[None]:
-    """Run `check`: at once, unless so few values surely fit, and again where an allocation fails."""
-    if not is_small(values * like.dtype.itemsize, like.device):
-        check()
-    try:
-        yield
-    except torch.OutOfMemoryError:
-        check()
-        raise
+    return _Fits(check, shape[0] * shape[1] * shape[2], like)
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from tri_apsp.device import describe
@@ -120,25 +119,26 @@ class Findings:
     """What up to `count` scans find on a GPU, for one wait: room for the extremes that each of their programs stores."""
 
     def __init__(self, like: torch.Tensor, count: int = 1) -> None:
-        self._most = _PROGRAMS_A_UNIT * describe(like.device).units
-        # One value more: `signed`, which starts as 0.
-        self._found = like.new_zeros(count * self._most * _EXTREMES + 1)
+        self._count, self._most = count, _PROGRAMS_A_UNIT * describe(like.device).units
+        # First `signed`, then (count, _EXTREMES, most). One tensor, as each view of it would cost the host as much as a launch.
+        self._found = like.new_zeros(1 + count * _EXTREMES * self._most)
         self._scans: list[tuple[int, float | int | None, bool]] = []
 
     @property
     def signed(self) -> torch.Tensor:
-        """One value of the dtype of the tensors, 0 until copy() has seen a value below 0."""
-        return self._found[-1:]
+        """A tensor of the dtype of those that are read, whose first value is 0 until copy() has seen a value below 0."""
+        return self._found
 
     def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
         """Queue a scan of a tensor that has_kernels; its device must be the current one."""
         rows, m, n, strides = _layout(tensor)
         tile_rows, width = _tile(tensor.dtype, rows, n)
         batch, _, length = tensor.shape
-        programs, out = self._next(-(-rows // tile_rows) * -(-n // width), below, diagonal)
+        along = tensor.stride()
+        programs, first = self._next(-(-rows // tile_rows) * -(-n // width), below, diagonal)
         _scan_launcher(tensor.dtype, tile_rows, width, below, diagonal)(
-            (programs, 1, 1), tensor, tensor, out, rows, m, n, *strides,
-            batch * length, length, tensor.stride(0), tensor.stride(1) + tensor.stride(2),
+            (programs, 1, 1), tensor, tensor, self._found, first, self._most, rows, m, n, *strides,
+            batch * length, length, along[0], along[1] + along[2],
         )  # fmt: skip
 
     def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> torch.Tensor:
@@ -148,35 +148,37 @@ class Findings:
         is of the weights without that padding, and of 0.
         """
         batch, n, _ = weights.shape
-        below = no_edge(weights.dtype)
         distances = weights.new_empty(weights.shape)
         tile_rows, width = _tile(weights.dtype, batch * n, n)
-        programs, out = self._next(-(-batch * n // tile_rows) * -(-n // width), below, False)
+        programs, first = self._next(-(-batch * n // tile_rows) * -(-n // width), no_edge(weights.dtype), False)
         _start_launcher(weights.dtype, tile_rows, width, sizes is not None)(
-            (programs, 1, 1), distances, weights, weights if sizes is None else sizes, out, self.signed,
+            (programs, 1, 1), distances, weights, weights if sizes is None else sizes, self._found, first, self._most,
             batch * n, n, *weights.stride(),
         )  # fmt: skip
         return distances
 
     def read(self) -> list[Scan]:
         """Wait for the device, and return what each scan found, in their order."""
-        found = self._found[:-1].cpu().numpy().reshape(-1, self._most, _EXTREMES)
-        return [_reduce(found[i, :programs], below, diagonal) for i, (programs, below, diagonal) in enumerate(self._scans)]
+        found = self._found.cpu().numpy()[1:].reshape(self._count, _EXTREMES, self._most)
+        smallest, _ = limits(self._found.dtype)
+        scans = []
+        for values, (programs, below, diagonal) in zip(found, self._scans, strict=False):
+            lowest, loop = values[:2, :programs].min(axis=1).tolist()
+            highest, highest_below, has_nan = values[2:, :programs].max(axis=1).tolist()
+            missing = below is None or highest_below == smallest
+            scans.append(
+                Scan(
+                    lowest=float("nan") if has_nan else lowest,
+                    highest=highest,
+                    highest_below=None if missing else highest_below,
+                    lowest_diagonal=loop if diagonal else None,
+                )
+            )
+        return scans
 
-    def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, torch.Tensor]:
-        """Return how many programs to launch for a next scan, and where they store."""
+    def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
+        """Return how many programs to launch for a next scan, and from which value on they store."""
         programs = min(tiles, self._most)
-        out = self._found[len(self._scans) * self._most * _EXTREMES :]
+        first = 1 + len(self._scans) * _EXTREMES * self._most
         self._scans.append((programs, below, diagonal))
-        return programs, out
-
-
-def _reduce(found: np.ndarray[Any, Any], below: float | int | None, diagonal: bool) -> Scan:
-    """Return what all programs (programs, 5) found together."""
-    lowest, loop = found[:, :2].min(axis=0).tolist()
-    highest, highest_below, has_nan = found[:, 2:].max(axis=0).tolist()
-    smallest, _ = limits(torch.from_numpy(found).dtype)
-    missing = below is None or highest_below == smallest
-    return Scan(
-        float("nan") if has_nan else lowest, highest, None if missing else highest_below, loop if diagonal else None
-    )  # fmt: skip
+        return programs, first

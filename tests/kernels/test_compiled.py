@@ -99,7 +99,7 @@ def test_nvidia_product(field: str, dtype: torch.dtype, nonnegative: bool, capab
     signature = _signature(_nvidia_product_kernel, dtype, constants)
     compiled = compile_kernel(
         _nvidia_product_kernel, signature, constants,
-        capability=capability, num_warps=tiles.num_warps, maxnreg=product_registers((capability // 10, 0)),
+        capability=capability, num_warps=tiles.num_warps, maxnreg=product_registers((capability // 10, 0), tiles.num_warps),
     )  # fmt: skip
     assert compiled.spills == 0, compiled.loops
     assert compiled.shared <= 48 * 1024
@@ -146,7 +146,11 @@ def test_nvidia_closure(parts: int, dtype: torch.dtype, nonnegative: bool, capab
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None
     assert config.closure_warps is not None
-    constants = dict(closure_constants(config, dtype, nonnegative, config.closure_tile, many=many))
+    programs = config.closure_programs if many else config.batch_programs
+    assert programs is not None
+    constants = closure_constants(
+        dtype, nonnegative, tile=config.closure_tile, warps=config.closure_warps, programs=programs, many=many
+    )
     launched = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
     constants |= {"PARTS": parts, "SIZES": not many, "SIGNED": None}
     signature = _signature(_nvidia_closure_kernel, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i32"}

@@ -54,7 +54,7 @@ class NvidiaEngine(TritonEngine):
         return {
             "STAGES": tiles.num_stages,
             "STRATEGY": strategy(dtype, nonnegative),
-            "maxnreg": product_registers(device.capability),
+            "maxnreg": product_registers(device.capability, tiles.num_warps),
             **product_layouts(tiles, dtype),
         }
 
@@ -72,15 +72,10 @@ class NvidiaEngine(TritonEngine):
         arrived, before = d, 0
         if count > 1:
             arrived, before = self._counters(batch, 2 * count * -(-n // tile), sizes is not None)
+        config, unknown = self.config, weights.signed is not None
+        most = config.closure_programs if count > 1 else config.batch_programs
         launch = _closure_launcher(
-            self.config,
-            weights.dtype,
-            weights.nonnegative,
-            weights.signed is not None,
-            tile,
-            parts,
-            count > 1,
-            sizes is not None,
+            weights.dtype, weights.nonnegative, unknown, tile, config.closure_warps, most, parts, count > 1, sizes is not None
         )
         launch(
             (count, batch, 1),
@@ -138,12 +133,15 @@ def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
     return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
 
 
-def product_registers(capability: tuple[int, int] | None) -> int | None:
+def product_registers(capability: tuple[int, int] | None, warps: int) -> int | None:
     """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
 
     Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
+    A program of 16 warps needs room for these.
     """
-    return 168 if capability is not None and capability < (10, 0) else None
+    if capability is None or capability >= (10, 0):
+        return None
+    return min(168, (1 << 16) // (32 * warps))
 
 
 @cache
@@ -162,12 +160,13 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
     }
 
 
-@cache
-def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, tile: int, *, many: bool) -> dict[str, Any]:
-    """Return what _closure_kernel is compiled for. int16 is computed as int32: tiles this small gain nothing from pairs."""
-    warps, count = config.closure_warps, config.closure_programs if many else config.batch_programs
-    assert warps is not None
-    assert count is not None
+def closure_constants(
+    dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, programs: int, many: bool
+) -> dict[str, Any]:
+    """Return what _closure_kernel is compiled for, so that `programs` programs of `warps` warps fit a multiprocessor.
+
+    int16 is computed as int32: tiles this small gain nothing from pairs.
+    """
     computed = torch.int32 if dtype == torch.int16 else dtype
     lanes_n = min(16, tile // 4)
     return {
@@ -182,16 +181,24 @@ def closure_constants(config: Config, dtype: torch.dtype, nonnegative: bool, til
         "TALL": gl.BlockedLayout([1, 4], [8, 4], [warps, 1], [1, 0]),
         "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
         "num_warps": warps,
-        "maxnreg": min(255, (1 << 16) // (32 * warps * count) // 8 * 8),  # so that `count` programs fit a multiprocessor
+        "maxnreg": min(255, (1 << 16) // (32 * warps * programs) // 8 * 8),
     }
 
 
 @cache
 def _closure_launcher(
-    config: Config, dtype: torch.dtype, nonnegative: bool, unknown: bool, tile: int, parts: int, many: bool, sizes: bool
+    dtype: torch.dtype,
+    nonnegative: bool,
+    unknown: bool,
+    tile: int,
+    warps: int,
+    programs: int,
+    parts: int,
+    many: bool,
+    sizes: bool,
 ) -> Launcher:
     """Return the kernel for weights of that sign, or of a sign that is `unknown` until it runs."""
-    constants = closure_constants(config, dtype, nonnegative or unknown, tile, many=many)
+    constants = closure_constants(dtype, nonnegative or unknown, tile=tile, warps=warps, programs=programs, many=many)
     signed = strategy(dtype, False) if unknown and dtype == torch.float32 else None
     variant = {"PARTS": parts, "SIZES": sizes, "SIGNED": signed, "launch_cooperative_grid": many}
     return Launcher(_closure_kernel, constants | variant)

@@ -32,10 +32,14 @@ def with_tile(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, BELOW: 
 
 
 @triton.jit
-def store_extremes(out_ptr, lowest, loop, highest, highest_below, BELOW: tl.constexpr):
-    """Store what tiles [ROWS, BLOCK] and the diagonal (`loop`) hold; with BELOW None, the largest value twice."""
+def store_extremes(out_ptr, most, lowest, loop, highest, highest_below, BELOW: tl.constexpr):
+    """Store what tiles [ROWS, BLOCK] and the diagonal (`loop`) hold, in five rows of `most` programs.
+
+    With BELOW None, the largest value twice.
+    """
+    out_ptr += tl.program_id(0)
     tl.store(out_ptr, tl.min(lowest))  # which drops NaN
-    tl.store(out_ptr + 1, loop)
-    tl.store(out_ptr + 2, tl.max(highest))
-    tl.store(out_ptr + 3, tl.max(highest_below if BELOW is not None else highest))
-    tl.store(out_ptr + 4, tl.max((lowest != lowest).to(tl.int32)))
+    tl.store(out_ptr + most, loop)
+    tl.store(out_ptr + 2 * most, tl.max(highest))
+    tl.store(out_ptr + 3 * most, tl.max(highest_below if BELOW is not None else highest))
+    tl.store(out_ptr + 4 * most, tl.max((lowest != lowest).to(tl.int32)))

@@ -2,7 +2,7 @@
 
     for each tile [ROWS, BLOCK] that is this program's turn
         lowest, highest, highest below BELOW, each with the tile    # [ROWS, BLOCK], in registers
-    out[pid] = (lowest, lowest of the diagonal, highest, highest below BELOW, whether any is NaN)
+    out[:, pid] = (lowest, lowest of the diagonal, highest, highest below BELOW, whether any is NaN)
 
 Nothing is masked: rows and columns past the end repeat the last one, and a value that is read twice changes no minimum.
 """
@@ -37,24 +37,26 @@ def _lowest(d_ptr, count, n, stride_db, stride_dn, LARGEST: tl.constexpr, BLOCK:
 # Only stride_xn is specialised, which is nearly always 1: no other size, stride or alignment makes a load any wider.
 @triton.jit(
     do_not_specialize=[
-        "x_ptr", "d_ptr", "rows", "m", "n", "stride_xb", "stride_xm", "count", "length", "stride_db", "stride_dn",
+        "x_ptr", "d_ptr", "first", "most", "rows", "m", "n", "stride_xb", "stride_xm",
+        "count", "length", "stride_db", "stride_dn",
     ]
 )  # fmt: skip
 def _scan_kernel(
     x_ptr,  # X (batch, m, n), not empty: all the values, in whatever order
     d_ptr,  # D (batch, length): the diagonals
-    out_ptr,  # (programs, 5), contiguous, of the dtype of X
+    out_ptr,  # of the dtype of X; from out[first] on, (5, most), for what each program finds
+    first, most,
     rows, m, n,  # rows = batch * m < 2**30, which int32 counts; n may be any
     stride_xb, stride_xm, stride_xn,
     count, length, stride_db, stride_dn,  # count = batch * length < 2**30
     SMALLEST: tl.constexpr, LARGEST: tl.constexpr,  # of the dtype; infinities for floats
-    BELOW: tl.constexpr,  # None: out[:, 3] is the largest value
-    DIAGONAL: tl.constexpr,  # without it D is not read, and out[:, 1] is LARGEST
+    BELOW: tl.constexpr,  # None: out[3] is the largest value
+    DIAGONAL: tl.constexpr,  # without it D is not read, and out[1] is LARGEST
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write what the tiles of one program hold: tiles pid, pid + programs, ... of all rows of all matrices, row by row.
 
-    A value that is NaN shows in out[pid, 4] alone.
+    A value that is NaN shows in out[4, pid] alone.
     """
     pid = tl.program_id(0)
     lowest, highest, highest_below = no_extremes(x_ptr, ROWS, BLOCK, SMALLEST, LARGEST)
@@ -69,4 +71,4 @@ def _scan_kernel(
     loop = LARGEST
     if DIAGONAL:
         loop = _lowest(d_ptr, count, length, stride_db, stride_dn, LARGEST, 256)
-    store_extremes(out_ptr + pid * 5, lowest, loop, highest, highest_below, BELOW)
+    store_extremes(out_ptr + first, most, lowest, loop, highest, highest_below, BELOW)

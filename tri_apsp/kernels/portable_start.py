@@ -4,7 +4,7 @@
         x = W tile, no_edge in the padding
         lowest, highest, highest below BELOW, each with x        # [ROWS, BLOCK], in registers
         D tile = x, but min(x, 0) on the diagonal
-    out[pid] = (lowest, unused, highest, highest below BELOW, whether any is NaN)
+    out[:, pid] = (lowest, unused, highest, highest below BELOW, whether any is NaN)
 
 Values past the end of a row count as 0, as a diagonal does.
 """
@@ -20,13 +20,13 @@ from tri_apsp.kernels.portable_tiles import wide
 __all__ = ["_start_kernel"]
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=["first", "most", "rows"])
 def _start_kernel(
     d_ptr,  # D (batch, n, n), contiguous
     w_ptr,  # W (batch, n, n), any strides
     sizes_ptr,  # (batch,): the leading vertices that matter, if SIZES; out of range counts as the nearest in range
-    out_ptr,  # (programs, 5), contiguous, of the dtype of W
-    signed_ptr,  # one value of the dtype of W: becomes 1 if any value is negative
+    out_ptr,  # of the dtype of W; the first value becomes 1 if any value is negative
+    first, most,  # from out[first] on, (5, most), for what each program finds
     rows, n,  # rows = batch * n < 2**30, which int32 counts
     stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, SIZES: tl.constexpr,
@@ -57,5 +57,5 @@ def _start_kernel(
         d_ptrs = d_ptr + (offs_r.to(tl.int64) * n)[:, None] + offs_n[None, :]
         tl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
     if tl.min(lowest) < 0:
-        tl.store(signed_ptr, 1)
-    store_extremes(out_ptr + pid * 5, lowest, LARGEST, highest, highest_below, BELOW)
+        tl.store(out_ptr, 1)
+    store_extremes(out_ptr + first, most, lowest, LARGEST, highest, highest_below, BELOW)

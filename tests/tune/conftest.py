@@ -1,0 +1,28 @@
+"""What the tests of the tuner share: a machine on which nothing was tuned, and whose user has directories of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tri_apsp import tuned
+from tri_apsp.tuned import cache, places
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that holds all that this user keeps: studies below `data`, tuned files below `tuned`; in other processes too."""
+    for name in ("TRI_APSP_TUNED_FOR", "TRI_APSP_REQUIRE_TUNED"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / "tuned"))
+    monkeypatch.setattr(places, "_CHECKOUT", tmp_path / "none")
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # half of the time, for files that live as long as a test
+    tuned.reload()
+    yield tmp_path
+    cache.MEMORY.clear()
+    tuned.reload()

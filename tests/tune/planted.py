@@ -1,0 +1,122 @@
+"""Configurations that misbehave, each told by its block_m, in engines that the tuner's worker makes in its own process."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tri_apsp.configs import Config, CpuTiles, default_config
+from tri_apsp.engines import Engine, Update, Weights
+from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.tune.measure import Measurement
+from tri_apsp.tune.task import Task
+
+_count = itertools.count()
+
+
+def _compile_error() -> None:
+    import triton
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+
+    @triton.jit
+    def kernel(x_ptr):
+        tl.store(x_ptr, undefined_name)  # noqa: F821
+
+    triton.compile(triton.compiler.ASTSource(kernel, {"x_ptr": "*fp32"}), target=GPUTarget("cuda", 90, 32))
+
+
+def _does_not_fit() -> None:
+    from triton.runtime.errors import OutOfResources
+
+    raise OutOfResources(300_000, 232_448, "shared memory")
+
+
+def _raise(error: Exception) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def _crash_later() -> None:
+    """Survives being compared three times, but not being timed."""
+    if next(_count) > 5:
+        os._exit(9)
+
+
+def _segmentation_fault() -> None:
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest's faulthandler is not at work here, but another might be
+    ctypes.string_at(0)
+
+
+ACTS: dict[str, Callable[[], object]] = {
+    "compile error": _compile_error,
+    "assembler": _raise(RuntimeError("Internal Triton PTX codegen error\n`ptxas` stderr:\nbad register")),
+    "does not fit": _does_not_fit,
+    "runtime error": _raise(ValueError("something\nin two lines")),
+    "sticky": _raise(RuntimeError("CUDA error: an illegal memory access was encountered\nFor debugging consider ...")),
+    "hang": lambda: time.sleep(1000),
+    "hang with the lock": lambda: ctypes.PyDLL(None).sleep(1000),
+    "exit": lambda: os._exit(3),
+    "segmentation fault": _segmentation_fault,
+    "crash later": _crash_later,
+    "wrong result": lambda: None,
+    "slow": lambda: time.sleep(0.1),
+}
+
+GOOD = default_config("cpu", torch.float32)
+
+
+def bad(act: str) -> Config:
+    """Return the configuration whose products do `act` first."""
+    return dataclasses.replace(GOOD, product=CpuTiles(block_m=1 + list(ACTS).index(act), block_n=512, block_k=512))
+
+
+class PlantedEngine(CpuEngine):
+    def product(self, *updates: Update) -> None:
+        assert isinstance(self.config.product, CpuTiles)
+        code = self.config.product.block_m
+        name = list(ACTS)[code - 1] if code <= len(ACTS) else ""
+        if name:
+            ACTS[name]()
+        super().product(*updates)
+        if name == "wrong result":
+            updates[0].c[-1, -1, -1] -= 1
+
+
+def make(name: str, weights: Weights, config: Config) -> Engine:
+    return PlantedEngine(weights, config)
+
+
+def prepare(task: Task, device: torch.device) -> Measurement:
+    return Measurement(task, device, make)
+
+
+def prepare_wrong(task: Task, device: torch.device) -> Measurement:
+    def wrong(name: str, weights: Weights, config: Config) -> Engine:
+        return PlantedEngine(weights, bad("wrong result"))
+
+    return Measurement(task, device, wrong)
+
+
+class Answering:
+    """A stand-in for what a worker measures with: says in which process it runs."""
+
+    def __init__(self, task: Task, device: torch.device) -> None:
+        if task.n < 0:
+            os._exit(7)
+
+    def screen(self, config: Config, give_up_ms: float | None) -> Any:
+        from tri_apsp.tune.outcome import Kind, Outcome
+
+        time.sleep(0.3)
+        return Outcome(Kind.correct, message=str(os.getpid()))

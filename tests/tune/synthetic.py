@@ -1,0 +1,146 @@
+"""Costs known in advance, in place of a device: a space with an optimum, and a bench for a sweep."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+
+from tri_apsp.configs import Config, CpuTiles
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.search import Evaluate
+from tri_apsp.tune.space import Parameter, Space, Values
+from tri_apsp.tune.task import Task
+
+SPACE = Space(
+    (
+        Parameter("product.block_m", (16, 32, 64, 128, 256)),
+        Parameter("product.block_n", (16, 32, 64, 128, 256)),
+        Parameter("product.num_stages", (2, 3, 4, 5)),
+        Parameter("product.num_warps", (1, 2, 4, 8)),
+        Parameter("method", ("floyd_warshall", "kleene")),
+    )
+)
+DEFAULT: Values = {
+    "product.block_m": 32,
+    "product.block_n": 32,
+    "product.num_stages": 2,
+    "product.num_warps": 4,
+    "method": "floyd_warshall",
+}
+OPTIMUM: Values = DEFAULT | {"product.block_m": 64, "product.block_n": 128, "product.num_stages": 3, "method": "kleene"}
+
+
+def everything() -> list[Values]:
+    """Return the combinations that pass a filter."""
+    names = [parameter.name for parameter in SPACE.parameters]
+    found = [dict(zip(names, choices, strict=True)) for choices in itertools.product(*(p.choices for p in SPACE.parameters))]
+    return [values for values in found if 256 <= _tile(values) // int(values["product.num_warps"]) <= 4096]
+
+
+def _tile(values: Values) -> int:
+    return int(values["product.block_m"]) * int(values["product.block_n"])
+
+
+def cost(values: Values) -> float:
+    """Return milliseconds, 1 at the optimum: worse with every step from it, and a wrong block_m spoils the rest."""
+    places = {p.name: p.choices.index(values[p.name]) for p in SPACE.parameters}
+    steps = {p.name: abs(places[p.name] - p.choices.index(OPTIMUM[p.name])) / len(p.choices) for p in SPACE.parameters}
+    total = sum(step * (1 + step) for step in steps.values())
+    rough = 0.05 * (hash(tuple(places.values())) % 97) / 97  # as a device is; the same each time
+    return 1.0 if values == OPTIMUM else (1 + total) * (1 + steps["product.block_m"]) * (1.01 + rough)
+
+
+def correct(p50_ms: float, spread: float = 0.001) -> Outcome:
+    """Return what a worker says of a right configuration; p20 and p80 are `spread` of the median away."""
+    return Outcome(Kind.correct, p50_ms * (1 - spread), p50_ms, p50_ms * (1 + spread), measure_seconds=1e-6)
+
+
+@dataclass
+class Costs:
+    """An evaluator that counts; `fails` says what fails, and how."""
+
+    fails: Callable[[Values], Kind | None] = lambda values: None
+    before: Callable[[int], object] = lambda count: None
+    calls: list[Values] = field(default_factory=list)
+    limits: list[float | None] = field(default_factory=list)
+
+    def __call__(self, values: Values, give_up_ms: float | None) -> Outcome:
+        self.calls.append(values)
+        self.limits.append(give_up_ms)
+        self.before(len(self.calls))
+        kind = self.fails(values)
+        return correct(cost(values)) if kind is None else Outcome(kind, message=f"planted {kind.value}")
+
+    @property
+    def most_often(self) -> int:
+        """How often one configuration was evaluated, at most."""
+        return max(Counter(tuple(values.values()) for values in self.calls).values())
+
+
+def new_study() -> optuna.Study:
+    """Return an empty study in memory."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study(direction="minimize")
+
+
+FASTEST = CpuTiles(384, 256, 256)
+"""The best tiles of the synthetic CPU."""
+
+
+@dataclass
+class SyntheticBench:
+    """A CPU whose products take longer the farther their tiles are from FASTEST, and whose solves depend on them.
+
+    Attributes:
+        spread: noise, as a part of each median.
+        flat: every configuration takes the same time.
+        fails: what fails, and how.
+        before: called with the number of evaluations so far, before each.
+        before_final: called before each final.
+    """
+
+    spread: float = 0.001
+    flat: bool = False
+    fails: Callable[[Task, Config], Kind | None] = lambda task, config: None
+    before: Callable[[int], object] = lambda count: None
+    before_final: Callable[[], object] = lambda: None
+    screened: list[tuple[Task, Config]] = field(default_factory=list)
+    finals: list[tuple[Task, list[Config], int]] = field(default_factory=list)
+    closed: bool = False
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def time_ms(self, task: Task, config: Config) -> float:
+        tiles = config.product
+        assert isinstance(tiles, CpuTiles)
+        if self.flat:
+            return 1.0
+        far = sum(abs(getattr(tiles, name) / getattr(FASTEST, name) - 1) for name in ("block_m", "block_n", "block_k"))
+        solve = 0.0 if task.kernel == "product" else abs((config.cutoff or 0) - 128) / 1024 + (config.method != "kleene")
+        return 1.0 + far / 4 + solve
+
+    def evaluators(self, task: Task, config: Callable[[Values], Config]) -> Sequence[Evaluate]:
+        def evaluate(values: Values, give_up_ms: float | None) -> Outcome:
+            with self._lock:
+                self.screened.append((task, config(values)))
+            self.before(len(self.screened))
+            return self._outcome(task, config(values))
+
+        return [evaluate]
+
+    def final(self, task: Task, configs: Sequence[Config], rounds: int) -> list[Outcome]:
+        self.finals.append((task, list(configs), rounds))
+        self.before_final()
+        return [self._outcome(task, config) for config in configs]
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _outcome(self, task: Task, config: Config) -> Outcome:
+        kind = self.fails(task, config)
+        return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="planted")

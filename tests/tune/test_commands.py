@@ -1,0 +1,279 @@
+"""The command line of the tuner: what it prints, what it refuses, and that it goes on after it was killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from tune.synthetic import FASTEST, SyntheticBench
+
+import tri_apsp
+from tri_apsp import tuned
+from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED
+from tri_apsp.device import describe
+from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.tune import commands, tune
+from tri_apsp.tune.__main__ import main
+from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.studies import journal_path
+
+CPU = torch.device("cpu")
+FEW = ("--device", "cpu", "--kernel", "product", "--n", "256", "--trials", "12")
+FASTEST_SPELLED = "product.block_m 384, product.block_n 256, product.block_k 256"
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        assert (self.status, self.err) == (0, "")
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> SyntheticBench:
+    """What measures in place of workers."""
+    made = SyntheticBench()
+    monkeypatch.setattr(commands, "Workers", lambda devices: made)
+    return made
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], home: Path, bench: SyntheticBench) -> Callable[..., Said]:
+    """Run a command line in this process."""
+
+    def call(*words: object) -> Said:
+        try:
+            status = main([str(word) for word in words])
+        except SystemExit as leave:  # argparse
+            status = leave.code
+        return Said(status, *capsys.readouterr())
+
+    return call
+
+
+def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+    bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
+    said = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
+    assert said.status == 0
+    path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+    assert f"written   {path}\n" in said.out
+    assert f"n = 1024: 1 ms, 1.92 x the default: {FASTEST_SPELLED}\n" in said.out
+    assert re.search(r"^gained +1\.92 times as fast as the defaults", said.out, re.MULTILINE)
+    assert re.search(r"^failures +failed: \d+ timeout$", said.out, re.MULTILINE)
+    assert re.search(r"^time +\d+ s, \d+% of it measuring$", said.out, re.MULTILINE)
+    assert re.match(r".*: 1 tasks\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
+
+
+def test_json(cli: Callable[..., Said]) -> None:
+    found = cli(*FEW, "--json").json
+    (result,) = found["results"]
+    assert (result["kernel"], result["n"], result["evaluated"], result["complete"]) == ("product", 256, 12, True)
+    assert found["files"] == [result["path"]]
+
+
+def test_report(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+    bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
+    for resume in ((), ("--resume",)):
+        folder = home / f"report{len(resume)}"
+        assert cli("--device", "cpu", "--kernel", "product", "--trials", 200, "--report", folder, *resume).status == 0
+        with (folder / "trials.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert len(rows) == len(bench.screened)
+        assert {row["kind"] for row in rows} == {"correct", "timeout"}
+        best = min((row for row in rows if row["p50_ms"]), key=lambda row: float(row["p50_ms"]))
+        assert [best[f"product.{edge}"] for edge in ("block_m", "block_n", "block_k")] == ["384", "256", "256"]
+        with (folder / "winners.csv").open(newline="") as stream:
+            (winner,) = csv.DictReader(stream)
+        assert int(winner["failed: timeout"]) == sum(row["kind"] == "timeout" for row in rows)
+        assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
+    assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
+
+
+def test_an_error_of_a_task_is_the_status(cli: Callable[..., Said], bench: SyntheticBench) -> None:
+    bench.fails = lambda task, config: Kind.timeout if task.n == 256 else None
+    said = cli("--device", "cpu", "--kernel", "product", "--n", 256, 512, "--trials", 9)
+    assert said.status == FAILED
+    assert "all of cpu product, float32 nonnegative, n = 256 failed (9 timeout" in said.out
+    assert "tuned     1 of 2 tasks" in said.out
+
+
+def test_interrupt(cli: Callable[..., Said], bench: SyntheticBench) -> None:
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    bench.before_final = press
+    said = cli(*FEW)
+    assert said.status == INTERRUPTED
+    assert "interrupted; --resume continues" in said.out
+
+
+def test_dry_run_measures_nothing(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+    said = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
+    assert said.status == 0
+    assert re.search(
+        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*/cpu-product-float32\.json\n", said.out
+    )
+    found = cli("--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative").json
+    assert [row["candidates"] <= row["space"] for row in found["tasks"]] == [True] * 4
+    assert found["seconds"] == 7
+    assert bench.screened == []
+    assert list(home.iterdir()) == []
+
+
+class TestStored:
+    def test_list_show_and_verify(self, cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+        cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
+        folder = home / "tuned" / describe(CPU).slug
+        (folder / "cpu-solve-float32.json").write_text("{")
+        said = cli("--list")
+        assert f"{folder / 'cpu-product-float32.json'}: n = 1024\n" in said.out
+        assert re.search(r"cpu-solve-float32\.json: not used: tuned file .* must hold JSON", said.out)
+        assert [row["used"] for row in cli("--list", "--json").json["files"]] == [True, False]
+
+        assert cli("--show").out == f"cpu product, float32 nonnegative, n = 1024: 1 ms, 1.92 x the default, {FASTEST_SPELLED}\n"
+        assert cli("--show", "--json").json["entries"][0]["config"]["product"]["block_m"] == 384
+        assert "nothing is tuned" in cli("--show", "--n", 512).out
+
+        bench.finals.clear()
+        said = cli("--verify")
+        assert said.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; stored: 1.92 x\n"
+        ((_, configs, _),) = bench.finals
+        assert configs[1].product == FASTEST
+        assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
+
+    def test_none(self, cli: Callable[..., Said]) -> None:
+        assert "no tuned files" in cli("--list", "--save-dir", "none").out
+        assert cli("--show", "--json", "--save-dir", "none").json == {"entries": []}
+
+
+BAD = {
+    "kernel": (["--kernel", "matmul"], BAD_INPUT, ["matmul", "product", "solve", "closure"]),
+    "kernel of another engine": (["--kernel", "batch"], BAD_INPUT, ["'batch'", "product, solve", "cpu engine"]),
+    "dtype": (["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
+    "sign": (["--sign", "minus"], BAD_INPUT, ["minus", "nonnegative", "any"]),
+    "n": (["--n", "0"], BAD_INPUT, ["n must be at least 1, but is 0"]),
+    "n too large": (["--n", "10000000"], FAILED, ["10000000 vertices", "GiB", "which fits"]),
+    "no trials": (["--trials", "0"], BAD_INPUT, ["trials must be at least 1, but is 0"]),
+    "no time": (["--time-budget", "0"], BAD_INPUT, ["time budget must be above 0 seconds, but is 0"]),
+    "less time": (["--time-budget", "-3"], BAD_INPUT, ["but is -3"]),
+    "no number": (["--time-budget", "nan"], BAD_INPUT, ["but is nan"]),
+    "seed": (["--seed", "-1"], BAD_INPUT, ["seed must not be negative"]),
+    "sampler": (["--sampler", "genetic"], BAD_INPUT, ["genetic", "tpe", "random", "grid"]),
+    "gpus": (["--gpus", "0"], BAD_INPUT, ["gpus must be at least 1"]),
+    "gpus of a CPU": (["--gpus", "2"], BAD_INPUT, ["gpus must be 1 on a CPU, but is 2"]),
+    "no GPU": (["--device", "cuda:99"], BAD_INPUT, ["device cuda:99 must exist"]),
+    "engine": (["--engine", "nvidia"], FAILED, ["the nvidia engine needs tensors on a GPU"]),
+    "storage": (["--storage", "studies"], BAD_INPUT, ["must be the URL of a database"]),
+    "storage that is none": (["--storage", "sqlite:////no/such/x.db"], BAD_INPUT, ["answers", "unable to open"]),
+    "two wishes": (["--list", "--show"], BAD_INPUT, ["not allowed with"]),
+    "word": (["product"], BAD_INPUT, ["product"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(cli: Callable[..., Said], home: Path, bench: SyntheticBench, case: str) -> None:
+    words, status, parts = BAD[case]
+    said = cli(*([] if "--device" in words else ["--device", "cpu"]), *words)
+    assert (said.status, said.out) == (status, "")
+    assert re.search(r"^error: [^\n]*\.\n\Z", said.err, re.MULTILINE)
+    for part in parts:
+        assert part in said.err
+    assert bench.screened == []
+    assert not (home / "tuned").exists()
+
+
+def test_a_locked_store(cli: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    import filelock
+
+    from tri_apsp.tuned import store
+
+    monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
+    folder = tuned.save_directory() / describe(CPU).slug
+    folder.mkdir(parents=True)
+    with filelock.FileLock(folder / ".lock"):
+        said = cli(*FEW)
+    assert said.status == BAD_INPUT
+    assert "must not be locked" in said.err
+
+
+HELP = """
+import sys
+from tri_apsp.tune.__main__ import main
+try:
+    main(["--help"])
+except SystemExit:
+    print("loaded", [name for name in ("optuna", "sqlalchemy", "pydantic", "numba") if name in sys.modules])
+"""
+
+
+def test_help_needs_neither_optuna_nor_a_database() -> None:
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.endswith("loaded []\n")
+    assert "--resume" in done.stdout
+
+
+class TestProcess:
+    """On the CPU engine, with real timing."""
+
+    WORDS = ("--device", "cpu", "--kernel", "product", "--n", "512", "--sign", "any", "--sampler", "random", "--resume")
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tri_apsp.tune", *self.WORDS, *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def known(self) -> int:
+        """Return how many configurations the journal knows."""
+        path = journal_path(describe(CPU).slug)
+        return path.read_bytes().count(b'"outcome":') if path.exists() else 0
+
+    def wait_for(self, running: subprocess.Popen[str], known: int) -> None:
+        deadline = time.monotonic() + 120
+        while self.known() < known:
+            assert running.poll() is None, running.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def test_killed_interrupted_and_resumed(self, home: Path) -> None:
+        with self.start("--trials", "30") as running:
+            self.wait_for(running, 3)
+            running.kill()
+        first = self.known()
+
+        with self.start("--trials", "30", "--json") as running:
+            self.wait_for(running, first + 4)
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does, to the workers too
+            out, err = running.communicate(timeout=60)
+        assert (running.returncode, err) == (INTERRUPTED, "")
+        found = json.loads(out)
+        assert found["interrupted"]
+        assert [result["complete"] for result in found["results"]] == [False]
+        known = self.known()
+        assert first + 3 <= known - 1 <= found["results"][0]["evaluated"] <= known < 30
+
+        (result,) = tune(
+            ["product"], [512], signs=["any"], device="cpu", sampler="random", trials=known + 2, resume=True
+        ).results
+        assert result.complete
+        assert result.evaluated == known + 2
+        assert [trial.earlier for trial in result.trials] == [True] * known + [False] * 2
+        (entry,) = tuned.load(result.path).entries
+        assert entry.evaluated == known + 2
+        used = tri_apsp.shortest_paths(torch.rand(512, 512)).config
+        assert used.source == "this process" or used.source == str(result.path)

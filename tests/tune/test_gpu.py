@@ -1,0 +1,96 @@
+"""Workers on a GPU: every kernel is measured, and what a GPU can do to a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tri_apsp.configs import default_config
+from tri_apsp.device import describe
+from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.space import candidates, resolved, space_of
+from tri_apsp.tune.task import Task
+from tri_apsp.tune.worker import Compilers, Worker
+from tri_apsp.tuned.kernels import KERNELS
+
+pytest.importorskip("triton")
+from tune import planted_gpu
+
+pytestmark = pytest.mark.gpu
+GPU = torch.device("cuda", 0)
+ALL = [(engine, kernel) for engine in ("nvidia", "portable") for kernel in KERNELS[engine]]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(GPU) as worker:
+        yield worker
+
+
+@pytest.mark.parametrize(("engine", "kernel"), ALL)
+@pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("int16", "any")])
+def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtype: str, sign: str) -> None:
+    task = Task(engine, kernel, dtype, sign, 256 if kernel == "batch" else 1024, 200 if kernel == "batch" else 1)
+    base = resolved(default_config(engine, task.torch_dtype), task.n)
+    space = space_of(task)
+    found = candidates(space, task, describe(GPU), base)
+    configs = [base, *(space.config(found[len(found) * part // 4], base) for part in (1, 3))]
+    outcomes = [worker.screen(task, config) for config in configs]
+    print(f"\n{task}: {len(found)} candidates")
+    for config, outcome in zip(configs, outcomes, strict=True):
+        print(space.values(config), outcome)
+    for outcome in outcomes:
+        assert outcome.kind is Kind.correct, outcome
+    for outcome in worker.final(task, configs, rounds=3):
+        print(outcome)
+        assert outcome.kind is Kind.correct, outcome
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "message"),
+    [
+        ("too large", Kind.does_not_fit, "shared memory"),
+        ("no slices", Kind.compile_error, ""),
+        ("assertion", Kind.runtime_error, "CUDA error"),
+        ("stray access", Kind.runtime_error, "CUDA error"),
+        ("hang", Kind.timeout, "took more than 5 s"),
+        ("wrong result", Kind.wrong_result, "values of"),
+    ],
+)
+def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: str) -> None:
+    task = Task("nvidia", "product", "float32", "nonnegative", 512)
+    good = default_config("nvidia", torch.float32)
+    with Worker(GPU, planted_gpu.prepare) as worker:
+        before = worker.screen(task, good)
+        outcome = worker.screen(task, planted_gpu.bad(act), limit_s=5)
+        assert outcome.kind is kind, outcome
+        assert message in outcome.message
+        after = worker.screen(task, good)
+        print(f"\n{act}: {before}\n{outcome}\n{after}")
+        assert (before.kind, after.kind) == (Kind.correct, Kind.correct)
+        assert before.p50_ms is not None
+        assert after.p50_ms is not None
+        assert after.p50_ms < 3 * before.p50_ms
+        assert worker.processes == (1 if kind.lasting else 2)
+
+
+def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    for engine, kernel in ALL:
+        task = Task(
+            engine, kernel, "float32", "nonnegative", 256 if kernel == "batch" else 2048, 200 if kernel == "batch" else 1
+        )
+        base = default_config(engine, torch.float32)
+        with Compilers(GPU, 1) as compilers:
+            ahead = compilers.submit(task, base).result()
+        assert ahead.kind is Kind.correct, ahead
+        compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}
+        with Worker(GPU, planted_gpu.prepare_similar) as worker:
+            outcome = worker.screen(task, base)
+        assert outcome.kind is Kind.correct
+        seconds = [f"{x:.2f}" for x in (ahead.compile_seconds, outcome.compile_seconds, outcome.measure_seconds)]
+        print(f"\n{task}: seconds to compile ahead, to load, and to measure: {', '.join(seconds)}")
+        assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task

@@ -1,0 +1,131 @@
+"""What a sweep is asked to do, and on which devices; and how its workers share the work."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import torch
+
+from tri_apsp.configs import default_config
+from tri_apsp.device import Device
+from tri_apsp.errors import InputError
+from tri_apsp.tune import bench as bench_module
+from tri_apsp.tune import plan as module
+from tri_apsp.tune.bench import Workers
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.plan import BUDGETS, Settings, plan
+from tri_apsp.tune.space import space_of
+from tri_apsp.tune.task import Task
+from tri_apsp.tuned import KERNELS
+
+H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0))
+
+
+def test_all_kernels_of_the_engine_in_their_order() -> None:
+    planned = plan(Settings(), device="cpu")
+    assert [task.kernel for task in planned.tasks] == list(KERNELS["cpu"])
+    assert planned.devices == (torch.device("cpu"),)
+
+
+def test_what_was_asked_for() -> None:
+    planned = plan(
+        Settings(), kernels=["product"], ns=[128, 256], dtypes=["int32", "float64"], signs=["any", "nonnegative"], device="cpu"
+    )
+    found = [(task.dtype, task.n, task.sign) for task in planned.tasks]
+    assert sorted(found) == sorted((d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative"))
+
+
+def test_budgets() -> None:
+    assert Settings().seconds(3) == 3 * BUDGETS["quick"].seconds
+    assert Settings(time_budget=7).seconds(3) == 7
+    assert Settings(trials=5, effort="full").budget.trials == 5
+
+
+class TestGpus:
+    @pytest.fixture(autouse=True)
+    def _four(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        slugs = {None: H200, 0: H200, 1: H200, 2: H200, 3: Device("cuda", "L4", "l4", 58, 1 << 34, 101376, (8, 9))}
+        monkeypatch.setattr(module, "resolve", torch.device)
+        monkeypatch.setattr(module, "cuda_count", lambda: 4)
+        monkeypatch.setattr(module, "describe", lambda device: slugs[device.index])
+        monkeypatch.setattr(module.engines, "choose", lambda *_: "nvidia")
+        monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
+
+    def test_from_the_device_on(self) -> None:
+        assert plan(Settings(), device="cuda:1", gpus=2).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
+
+    @pytest.mark.parametrize(("gpus", "said"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")])
+    def test_too_many_or_unlike(self, gpus: int, said: str) -> None:
+        with pytest.raises(InputError, match=said):
+            plan(Settings(), device="cuda", gpus=gpus)
+
+
+class TestWorkers:
+    """With stand-ins for the processes."""
+
+    TASK = Task("nvidia", "product", "float32", "any", 4096)
+    BASE = default_config("nvidia", torch.float32)
+
+    @pytest.fixture
+    def calls(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+        calls: list[tuple[str, Any]] = []
+
+        class Worker:
+            def __init__(self, device: torch.device) -> None:
+                self.device = device
+
+            def screen(self, task: Task, config: Any, give_up_ms: float | None) -> Outcome:
+                calls.append((f"screen on {self.device}", config.product.block_m))
+                return Outcome(Kind.correct, 1.0, 1.0, 1.0)
+
+            def close(self) -> None:
+                calls.append(("close", self.device))
+
+        class Compilers:
+            def __init__(self, device: torch.device, count: int) -> None:
+                calls.append(("compilers", count))
+
+            def submit(self, task: Task, config: Any) -> Future[Outcome]:
+                future: Future[Outcome] = Future()
+                future.set_result(Outcome(Kind.compile_error if config.product.block_m == 256 else Kind.correct))
+                return future
+
+            def close(self) -> None:
+                calls.append(("close", "compilers"))
+
+        monkeypatch.setattr(bench_module, "Worker", Worker)
+        monkeypatch.setattr(bench_module, "Compilers", Compilers)
+        monkeypatch.setattr(bench_module, "cpu_count", lambda: 8)
+        return calls
+
+    def values(self, block_m: int) -> dict[str, Any]:
+        return space_of(self.TASK).values(self.BASE) | {"product.block_m": block_m}
+
+    def test_gpus_compile_ahead_and_what_does_not_compile_is_not_measured(self, calls: list[tuple[str, Any]]) -> None:
+        workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
+        space = space_of(self.TASK)
+        evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
+        assert calls == [("compilers", 6)]
+        assert len(evaluators) == 2 + 6
+        threads = [
+            threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), None))
+            for index, evaluate in enumerate(evaluators)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(calls[1:]) == [("screen on cuda:0", 64)] * 4 + [("screen on cuda:1", 128)] * 4
+        assert evaluators[0](self.values(256), None).kind is Kind.compile_error
+        assert len(calls) == 9
+        workers.close()
+        assert {what for what, _ in calls[9:]} == {"close"}
+        assert len(calls) == 12
+
+    def test_a_cpu_measures_one_at_a_time(self, calls: list[tuple[str, Any]]) -> None:
+        workers = Workers([torch.device("cpu")])
+        assert len(workers.evaluators(self.TASK, lambda values: self.BASE)) == 1
+        assert calls == []

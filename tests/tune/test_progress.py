@@ -1,0 +1,97 @@
+"""What a sweep shows on stderr: a live line on a terminal, a line a task elsewhere, nothing where nothing is wanted."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import pytest
+import torch
+from tune.synthetic import correct
+
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.plan import Plan, Settings
+from tri_apsp.tune.progress import Progress, milliseconds, outcome_line
+from tri_apsp.tune.result import TaskResult
+from tri_apsp.tune.search import Evaluated
+from tri_apsp.tune.task import Task
+
+TASK = Task("cpu", "product", "float32", "any", 512)
+PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())
+COUNTED = "3 of 40 configurations"
+DONE = TaskResult(TASK, {"product": {}}, True, 1.5, 2.0, 2.5, 5.0, evaluated=3, candidates=40, complete=True)
+
+
+class Terminal:
+    def __init__(self) -> None:
+        self.text = ""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def flush(self) -> None:
+        pass
+
+    def fileno(self) -> int:
+        return 2
+
+
+def follow(shown: bool) -> None:
+    progress = Progress(PLAN, shown=shown)
+    progress.started(TASK, 40, time.monotonic() + 30)
+    outcomes = [correct(5.0), Outcome(Kind.timeout), correct(2.0), Outcome(Kind.compile_error), Outcome(Kind.timeout)]
+    for index, outcome in enumerate(outcomes):
+        time.sleep(0.11)  # tqdm draws at most ten times a second
+        progress.evaluated(Evaluated({}, outcome, "tpe" if index else "default", 0.0))
+    progress.final(4)
+    progress.finished(DONE)
+    progress.close()
+
+
+def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((160, 20)))
+    follow(shown=True)
+    assert "[1/2] cpu product, float32 any, n = 512 |" in terminal.text
+    assert "5/40, best 2 ms (2.50 x default), failed: 2 timeout, 1 compile error, 00:0" in terminal.text
+    assert "left, final of 4" in terminal.text
+    assert terminal.text.endswith(f"[1/2] {outcome_line(DONE)}\n")
+
+
+def test_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    follow(shown=True)
+    assert capsys.readouterr().err == f"[1/2] {outcome_line(DONE)}\n"
+
+
+def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    follow(shown=False)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (DONE, f"2 ms, 2.50 x the default, {COUNTED}"),
+        (
+            TaskResult(TASK, {}, False, 1.0, 2.0, 3.0, 2.0, 3, 40, complete=True),
+            "2 ms, the default stays, 3 of 40 configurations",
+        ),
+        (
+            TaskResult(TASK, {}, True, 1.0, 2.0, 3.0, 5.0, 3, 40),
+            "2 ms, 2.50 x the default, 3 of 40 configurations, interrupted",
+        ),
+        (TaskResult(TASK), "interrupted before anything was known"),
+        (TaskResult(TASK, error="it broke."), "it broke."),
+    ],
+)
+def test_outcome_line(result: TaskResult, said: str) -> None:
+    assert outcome_line(result) == f"cpu product, float32 any, n = 512: {said}"
+
+
+def test_milliseconds() -> None:
+    assert [milliseconds(time_ms) for time_ms in (0.01234, 12.34, 12340.0)] == ["0.0123 ms", "12.3 ms", "12.3 s"]

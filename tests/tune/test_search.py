@@ -1,0 +1,257 @@
+"""The search on costs that are known: what it finds, how often it evaluates, and what it tells the study."""
+
+from __future__ import annotations
+
+import _thread
+import dataclasses
+import threading
+import time
+from collections import Counter
+from typing import Any
+from unittest.mock import ANY
+
+import numpy as np
+import pytest
+from optuna.trial import TrialState
+from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, cost, everything, new_study
+
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.search import SearchResult, needs_more, search
+
+ALL = everything()
+
+
+def run(costs: Costs | None = None, **options: Any) -> SearchResult:
+    options = {"study": new_study(), "default": DEFAULT, "trials": 40} | options
+    evaluators = options.pop("evaluators", [costs or Costs()])
+    return search(SPACE, options.pop("candidates", ALL), evaluators, **options)
+
+
+def best(result: SearchResult) -> float:
+    assert result.best is not None
+    assert result.best.outcome.p50_ms is not None
+    return result.best.outcome.p50_ms
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
+def test_everything_is_swept_where_the_budget_allows(sampler: str) -> None:
+    costs = Costs()
+    few = [DEFAULT, *ALL[::9], OPTIMUM]
+    result = run(costs, candidates=few, trials=len(few), sampler=sampler)
+    assert result.best is not None
+    assert result.best.values == OPTIMUM
+    assert costs.most_often == 1
+    assert {tuple(values.values()) for values in costs.calls} == {tuple(values.values()) for values in few}
+
+
+def test_tpe_beats_random_on_average() -> None:
+    reached = {
+        sampler: np.mean([1 / best(run(sampler=sampler, seed=seed, trials=30)) for seed in range(8)])
+        for sampler in ("tpe", "random")
+    }
+    assert reached["tpe"] > reached["random"] + 0.03
+    assert reached["tpe"] > 0.93
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_evaluated_twice_and_nothing_but_candidates(seed: int) -> None:
+    costs = Costs()
+    # Almost all of the candidates: TPE proposes the best of them again and again.
+    some = [DEFAULT, *ALL[::12]]
+    result = run(costs, candidates=some, trials=len(some) - 1, seed=seed)
+    assert len(result.evaluated) == len(costs.calls) == len(some) - 1
+    assert costs.most_often == 1
+    assert all(values in some for values in costs.calls)
+
+
+def test_the_budget_is_kept() -> None:
+    costs = Costs()
+    assert len(run(costs, trials=17).evaluated) == len(costs.calls) == 17
+
+
+def test_the_default_comes_first_even_as_no_candidate_then_the_anchors() -> None:
+    costs = Costs()
+    result = run(costs, candidates=[v for v in ALL if v != DEFAULT], anchors=[ALL[7], DEFAULT | {"method": "none"}, ALL[9]])
+    assert costs.calls[:3] == [DEFAULT, ALL[7], ALL[9]]
+    assert [trial.origin for trial in result.evaluated[:5]] == ["default", "anchor", "anchor", "anchor", "start"]
+
+
+def test_the_same_seed_gives_the_same_search() -> None:
+    first, again, other = Costs(), Costs(), Costs()
+    for costs, seed in ((first, 1), (again, 1), (other, 2)):
+        run(costs, seed=seed)
+    assert first.calls == again.calls != other.calls
+
+
+def test_it_ends_with_a_climb() -> None:
+    origins = Counter(trial.origin for trial in run(trials=40).evaluated)
+    assert origins["climb"] >= 5
+    assert origins["tpe"] >= 15
+
+
+def test_an_evaluation_gives_up_at_twice_the_best() -> None:
+    costs = Costs()
+    run(costs, trials=12)
+    assert costs.limits[0] is None
+    for index, limit in enumerate(costs.limits[1:], 1):
+        assert limit == pytest.approx(2 * min(map(cost, costs.calls[:index])))
+
+
+class TestFailures:
+    KINDS = (Kind.compile_error, Kind.wrong_result, Kind.timeout)
+
+    def fails(self, values: dict[str, Any]) -> Kind | None:
+        if values == DEFAULT or values["product.num_warps"] <= 2:
+            return None
+        return self.KINDS[SPACE.parameters[0].choices.index(values["product.block_m"]) % 3]
+
+    def test_are_counted_by_class_and_told_as_pruned(self) -> None:
+        study, costs = new_study(), Costs(self.fails)
+        result = run(costs, study=study)
+        expected = Counter(kind for values in costs.calls if (kind := self.fails(values)) is not None)
+        assert result.failures == expected
+        assert sum(expected.values()) > 3
+        told = Counter(
+            Kind(trial.user_attrs["outcome"]["kind"])
+            for trial in study.trials
+            if trial.state is TrialState.PRUNED and trial.user_attrs["outcome"]["message"].startswith("planted")
+        )
+        assert told == expected
+        assert {trial.state for trial in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+
+    def test_tpe_learns_to_stay_away(self) -> None:
+        found = [trial for seed in range(5) for trial in run(Costs(self.fails), trials=60, seed=seed).evaluated]
+        failed = [trial.outcome.kind is not Kind.correct for trial in found if trial.origin == "tpe"]
+        assert np.mean(failed) < 0.8 * np.mean([self.fails(values) is not None for values in ALL])
+
+    def test_all_of_them(self) -> None:
+        result = run(Costs(lambda values: Kind.runtime_error), trials=30)
+        assert result.best is None
+        assert result.failures == {Kind.runtime_error: 30}
+
+    def test_what_needs_more_than_one_that_did_not_fit_is_passed_over(self) -> None:
+        costs = Costs(lambda values: Kind.does_not_fit if values["product.num_stages"] > 3 else None)
+        result = run(costs, trials=len(ALL), sampler="random")
+        assert result.dominated > 20
+        assert len(costs.calls) + result.dominated == len(ALL)
+        failed: list[dict[str, Any]] = []
+        for values in costs.calls:
+            assert not any(needs_more(values, other) for other in failed)
+            failed += [values] if values["product.num_stages"] > 3 else []
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"product.block_m": 64}, True),
+        ({"product.block_m": 64, "product.num_stages": 5}, True),
+        ({"product.block_m": 16}, False),
+        ({"product.block_m": 64, "product.num_stages": 2, "product.block_n": 16}, False),
+        ({"product.num_warps": 8}, False),
+        ({"method": "kleene"}, False),
+    ],
+)
+def test_needs_more(change: dict[str, Any], more: bool) -> None:
+    assert needs_more(DEFAULT | change, DEFAULT) == more
+
+
+class TestResume:
+    def test_what_is_known_is_not_evaluated_again(self) -> None:
+        study, first, second = new_study(), Costs(), Costs()
+        run(first, study=study, trials=15)
+        result = run(second, study=study, trials=40)
+        assert len(result.evaluated) == 40
+        assert len(second.calls) == 25
+        assert [trial.earlier for trial in result.evaluated] == [True] * 15 + [False] * 25
+        assert not [values for values in second.calls if values in first.calls]
+
+    def test_a_finished_search_evaluates_nothing(self) -> None:
+        study, costs = new_study(), Costs()
+        run(study=study, trials=20)
+        assert len(run(costs, study=study, trials=20).evaluated) == 20
+        assert costs.calls == []
+
+    def test_compile_failures_are_remembered_but_no_failures_at_run_time(self) -> None:
+        def fails(values: dict[str, Any]) -> Kind | None:
+            if values["product.block_m"] == 16:
+                return Kind.compile_error
+            return Kind.timeout if values["product.block_m"] == 256 else None
+
+        study, first, second = new_study(), Costs(fails), Costs()
+        run(first, study=study, sampler="grid", trials=len(ALL))
+        run(second, study=study, sampler="grid", trials=len(ALL))
+        assert {values["product.block_m"] for values in second.calls} == {256}
+        assert len(second.calls) == sum(values["product.block_m"] == 256 for values in ALL)
+
+    def test_trials_of_another_machine_count(self) -> None:
+        """Two searches share a study, as two machines share a database."""
+        study, costs = new_study(), Costs()
+
+        def meanwhile(count: int) -> None:
+            if count == 5:
+                run(study=study, sampler="random", seed=3, trials=20)
+
+        result = run(Costs(before=meanwhile, calls=costs.calls), study=study, sampler="random", seed=4, trials=30)
+        assert len(result.evaluated) == 30
+        assert 10 <= len(costs.calls) < 20
+
+
+class TestInterrupt:
+    """While a proposal of TPE is evaluated, which the study holds as running."""
+
+    def test_keeps_what_is_known(self) -> None:
+        study = new_study()
+
+        def press(count: int) -> None:
+            if study.get_trials(states=(TrialState.RUNNING,)):
+                _thread.interrupt_main()
+                time.sleep(0.2)
+
+        costs = Costs(before=press)
+        result = run(costs, study=study)
+        assert result.interrupted
+        assert len(result.evaluated) >= 10
+        assert [trial.values for trial in result.evaluated] == costs.calls[:-1]
+        (failed,) = study.get_trials(states=(TrialState.FAIL,))
+        assert failed.params == costs.calls[-1]
+        assert run(study=study).evaluated[: len(result.evaluated)] == [
+            dataclasses.replace(trial, earlier=True, seconds=ANY) for trial in result.evaluated
+        ]
+
+    def test_an_error_of_ours_fails_the_trial_and_is_raised(self) -> None:
+        study = new_study()
+
+        def break_down(count: int) -> None:
+            if study.get_trials(states=(TrialState.RUNNING,)):
+                raise OSError("no worker")
+
+        with pytest.raises(OSError, match="no worker"):
+            run(Costs(before=break_down), study=study)
+        assert Counter(trial.state for trial in study.trials)[TrialState.FAIL] == 1
+
+
+def test_seconds_end_it_but_not_before_the_default() -> None:
+    assert [trial.origin for trial in run(seconds=1e-9).evaluated] == ["default"]
+    start = time.monotonic()
+    result = run(Costs(before=lambda count: time.sleep(0.02)), seconds=0.2)
+    assert 2 <= len(result.evaluated) < 40
+    assert time.monotonic() - start < 2
+
+
+def test_several_workers_share_one_search() -> None:
+    together, seen = threading.Barrier(3), list[list[dict[str, Any]]]([[], [], []])
+
+    def worker(index: int) -> Any:
+        def evaluate(values: dict[str, Any], give_up_ms: float | None) -> Outcome:
+            seen[index].append(values)
+            if len(seen[index]) == 1:
+                together.wait(10)  # all three are under way at once
+            return Costs()(values, give_up_ms)
+
+        return evaluate
+
+    result = run(evaluators=[worker(index) for index in range(3)], trials=45)
+    keys = [tuple(values.values()) for found in seen for values in found]
+    assert len(keys) == len(set(keys)) == len(result.evaluated) == 45
+    assert min(map(len, seen)) > 0
+    assert best(result) < 1.2

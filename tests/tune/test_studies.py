@@ -1,0 +1,207 @@
+"""Where trials are kept: a journal, a database on disk, a server; and what happens when it does not work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import filelock
+import optuna
+import pytest
+from optuna.trial import TrialState
+from tune.synthetic import DEFAULT, SPACE, Costs, everything
+
+from tri_apsp.errors import InputError
+from tri_apsp.tune.search import SearchResult, search
+from tri_apsp.tune.studies import journal_path, open_storage, open_study, study_name
+
+pytestmark = pytest.mark.usefixtures("home")
+
+SLUG = "a-gpu"
+
+
+def some_trials(
+    url: str | None, trials: int, *, resume: bool = True, before: Callable[[int], object] = lambda count: None
+) -> tuple[SearchResult, int]:
+    """Search as one process does; return what it knows in the end, and how many it evaluated itself."""
+    costs = Costs(before=before)
+    with open_storage(url, SLUG) as storage:
+        study = open_study(storage, "product", resume=resume, alone=url is None)
+        result = search(SPACE, everything(), [costs], study=study, default=DEFAULT, trials=trials)
+    return result, len(costs.calls)
+
+
+def names(url: str | None) -> list[str]:
+    with open_storage(url, SLUG) as storage:
+        return sorted(optuna.get_all_study_names(storage))
+
+
+@pytest.fixture(params=["journal", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
+    return None if request.param == "journal" else f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+def test_a_study_goes_on_where_it_ended(url: str | None) -> None:
+    assert some_trials(url, 6)[1] == 6
+    result, evaluated = some_trials(url, 14)
+    assert (len(result.evaluated), evaluated) == (14, 8)
+    assert result.evaluated[0].outcome.p20_ms is not None
+    assert names(url) == ["product-1"]
+
+
+def test_without_resume_another_one_begins_and_the_old_one_stays(url: str | None) -> None:
+    some_trials(url, 6)
+    assert some_trials(url, 5, resume=False)[1] == 5
+    assert names(url) == ["product-1", "product-2"]
+    assert some_trials(url, 7)[1] == 2  # the newest of them
+
+
+def test_names_are_readable_and_differ_with_every_fact() -> None:
+    name = study_name(["cpu", "product"], {"space": "a", "kernel": "b"})
+    assert name.startswith("cpu-product-")
+    assert name == study_name(["cpu", "product"], {"kernel": "b", "space": "a"})
+    assert name != study_name(["cpu", "product"], {"space": "a", "kernel": "c"})
+
+
+class TestJournal:
+    def test_a_killed_process_leaves_nothing_that_hurts(self) -> None:
+        """A line cut short, Optuna's lock, and a trial that seems to run."""
+        some_trials(None, 4)
+        with open_storage(None, SLUG) as storage:
+            trial = open_study(storage, "product", resume=True, alone=True).ask()
+            trial.suggest_categorical("method", ["floyd_warshall", "kleene"])
+            trial.set_user_attr("outcome", {"kind": "correct"})
+        path = journal_path(SLUG)
+        path.write_bytes(path.read_bytes() + b'{"op_code":5,"trial')
+        path.with_name(path.name + ".lock").touch()
+        assert some_trials(None, 6)[1] == 2
+        with open_storage(None, SLUG) as storage:
+            (study,) = optuna.get_all_study_summaries(storage)
+            states = [trial.state for trial in storage.get_all_trials(study._study_id)]
+        assert states == [TrialState.COMPLETE] * 4 + [TrialState.FAIL] + [TrialState.COMPLETE] * 2
+
+    def test_two_tuners_at_once(self) -> None:
+        with open_storage(None, SLUG), pytest.raises(InputError, match=r"is locked by another; wait for it"):
+            some_trials(None, 1)
+        some_trials(None, 1)
+
+    def test_the_lock_ends_with_the_process_that_had_it(self) -> None:
+        script = "import filelock, sys, os; filelock.FileLock(sys.argv[1]).acquire(); os.kill(os.getpid(), 9)"
+        path = journal_path(SLUG).with_suffix(".lock")
+        path.parent.mkdir(parents=True)
+        subprocess.run([sys.executable, "-c", script, path], check=False)
+        assert path.exists()
+        some_trials(None, 1)
+
+    @pytest.mark.parametrize("content", [b"\x00\xff\n\n", b"{}\n", b"not json\nat all\n"])
+    def test_another_file(self, content: bytes) -> None:
+        path = journal_path(SLUG)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"must be one that Optuna wrote, but .* move it away\.$"):
+            some_trials(None, 1)
+        assert path.read_bytes() == content
+
+    def test_a_folder_in_its_place(self) -> None:
+        journal_path(SLUG).mkdir(parents=True)
+        with pytest.raises(InputError, match=r"must be readable, but .* is not \(Is a directory\)"):
+            some_trials(None, 1)
+
+    def test_a_file_in_the_place_of_its_folder(self, home: Path) -> None:
+        (home / "data").touch()
+        with pytest.raises(InputError, match="must be writable"):
+            some_trials(None, 1)
+
+    def test_no_rights(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(self: object, *_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied")  # a chmod does not stop root
+
+        monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+        with pytest.raises(InputError, match=r"must be writable, but .* is not \(Permission denied\)"):
+            some_trials(None, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("studies", "must be the URL of a database"),
+        ("nonsense://host/name", "must be the URL of a database"),
+        ("sqlite:////no/such/folder/studies.db", "unable to open database file"),
+        ("postgresql+psycopg://tuner:secret@127.0.0.1:1/name", "does not"),
+        ("mysql+no_such_driver://host/name", "must be the URL of a database"),
+        ("oracle+cx_oracle://host/name", "needs the Python package cx_Oracle, which is not installed; pip install it."),
+    ],
+)
+def test_a_url_that_does_not_answer(url: str, said: str) -> None:
+    if "psycopg" in url:
+        pytest.importorskip("psycopg")
+    with pytest.raises(InputError) as caught:
+        some_trials(url, 1)
+    message = str(caught.value)
+    assert said in message
+    assert "secret" not in message
+    assert "\n" not in message
+    assert message.endswith(".")
+
+
+def test_a_database_that_goes_away(tmp_path: Path) -> None:
+    path = tmp_path / "studies.db"
+
+    def lose_it() -> None:
+        with open_storage(f"sqlite:///{path}", SLUG) as storage:
+            study = open_study(storage, "product", resume=True, alone=False)
+            path.write_bytes(b"no database any more" * 1000)
+            study.ask()
+
+    with pytest.raises(InputError, match=r"must name a database that answers, but sqlite:///.* does not"):
+        lose_it()
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """A PostgreSQL server of Debian's packages, in a folder and on a socket of its own."""
+    pytest.importorskip("psycopg", reason="needs psycopg")
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not folders:
+        pytest.skip("needs Debian's package postgresql")
+    # It refuses to run as root, and its socket must have a short path.
+    user = {"user": "nobody", "extra_groups": []} if os.getuid() == 0 else {}
+    home = Path(tempfile.mkdtemp(prefix="tri_apsp-"))
+    if user:
+        shutil.chown(home, "nobody")
+    data = home / "data"
+    subprocess.run(
+        [folders[-1] / "initdb", "-D", data, "-A", "trust", "-U", "tuner", "--no-sync"], check=True, capture_output=True, **user
+    )
+    command = [folders[-1] / "postgres", "-D", data, "-k", home, "-h", "", "-F"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user) as running:
+        try:
+            deadline = time.monotonic() + 30
+            while not list(home.glob(".s.PGSQL.*[0-9]")):
+                assert running.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield f"postgresql+psycopg://tuner@/postgres?host={home}"
+        finally:
+            running.kill()
+    shutil.rmtree(home)
+
+
+def test_postgresql_is_shared_by_two_machines(server: str) -> None:
+    evaluated = list[int]()
+
+    def meanwhile(count: int) -> None:
+        if count == 3:
+            evaluated.append(some_trials(server, 9)[1])
+
+    result, own = some_trials(server, 12, before=meanwhile)
+    assert len(result.evaluated) == 12
+    assert evaluated == [7]  # all but the two that the first had told by then
+    assert 5 <= own <= 6  # the other may have evaluated the same at the same time
+    assert names(server) == ["product-1"]

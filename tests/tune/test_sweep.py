@@ -1,0 +1,313 @@
+"""A sweep on a synthetic bench: what wins, what is kept, and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import _thread
+import dataclasses
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from optuna.storages import InMemoryStorage
+from tune.synthetic import FASTEST, SyntheticBench, correct
+
+from tri_apsp import tuned
+from tri_apsp.configs import Config, CpuTiles, default_config
+from tri_apsp.device import describe
+from tri_apsp.errors import EngineError, InputError
+from tri_apsp.tune import sweep as module
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.plan import Plan, Settings
+from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.result import SweepResult
+from tri_apsp.tune.sweep import beats, sweep
+from tri_apsp.tune.task import Task
+from tri_apsp.tuned.schema import TunedFile
+
+pytestmark = pytest.mark.usefixtures("home", "memory")
+
+CPU = torch.device("cpu")
+PRODUCT = Task("cpu", "product", "float32", "nonnegative", 1024)
+SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
+DEFAULT = default_config("cpu", torch.float32)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies in memory in place of the journal, which test_studies.py tests, for its files take most of the time."""
+    storage, real = InMemoryStorage(), module.open_storage
+    monkeypatch.setattr(module, "open_storage", lambda url, slug: nullcontext(storage) if url is None else real(url, slug))
+
+
+def run(bench: SyntheticBench, *tasks: Task, **settings: Any) -> SweepResult:
+    plan = Plan(tasks or (PRODUCT,), (CPU,), Settings(**{"trials": 200} | settings))
+    return sweep(plan, lambda: bench, Progress(plan, shown=False))
+
+
+def used(n: int = 1024) -> Config:
+    tuned.reload()
+    return tuned.find("cpu", CPU, torch.float32, n=n, nonnegative=True)
+
+
+def stored(home: Path, kernel: str = "product") -> TunedFile:
+    return tuned.load(tuned.path_of("cpu", kernel, "float32", describe(CPU).slug, home / "tuned"))
+
+
+def test_the_winner_is_kept_and_used(home: Path) -> None:
+    bench = SyntheticBench()
+    (result,) = run(bench).results
+    assert result.gained
+    assert result.complete
+    assert result.speedup == pytest.approx(bench.time_ms(PRODUCT, DEFAULT) / 1.0)
+    assert result.evaluated == result.candidates == len(bench.screened)
+    assert bench.closed
+    assert used().product == FASTEST
+    file = stored(home)
+    (entry,) = file.entries
+    assert (entry.n, entry.sign, entry.evaluated, file.complete) == (1024, "nonnegative", result.evaluated, True)
+    assert entry.config == {"product": dataclasses.asdict(FASTEST)}
+    assert result.path == home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+
+
+def test_the_final_is_among_the_best_the_default_and_what_is_used_now() -> None:
+    run(SyntheticBench())
+    bench = SyntheticBench(flat=True)
+    run(bench)
+    ((_, configs, rounds),) = bench.finals
+    assert configs[0].product == DEFAULT.product
+    assert configs[1].product == FASTEST
+    assert len(configs) == len(set(configs)) == 5
+    assert rounds == 5
+
+
+@pytest.mark.parametrize(("spread", "gained"), [(0.001, True), (0.6, False)])
+def test_the_default_stays_unless_beaten_beyond_the_noise(home: Path, spread: float, gained: bool) -> None:
+    bench = SyntheticBench(spread=spread)
+    (result,) = run(bench).results
+    assert result.gained == gained
+    assert used().product == (FASTEST if gained else DEFAULT.product)
+    assert stored(home).entries[0].speedup == pytest.approx(result.speedup)
+
+
+def test_the_default_stays_in_a_tie(home: Path) -> None:
+    (result,) = run(SyntheticBench(flat=True)).results
+    assert not result.gained
+    assert result.speedup == 1
+    assert stored(home).entries[0].config == {"product": dataclasses.asdict(DEFAULT.product)}
+
+
+def test_what_is_used_now_stays_where_it_is_as_good() -> None:
+    run(SyntheticBench())
+    run(SyntheticBench(fails=lambda task, config: None if config.product in (DEFAULT.product, FASTEST) else Kind.timeout))
+    assert used().product == FASTEST
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "wins"),
+    [
+        (correct(1.0), correct(1.03), True),
+        (correct(1.0), correct(1.01), False),
+        (correct(1.0, spread=0.05), correct(1.03), False),
+        (correct(1.0), correct(1.03, spread=0.05), False),
+        (correct(1.0, spread=0.05), correct(1.1), True),
+        (Outcome(Kind.timeout), correct(1.0), False),
+        (correct(1.0), Outcome(Kind.timeout), True),
+    ],
+)
+def test_beats(new: Outcome, old: Outcome, wins: bool) -> None:
+    assert beats(new, old) == wins
+
+
+class TestSolve:
+    def test_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
+        bench = SyntheticBench()
+        product, solve = run(bench, PRODUCT, SOLVE).results
+        assert all(config.product == FASTEST for task, config in bench.screened if task == SOLVE)
+        assert (solve.config or {})["cutoff"] == 128
+        assert solve.default_ms == bench.time_ms(SOLVE, dataclasses.replace(DEFAULT, method="kleene"))
+        assert stored(home, "solve").entries[0].speedup > product.speedup > 1
+        assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
+
+    def test_in_another_directory(self, home: Path) -> None:
+        """Where no lookup would find them, later tasks still use the tiles."""
+        bench = SyntheticBench()
+        run(bench, PRODUCT, SOLVE, save_dir=home / "elsewhere")
+        assert all(config.product == FASTEST for task, config in bench.screened if task == SOLVE)
+        assert len(list((home / "elsewhere").glob("*/*.json"))) == 2
+        assert not (home / "tuned").exists()
+
+
+def test_a_winner_of_another_size_is_tried_early() -> None:
+    bench = SyntheticBench()
+    run(bench, PRODUCT, dataclasses.replace(PRODUCT, n=2048), trials=30)
+    early = [config.product for task, config in bench.screened if task.n == 2048][:3]
+    assert used().product in early
+
+
+class TestFailures:
+    def test_of_all_is_an_error_and_stores_nothing(self, home: Path) -> None:
+        bench = SyntheticBench(fails=lambda task, config: Kind.runtime_error)
+        with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: planted\); nothing"):
+            run(bench, trials=20)
+        assert bench.closed
+        assert not (home / "tuned").exists()
+
+    def test_of_one_task_leaves_the_others(self) -> None:
+        product, solve = run(
+            SyntheticBench(fails=lambda task, _: Kind.timeout if task == PRODUCT else None), PRODUCT, SOLVE, trials=20
+        ).results
+        assert "20 timeout" in product.error
+        assert product.path is None
+        assert solve.config is not None
+
+    def test_are_counted_by_class(self) -> None:
+        def fails(task: Task, config: Config) -> Kind | None:
+            assert isinstance(config.product, CpuTiles)
+            return {96: Kind.compile_error, 768: Kind.wrong_result}.get(config.product.block_m)
+
+        result = run(SyntheticBench(fails=fails))
+        assert set(result.failures) == {Kind.compile_error, Kind.wrong_result}
+        assert result.to_dict()["results"][0]["failures"] == {kind.value: n for kind, n in result.failures.items()}
+
+    def test_of_the_winner_in_the_final(self) -> None:
+        """It was right when it was screened, but not again."""
+        bench = SyntheticBench()
+
+        def spoil() -> None:
+            bench.fails = lambda task, config: Kind.wrong_result if config.product == FASTEST else None
+
+        bench.before_final = spoil
+        (result,) = run(bench).results
+        assert used().product not in (FASTEST, DEFAULT.product)
+        assert result.gained
+
+
+def press_ctrl_c(at: int) -> Any:
+    def press(count: int) -> None:
+        if count == at:
+            _thread.interrupt_main()
+            time.sleep(0.2)
+
+    return press
+
+
+class TestInterrupt:
+    def test_keeps_what_is_known(self, home: Path) -> None:
+        bench = SyntheticBench(before=press_ctrl_c(60))
+        result = run(bench, PRODUCT, SOLVE)
+        assert result.interrupted
+        assert [done.task for done in result.results] == [PRODUCT]
+        assert bench.finals == []
+        assert bench.closed
+        file = stored(home)
+        assert not file.complete
+        assert file.entries[0].evaluated == 59
+        best = min((config for _, config in bench.screened[:59]), key=lambda config: bench.time_ms(PRODUCT, config))
+        assert used().product == best.product
+
+    def test_in_the_final(self, home: Path) -> None:
+        bench = SyntheticBench(before_final=lambda: _thread.interrupt_main() or time.sleep(0.1))
+        assert run(bench).interrupted
+        assert not stored(home).complete
+        assert used().product == FASTEST
+
+    def test_before_anything_gained_stores_nothing(self, home: Path) -> None:
+        for flat, at in ((False, 1), (True, 9)):
+            assert run(SyntheticBench(before=press_ctrl_c(at), flat=flat)).interrupted
+        assert not (home / "tuned").exists()
+
+    def test_does_not_replace_what_a_whole_search_found(self, home: Path) -> None:
+        run(SyntheticBench())
+        before = stored(home)
+        run(SyntheticBench(before=press_ctrl_c(20)))
+        assert stored(home) == before
+
+    @pytest.mark.parametrize("database", [False, True])
+    def test_resume(self, home: Path, database: bool) -> None:
+        options = {"storage": f"sqlite:///{home / 'studies.db'}"} if database else {}
+        run(SyntheticBench(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20, **options)
+        second = SyntheticBench(before=press_ctrl_c(15))
+        run(second, PRODUCT, SOLVE, trials=20, resume=True, **options)
+        third = SyntheticBench()
+        result = run(third, PRODUCT, SOLVE, trials=20, resume=True, **options)
+        # The product was finished by the second, of which five trials were left for the solve.
+        assert {task for task, _ in third.screened} == {SOLVE}
+        assert [task for task, _ in second.screened].count(PRODUCT) == 11
+        assert len(third.screened) == 20 - 3
+        assert [done.resumed for done in result.results] == [True, False]
+        assert [done.evaluated for done in result.results] == [20, 20]
+        assert stored(home).complete
+        assert stored(home, "solve").complete
+
+    def test_resume_without_the_file(self, home: Path) -> None:
+        run(SyntheticBench(), trials=20)
+        (before,) = stored(home).entries
+        (result,) = (home / "tuned").glob("*/*.json")
+        result.unlink()
+        bench = SyntheticBench()
+        run(bench, trials=20, resume=True)
+        assert stored(home).entries == (before,)
+        assert bench.screened == []
+
+    def test_resume_with_more_trials(self) -> None:
+        run(SyntheticBench(), trials=20)
+        bench = SyntheticBench()
+        (result,) = run(bench, trials=30, resume=True).results
+        assert len(bench.screened) == 10
+        assert result.evaluated == 30
+
+    def test_without_resume_it_starts_again(self) -> None:
+        run(SyntheticBench(), trials=20)
+        bench = SyntheticBench()
+        run(bench, trials=20)
+        assert len(bench.screened) == 20
+
+
+class TestTime:
+    def test_is_shared_and_what_is_left_goes_on(self) -> None:
+        bench = SyntheticBench(before=lambda _: time.sleep(0.01))
+        start = time.monotonic()
+        product, solve = run(bench, PRODUCT, SOLVE, time_budget=1.0).results
+        assert time.monotonic() - start < 3
+        assert 5 < product.evaluated < product.candidates
+        assert solve.evaluated > 5
+
+    def test_that_is_over_leaves_the_other_tasks(self) -> None:
+        product, *others = run(SyntheticBench(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results
+        assert product.evaluated == 1
+        assert not product.gained
+        assert others == []
+
+    def test_is_told(self) -> None:
+        result = run(SyntheticBench())
+        assert 0 < result.measuring < 1
+        assert result.seconds > 0
+
+
+class TestFiles:
+    def test_one_that_cannot_be_used_is_refused_before_anything_is_measured(self, home: Path) -> None:
+        run(SyntheticBench())
+        path = next((home / "tuned").glob("*/*.json"))
+        path.write_text("{")
+        bench = SyntheticBench()
+        with pytest.raises(InputError, match="--force"):
+            run(bench)
+        assert bench.screened == []
+        run(bench, force=True)
+        assert used().product == FASTEST
+
+    def test_a_folder_that_is_none(self, home: Path) -> None:
+        (home / "tuned").touch()
+        bench = SyntheticBench()
+        with pytest.raises(InputError, match=r"is no writable folder; choose another"):
+            run(bench)
+        assert bench.screened == []
+
+
+def test_required_tuning_does_not_keep_the_tuner_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
+    run(SyntheticBench())
+    assert used().product == FASTEST

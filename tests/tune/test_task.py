@@ -1,0 +1,61 @@
+"""Which tasks a sweep takes, and in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from tri_apsp.device import Device
+from tri_apsp.tune.task import EFFORTS, Task, batch_of, default_tasks
+from tri_apsp.tuned.kernels import KERNELS
+
+H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_kernels_come_in_the_order_of_their_use(engine: str, effort: str) -> None:
+    tasks = default_tasks(engine, H200, effort)
+    assert len(set(tasks)) == len(tasks)
+    for dtype in {task.dtype for task in tasks}:
+        kernels = [task.kernel for task in tasks if task.dtype == dtype]
+        assert list(dict.fromkeys(kernels)) == list(KERNELS[engine])
+
+
+def test_quick_is_one_task_a_kernel() -> None:
+    for engine, kernels in KERNELS.items():
+        assert len(default_tasks(engine, H200)) == len(kernels)
+
+
+def test_full_covers_dtypes_signs_and_sizes() -> None:
+    tasks = default_tasks("nvidia", H200, "full")
+    assert {task.dtype for task in tasks} >= {"float32", "float64", "int16", "int32"}
+    assert {task.sign for task in tasks if task.dtype == "float32"} == {"nonnegative", "any"}
+    assert {task.sign for task in tasks if task.dtype == "float64"} == {"any"}  # the same instructions, and found for both
+    solves = {task.n for task in tasks if task.kernel == "solve"}
+    assert (min(solves), max(solves)) == (256, 32768)
+    assert all((task.batch > 1) == (task.kernel == "batch") for task in tasks)
+
+
+def test_what_is_asked_for() -> None:
+    tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
+    assert tasks == [Task("cpu", "solve", "int16", "any", n) for n in (100, 200)]
+
+
+def test_tasks_fit_the_memory() -> None:
+    small = dataclasses.replace(H200, memory=8 << 30)
+    tasks = default_tasks("nvidia", small, "full", ["float32"])
+    assert 16384 <= max(task.n for task in tasks) < 32768
+    assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256, 512}
+
+
+def test_batches() -> None:
+    assert [batch_of(n) for n in (0, 1, 64, 128, 180, 1024)] == [1024, 1024, 1024, 1024, 517, 256]
+
+
+def test_a_task_is_shown_in_one_line() -> None:
+    task = Task("nvidia", "batch", "float32", "any", 128, 1024)
+    assert str(task) == "nvidia batch, float32 any, n = 128, 1024 graphs"
+    assert (task.torch_dtype, task.nonnegative, task.operations) == (torch.float32, False, 1024 * 128**3)

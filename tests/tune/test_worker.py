@@ -1,0 +1,200 @@
+"""Whatever a configuration does to its process costs that configuration, and nothing else."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tune import planted
+
+from tri_apsp.configs import GpuTiles, default_config
+from tri_apsp.errors import EngineError, TooLargeError
+from tri_apsp.tune import worker as module
+from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.task import Task
+from tri_apsp.tune.worker import Compilers, Worker
+from tri_apsp.tuned.kernels import KERNELS
+
+CPU = torch.device("cpu")
+TASK = Task("cpu", "product", "float32", "any", 96)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker(CPU, planted.prepare) as worker:
+        yield worker
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "message"),
+    [
+        ("compile error", Kind.compile_error, "undefined_name is not defined"),
+        ("assembler", Kind.compile_error, "bad register"),
+        ("does not fit", Kind.does_not_fit, "shared memory"),
+        ("runtime error", Kind.runtime_error, "ValueError: something"),
+        ("sticky", Kind.runtime_error, "an illegal memory access was encountered"),
+        ("wrong result", Kind.wrong_result, "1 values of"),
+        ("hang", Kind.timeout, "took more than 2 s"),
+        ("hang with the lock", Kind.timeout, "took more than 2 s"),
+        ("exit", Kind.runtime_error, "ended with exit code 3"),
+        ("segmentation fault", Kind.runtime_error, "ended with SIGSEGV"),
+    ],
+)
+def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: Kind, message: str) -> None:
+    if kind in (Kind.compile_error, Kind.does_not_fit) and act != "assembler":
+        pytest.importorskip("triton")
+    assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+    before = worker.processes
+    outcome = worker.screen(TASK, planted.bad(act), limit_s=2)
+    assert outcome.kind is kind
+    assert message in outcome.message
+    assert "\n" not in outcome.message
+    assert (outcome.p20_ms, outcome.p50_ms, outcome.p80_ms) == (None, None, None)
+
+    after = worker.screen(TASK, planted.GOOD)
+    assert after.kind is Kind.correct
+    assert after.p20_ms is not None
+    assert 0 < after.p20_ms < 100
+    # Only what a compiler refused leaves the process as it was.
+    assert worker.processes - before == (0 if kind.lasting else 1)
+
+
+def test_final_measures_the_others(worker: Worker) -> None:
+    configs = [planted.GOOD, planted.bad("wrong result"), planted.bad("exit"), planted.GOOD]
+    outcomes = worker.final(TASK, configs, rounds=1)
+    assert [outcome.kind for outcome in outcomes] == [Kind.correct, Kind.wrong_result, Kind.runtime_error, Kind.correct]
+    assert [outcome.p50_ms is None for outcome in outcomes] == [False, True, True, False]
+
+
+def test_a_crash_in_the_final_itself_leaves_no_time(worker: Worker) -> None:
+    outcomes = worker.final(TASK, [planted.bad("crash later"), planted.GOOD], rounds=1)
+    assert [outcome.kind for outcome in outcomes] == [Kind.runtime_error] * 2
+    assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+
+
+def test_tasks_take_turns_in_one_process(worker: Worker) -> None:
+    worker.screen(TASK, planted.GOOD)
+    before = worker.processes
+    for kernel in ("solve", "product"):
+        task = Task("cpu", kernel, "int16", "nonnegative", 64)
+        assert worker.screen(task, planted.GOOD).kind is Kind.correct
+    assert worker.processes == before
+
+
+def test_the_portable_engine_is_measured_where_triton_interprets(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    small = dataclasses.replace(default_config("portable", torch.int16), block_size=16, closure_warps=2, cutoff=16)
+    with Worker(CPU) as worker:
+        for kernel in KERNELS["portable"]:
+            task = Task("portable", kernel, "int16", "any", 24)
+            config = dataclasses.replace(small, product=GpuTiles(16, 16, 4, num_warps=2), panel=8)
+            outcome = worker.screen(task, config, give_up_ms=0.001)
+            assert outcome.kind is Kind.correct, outcome
+
+
+def test_a_task_too_large_for_the_memory(worker: Worker) -> None:
+    with pytest.raises(TooLargeError, match="must fit the memory"):
+        worker.screen(Task("cpu", "product", "float64", "any", 1 << 24), planted.GOOD)
+    assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+
+
+def test_a_wrong_default_is_an_error_of_its_own() -> None:
+    with Worker(CPU, planted.prepare_wrong) as worker, pytest.raises(EngineError, match=r"cpu product.*: .*1 values of"):
+        worker.screen(TASK, planted.GOOD)
+
+
+def test_a_process_that_ends_while_it_prepares() -> None:
+    with Worker(CPU, planted.Answering) as worker:
+        with pytest.raises(EngineError, match="ended with exit code 7"):
+            worker.screen(Task("cpu", "product", "float32", "any", -1), planted.GOOD)
+        assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+
+
+def test_a_process_that_ended_unasked_is_replaced() -> None:
+    with Worker(CPU, planted.Answering) as worker:
+        first = int(worker.screen(TASK, planted.GOOD).message)
+        os.kill(first, 9)
+        time.sleep(0.2)
+        assert int(worker.screen(TASK, planted.GOOD).message) != first
+
+
+def test_an_interrupt_leaves_no_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Worker(CPU, planted.prepare) as worker:
+        worker.screen(TASK, planted.GOOD)
+
+        def interrupted(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "wait", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                worker.screen(TASK, planted.bad("slow"))
+        assert worker.screen(TASK, planted.bad("wrong result")).kind is Kind.wrong_result
+
+
+def test_close_ends_a_question_that_is_under_way() -> None:
+    worker = Worker(CPU, planted.prepare)
+    worker.screen(TASK, planted.GOOD)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(worker.screen, TASK, planted.bad("hang"))
+        time.sleep(0.5)
+        start = time.monotonic()
+        worker.close()
+        with pytest.raises(concurrent.futures.CancelledError):
+            asked.result()
+    assert time.monotonic() - start < 5
+    with pytest.raises(concurrent.futures.CancelledError):
+        worker.screen(TASK, planted.GOOD)
+
+
+def test_a_script_without_the_usual_condition_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import torch
+        from tri_apsp.configs import default_config
+        from tri_apsp.tune.task import Task
+        from tri_apsp.tune.worker import Worker
+        with Worker(torch.device("cpu")) as worker:
+            worker.screen(Task("cpu", "product", "float32", "any", 64), default_config("cpu", torch.float32))
+        """)
+    )
+    found = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert found.returncode == 1
+    assert "a process of the tuner must start" in found.stderr.splitlines()[-1]
+    assert "__name__ == '__main__'" in found.stderr.splitlines()[-1]
+
+
+def test_compilers_work_side_by_side() -> None:
+    with Compilers(CPU, 2, planted.Answering) as compilers:
+        processes = {compilers.submit(TASK, planted.GOOD).result(60).message for _ in range(2)}
+        waiting = [compilers.submit(TASK, planted.GOOD) for _ in range(4)]
+        processes |= {future.result(60).message for future in waiting}
+    assert len(processes) == 2
+
+
+def test_closing_compilers_forgets_what_is_queued() -> None:
+    compilers = Compilers(CPU, 1, planted.prepare)
+    hanging, queued = (compilers.submit(TASK, planted.bad(act)) for act in ("hang", "slow"))
+    time.sleep(1)
+    start = time.monotonic()
+    compilers.close()
+    assert time.monotonic() - start < 10
+    assert queued.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        hanging.result(0)
+
+
+def test_no_thread_or_process_is_left() -> None:
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tri_apsp-compile")]

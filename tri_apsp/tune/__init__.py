@@ -1,0 +1,78 @@
+"""The tuner: finds the fastest configuration for this machine, and keeps it where every later solve finds it.
+
+`tune()` is `python -m tri_apsp.tune` as a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tri_apsp.tune.result import SweepResult
+
+__all__ = ["tune"]
+
+
+def tune(
+    kernels: Sequence[str] = (),
+    n: Sequence[int] = (),
+    dtypes: Sequence[str] = (),
+    signs: Sequence[str] = (),
+    *,
+    engine: str | None = None,
+    device: str = "auto",
+    gpus: int = 1,
+    effort: str = "quick",
+    trials: int | None = None,
+    time_budget: float | None = None,
+    sampler: str = "tpe",
+    seed: int = 0,
+    save_dir: Path | str | None = None,
+    storage: str | None = None,
+    resume: bool = False,
+    force: bool = False,
+    progress: bool = False,
+) -> SweepResult:
+    """Search the fastest configurations, and write them to tuned files, which later solves use.
+
+    Worker processes are started anew, so a script must call this under `if __name__ == "__main__":`.
+
+    Args:
+        kernels: names of tri_apsp.tuned.KERNELS[engine]; none: all, each with the winners of those before it.
+        n: sizes; none: those of the effort.
+        dtypes: names such as "float32"; none: those of the effort.
+        signs: of the weights, "nonnegative" or "any"; none: those of the effort.
+        engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        gpus: how many to measure on, from `device` on; they must be alike.
+        effort: "quick", up to 45 s a task, or "full", up to 10 minutes.
+        trials: most configurations a task; None: those of the effort.
+        time_budget: seconds in all, shared over the tasks; None: those of the effort for each.
+        sampler: "tpe", "random" or "grid".
+        seed: of the sampler.
+        save_dir: where tuned files go; None: tri_apsp.tuned.save_directory().
+        storage: URL of a database that keeps the trials, which several machines may share; None: a journal on this machine.
+        resume: continue where an earlier call was ended.
+        force: replace tuned files that cannot be used.
+        progress: show it on stderr.
+
+    Returns:
+        SweepResult: one result a task.
+
+    Raises:
+        InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
+        TooLargeError: a size does not fit the memory.
+        EngineError: the engine cannot run here, or not one task could be tuned.
+    """
+    # A worker imports this package too, and needs neither optuna nor the rest.
+    from tri_apsp.tune.bench import Workers
+    from tri_apsp.tune.plan import Settings, plan
+    from tri_apsp.tune.progress import Progress
+    from tri_apsp.tune.sweep import sweep
+
+    directory = None if save_dir is None else Path(save_dir)
+    settings = Settings(effort, trials, time_budget, sampler, seed, directory, storage, resume, force)
+    planned = plan(settings, kernels=kernels, ns=n, dtypes=dtypes, signs=signs, engine=engine, device=device, gpus=gpus)
+    return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))

@@ -1,0 +1,199 @@
+"""What the command line of the tuner does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tri_apsp import tuned
+from tri_apsp.cli.machine import device_line
+from tri_apsp.cli.output import print_fields, print_json
+from tri_apsp.cli.parser import FAILED, INTERRUPTED
+from tri_apsp.configs import from_fields
+from tri_apsp.device import describe
+from tri_apsp.errors import InputError
+from tri_apsp.tune.bench import Workers
+from tri_apsp.tune.contest import contest_of
+from tri_apsp.tune.plan import Plan, Settings, plan
+from tri_apsp.tune.progress import Progress, failures_line, milliseconds
+from tri_apsp.tune.result import SweepResult
+from tri_apsp.tune.rows import check_folder, write_rows
+from tri_apsp.tune.space import candidates, space_of
+from tri_apsp.tune.sweep import sweep
+from tri_apsp.tune.task import Task
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the command line asks for, and return the exit status."""
+    planned = _plan(args)
+    for wanted, action in ((args.dry_run, _dry_run), (args.list, _list), (args.show, _show), (args.verify, _verify)):
+        if wanted:
+            action(args, planned)
+            return 0
+    if args.report is not None:
+        check_folder(args.report)
+    if not args.json:
+        print(f"{device_line(planned.devices[0])}: {len(planned.tasks)} tasks", file=sys.stderr)
+    result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))
+    if args.report is not None:
+        write_rows(result, planned.settings, args.report)
+    if args.json:
+        print_json(result.to_dict())
+    else:
+        _print_summary(result, len(planned.tasks))
+    if result.interrupted:
+        return INTERRUPTED
+    return FAILED if any(done.error for done in result.results) else 0
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    settings = Settings(
+        effort=args.effort,
+        trials=args.trials,
+        time_budget=args.time_budget,
+        sampler=args.sampler,
+        seed=args.seed,
+        save_dir=args.save_dir,
+        storage=args.storage,
+        resume=args.resume,
+        force=args.force,
+    )
+    return plan(
+        settings,
+        kernels=args.kernel,
+        ns=args.n,
+        dtypes=args.dtype,
+        signs=args.sign,
+        engine=args.engine,
+        device=args.device,
+        gpus=args.gpus,
+    )
+
+
+def _print_summary(result: SweepResult, tasks: int) -> None:
+    for done in result.results:
+        if done.config is not None and done.p50_ms is not None:
+            times = f"{milliseconds(done.p50_ms)}, {done.speedup:.2f} x the default"
+            print(f"{done.task}: {times}: {', '.join(_spelled(done.config))}")
+        elif done.error:
+            print(f"{done.task}: {done.error}")
+    gains = [done.speedup for done in result.results if done.speedup is not None]
+    fields = [("tuned", f"{len(gains)} of {tasks} tasks" + (", interrupted; --resume continues" if result.interrupted else ""))]
+    if not result.interrupted and len(result.results) < tasks:
+        fields = [("tuned", f"{len(gains)} of {tasks} tasks in the time given; --resume with more --time-budget continues")]
+    if gains:
+        mean = float(torch.tensor(gains, dtype=torch.float64).log().mean().exp())
+        fields.append(("gained", f"{mean:.2f} times as fast as the defaults, in the geometric mean; at most {max(gains):.2f}"))
+    fields += [
+        ("failures", failures_line(result.failures)),
+        ("time", f"{result.seconds:.0f} s, {result.measuring:.0%} of it measuring"),
+        *(("written" if index == 0 else "", str(path)) for index, path in enumerate(result.files)),
+    ]
+    print_fields(fields)
+
+
+def _dry_run(args: argparse.Namespace, planned: Plan) -> None:
+    device, settings = planned.devices[0], planned.settings
+    rows = []
+    for task in planned.tasks:
+        space = space_of(task)
+        allowed = candidates(space, task, describe(device), contest_of(task, device).default)
+        path = tuned.path_of(task.engine, task.kernel, task.dtype, describe(device).slug, settings.save_dir)
+        rows.append({"task": str(task), "file": str(path), "space": space.size, "candidates": len(allowed)})
+    seconds = settings.seconds(len(planned.tasks))
+    if args.json:
+        print_json({"device": describe(device).name, "seconds": seconds, "trials": settings.budget.trials, "tasks": rows})
+        return
+    for row in rows:
+        print(f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}")
+    print(f"up to {settings.budget.trials} evaluations a task, at most {seconds:.0f} s in all")
+
+
+def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Any]]:
+    """Yield file, task and entry of all that is used here and was asked for; the first file of a kernel and size counts."""
+    device, seen = describe(planned.devices[0]), set()
+    directory: Path | None = args.save_dir
+    paths = tuned.files() if directory is None else sorted(directory.glob("*/*.json"))
+    for path in paths:
+        try:
+            file = tuned.load(path)
+        except InputError:
+            continue  # --list names it
+        if tuned.refusal(file, device) is not None:
+            continue
+        for entry in file.entries:
+            task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
+            filters = ((args.kernel, task.kernel), (args.n, task.n), (args.dtype, task.dtype), (args.sign, task.sign))
+            engine = args.engine in (None, task.engine)
+            if task not in seen and engine and all(not wanted or value in wanted for wanted, value in filters):
+                seen.add(task)
+                yield path, task, entry
+
+
+def _list(args: argparse.Namespace, planned: Plan) -> None:
+    device, rows = describe(planned.devices[0]), list[dict[str, Any]]()
+    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
+        try:
+            file = tuned.load(path)
+        except InputError as error:
+            rows.append({"file": str(path), "used": False, "reason": str(error)})
+            continue
+        reason = tuned.refusal(file, device)
+        rows.append(
+            {"file": str(path), "used": reason is None, "reason": reason, "n": sorted({entry.n for entry in file.entries})}
+        )
+    if args.json:
+        print_json({"files": rows})
+        return
+    for row in rows:
+        print(f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}")
+    if not rows:
+        print("no tuned files; `python -m tri_apsp.tune` writes some")
+
+
+def _show(args: argparse.Namespace, planned: Plan) -> None:
+    rows = [
+        {"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in _entries(args, planned)
+    ]
+    if args.json:
+        print_json({"entries": rows})
+        return
+    for row in rows:
+        settings = ", ".join(_spelled(row["config"]))
+        print(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+    if not rows:
+        print("nothing is tuned for this device; `python -m tri_apsp.tune` does")
+
+
+def _spelled(config: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _spelled(value, f"{name}.")
+        else:
+            yield f"{prefix}{name} {value}"
+
+
+def _verify(args: argparse.Namespace, planned: Plan) -> None:
+    rows = []
+    with closing(Workers(planned.devices[:1])) as bench:
+        for path, task, entry in _entries(args, planned):
+            contest = contest_of(task, planned.devices[0])
+            stored = from_fields(task.engine, entry.config).over(contest.default)
+            plain, winner = bench.final(task, [contest.plain, stored], planned.settings.budget.rounds)
+            now = None if plain.p50_ms is None or winner.p50_ms is None else plain.p50_ms / winner.p50_ms
+            said = ", ".join(dict.fromkeys(filter(None, (plain.message, winner.message))))
+            row = {"file": str(path), "task": str(task), "stored_speedup": entry.speedup, "speedup": now, "message": said}
+            rows.append(row)
+            if not args.json:
+                found = said if now is None else f"{now:.2f} x the default"
+                print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
+    if args.json:
+        print_json({"entries": rows})

@@ -1,0 +1,164 @@
+"""Where trials are kept: Optuna's journal on this machine, or a database that several machines share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import filelock
+import optuna
+import platformdirs
+import sqlalchemy
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import TrialState
+
+from tri_apsp.errors import InputError
+
+__all__ = ["journal_path", "open_storage", "open_study", "study_name"]
+
+# Seconds after which a database does not answer.
+_PATIENCE = 10
+
+
+def journal_path(slug: str) -> Path:
+    """Return the journal of the studies for the device that `slug` names."""
+    return platformdirs.user_data_path("tri_apsp", appauthor=False) / "studies" / f"{slug}.log"
+
+
+@contextmanager
+def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
+    """Give the storage of the studies inside a `with`; what goes wrong with it there becomes one sentence.
+
+    Args:
+        url: of a database, as SQLAlchemy writes it; None: the journal of this machine, which is then ours alone.
+        slug: of the device.
+
+    Raises:
+        InputError: it is no URL, its driver is missing, it does not answer, or the journal is locked or unreadable.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it tells of each trial on stderr
+    if url is None:
+        with _journal(journal_path(slug)) as storage:
+            yield storage
+        return
+    shown = _shown(url)
+    with _answering(shown):
+        storage = _database(url, shown)
+        try:
+            yield storage
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+@contextmanager
+def _journal(path: Path) -> Iterator[BaseStorage]:
+    remedy = "make it readable and writable, or give another --storage."
+    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except filelock.Timeout:
+        raise InputError(
+            f"one tuner at a time must use a journal of studies, but {path} is locked by another; wait for it, or give another "
+            "--storage."
+        ) from None
+    except OSError as error:
+        raise InputError(f"the journal of studies must be writable, but {path} is not ({error.strerror}); {remedy}") from None
+    try:
+        yield _read(path)
+    except OSError as error:
+        if error.filename != str(path):
+            raise
+        raise InputError(f"the journal of studies must be readable, but {path} is not ({error.strerror}); {remedy}") from None
+    finally:
+        lock.release()
+
+
+def _read(path: Path) -> JournalStorage:
+    _repair(path)
+    try:
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
+    except (json.JSONDecodeError, KeyError, UnicodeDecodeError):
+        raise InputError(f"the journal of studies must be one that Optuna wrote, but {path} is not; move it away.") from None
+
+
+def _repair(path: Path) -> None:
+    """Clear away what a killed process left: Optuna's lock, and a last line cut short, to which it would append."""
+    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+    if path.exists():
+        with path.open("rb+") as file:
+            written = file.read()
+            file.truncate(written.rfind(b"\n") + 1)
+
+
+def _database(url: str, shown: str) -> RDBStorage:
+    try:
+        parsed = sqlalchemy.engine.make_url(url)
+        patience = {"timeout" if parsed.get_backend_name() == "sqlite" else "connect_timeout": _PATIENCE}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # experimental drivers, advice on SQLite
+            return RDBStorage(url, engine_kwargs={"connect_args": patience, "pool_pre_ping": True})
+    except sqlalchemy.exc.ArgumentError:
+        raise InputError(
+            f"--storage must be the URL of a database, as sqlite:///studies.db or postgresql+psycopg://user@host/name, but is "
+            f"{shown!r}; give such a URL."
+        ) from None
+    except ImportError as error:
+        missing = getattr(error.__cause__, "name", None) or error.name or parsed.get_driver_name()
+        raise InputError(
+            f"--storage {shown} needs the Python package {missing}, which is not installed; pip install it."
+        ) from None
+
+
+def _shown(url: str) -> str:
+    """Return `url` without its password."""
+    try:
+        return sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.ArgumentError:
+        return url
+
+
+@contextmanager
+def _answering(shown: str) -> Iterator[None]:
+    try:
+        yield
+    except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = error.__cause__ if isinstance(error, optuna.exceptions.StorageInternalError) else error
+        said = str(getattr(cause, "orig", None) or cause or error).strip().splitlines()[0].rstrip(".")
+        raise InputError(
+            f"--storage must name a database that answers, but {shown} does not ({said}); check the URL."
+        ) from None
+
+
+def study_name(words: list[str], facts: dict[str, Any]) -> str:
+    """Return the name of the studies of a task: readable `words`, and a hash of all `facts` that times depend on."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+    return "-".join([*words, digest])
+
+
+def open_study(storage: BaseStorage, name: str, *, resume: bool, alone: bool) -> optuna.Study:
+    """Return a study to minimise milliseconds, `name` and a number behind it.
+
+    Args:
+        storage: where.
+        name: of study_name().
+        resume: continue the newest of these, if there is one; else begin another, and leave the old ones as they are.
+        alone: nobody else uses the storage, so that trials that run in the study are of a process that was killed.
+    """
+    names = optuna.get_all_study_names(storage)
+    numbers = [int(known.removeprefix(f"{name}-")) for known in names if known.startswith(f"{name}-")]
+    newest = max(numbers, default=0)
+    if not (resume and numbers):
+        return optuna.create_study(storage=storage, study_name=f"{name}-{newest + 1}", direction="minimize")
+    study = optuna.load_study(storage=storage, study_name=f"{name}-{newest}")
+    if alone:
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            study.tell(trial.number, state=TrialState.FAIL)
+    return study
