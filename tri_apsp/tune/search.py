@@ -125,7 +125,7 @@ def known_trials(study: optuna.Study) -> list[Evaluated]:
         assert trial.datetime_complete is not None
         started = started or trial.datetime_start
         outcome, origin = Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
-        key = tuple(trial.params.values())
+        key = tuple(sorted(trial.params.items()))
         if origin != _UNEVALUATED and key not in found:
             seconds = (trial.datetime_complete - started).total_seconds()
             found[key] = Evaluated(trial.params, outcome, origin, seconds, earlier=True)
