@@ -149,7 +149,7 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
     """Return how the threads of a program share a tile of C, and the slices of A and B that they copy 16 bytes at a time."""
     vector = 16 // dtype.itemsize
     columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
-    warps_n = min(tiles.num_warps, max(1, columns // 64))
+    warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
     lanes_a = min(32, max(1, tiles.block_k // vector))
     lanes_b = min(32, tiles.block_n // vector)
     return {
