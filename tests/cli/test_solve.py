@@ -9,12 +9,15 @@ import pytest
 import torch
 from cli.five import FIVE, FIVE_DISTANCES, FIVE_FACTS
 
+from tri_apsp import tuned
 from tri_apsp.cli import solve as module
 from tri_apsp.cli.options import DTYPE_NAMES, dtype_of
+from tri_apsp.device import describe
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import no_edge
+from tri_apsp.tuned.schema import Entry
 
 KEYS = [
     *("n", "edges", "method", "engine", "device", "dtype", "seconds", "ops_per_second"),
@@ -112,6 +115,19 @@ class TestText:
     def test_preparation_shows_from_a_second_on(self, cli, five, monkeypatch, seconds, shown):
         monkeypatch.setattr(module, "prepare", lambda *_: seconds)
         assert ("7.2 s to compile" in cli("solve", five).out) == shown
+
+    def test_names_the_tuned_files(self, cli, five, monkeypatch, tmp_path):
+        assert "\ntuned" not in cli("solve", five, "--device", "cpu").out
+        tile = Entry(
+            sign="nonnegative", n=5, config={"cutoff": 32}, p20_ms=1.0, p50_ms=1.0, p80_ms=1.0, default_ms=1.0, speedup=1.0,
+            evaluated=1,
+        )  # fmt: skip
+        header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+        device = describe(torch.device("cpu"))
+        file = tuned.new_file("cpu", "solve", "float32", device, [tile], **header)
+        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
+        path = tuned.save(file)
+        assert f"\ntuned      {path}\n" in cli("solve", five, "--device", "cpu").out
 
     @pytest.mark.parametrize(("last", "warned"), [(0, False), (2, True), (4, True)])
     def test_warns_where_float32_rounds(self, cli, save, last, warned):

@@ -100,6 +100,7 @@ class SyntheticBench:
     Attributes:
         spread: noise, as a part of each median.
         flat: every configuration takes the same time.
+        in_solves: the best tiles of solves.
         fails: what fails, and how.
         before: called with the number of evaluations so far, before each.
         before_final: called before each final.
@@ -107,6 +108,7 @@ class SyntheticBench:
 
     spread: float = 0.001
     flat: bool = False
+    in_solves: CpuTiles = FASTEST
     fails: Callable[[Task, Config], Kind | None] = lambda task, config: None
     before: Callable[[int], object] = lambda count: None
     before_final: Callable[[], object] = lambda: None
@@ -120,7 +122,8 @@ class SyntheticBench:
         assert isinstance(tiles, CpuTiles)
         if self.flat:
             return 1.0
-        far = sum(abs(getattr(tiles, name) / getattr(FASTEST, name) - 1) for name in ("block_m", "block_n", "block_k"))
+        best = FASTEST if task.kernel == "product" else self.in_solves
+        far = sum(abs(getattr(tiles, name) / getattr(best, name) - 1) for name in ("block_m", "block_n", "block_k"))
         solve = 0.0 if task.kernel == "product" else abs((config.cutoff or 0) - 128) / 1024 + (config.method != "kleene")
         return 1.0 + far / 4 + solve
 

@@ -125,7 +125,8 @@ class TestSolve:
     def test_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
         bench = SyntheticBench()
         product, solve = run(bench, PRODUCT, SOLVE).results
-        assert all(config.product == FASTEST for task, config in bench.screened if task == SOLVE)
+        searched = [config for task, config in bench.screened if task == SOLVE][: solve.evaluated]
+        assert {config.product for config in searched} == {FASTEST}
         assert (solve.config or {})["cutoff"] == 128
         assert solve.default_ms == bench.time_ms(SOLVE, dataclasses.replace(DEFAULT, method="kleene"))
         assert stored(home, "solve").entries[0].speedup > product.speedup > 1
@@ -134,10 +135,98 @@ class TestSolve:
     def test_in_another_directory(self, home: Path) -> None:
         """Where no lookup would find them, later tasks still use the tiles."""
         bench = SyntheticBench()
-        run(bench, PRODUCT, SOLVE, save_dir=home / "elsewhere")
-        assert all(config.product == FASTEST for task, config in bench.screened if task == SOLVE)
+        _, solve = run(bench, PRODUCT, SOLVE, save_dir=home / "elsewhere").results
+        searched = [config for task, config in bench.screened if task == SOLVE][: solve.evaluated]
+        assert {config.product for config in searched} == {FASTEST}
         assert len(list((home / "elsewhere").glob("*/*.json"))) == 2
         assert not (home / "tuned").exists()
+
+
+class TestProductsOfASolve:
+    """Once a solve is tuned, the tiles of its products are looked at again, one step around."""
+
+    BETTER = dataclasses.replace(FASTEST, block_n=512)
+
+    def test_take_what_makes_the_solve_faster(self, home: Path) -> None:
+        bench = SyntheticBench(in_solves=self.BETTER)
+        product, solve = run(bench, PRODUCT, SOLVE).results
+        assert solve.product == {"product": dataclasses.asdict(self.BETTER)}
+        assert (solve.p50_ms, product.p50_ms) == (1.0, 1.0)
+        (entry,) = stored(home).entries
+        assert entry.config == solve.product
+        # Its times are those of the product alone, beside its default.
+        assert entry.p50_ms == bench.time_ms(PRODUCT, dataclasses.replace(DEFAULT, product=self.BETTER)) > 1
+        assert entry.default_ms == product.default_ms
+        assert "a solve is faster" in stored(home).protocol
+        assert stored(home, "solve").entries[0].p50_ms == 1.0
+        assert (used().product, used().cutoff) == (self.BETTER, 128)
+        again = [config.product for task, config in bench.screened if task == SOLVE][solve.evaluated :]
+        assert again[0] == FASTEST
+        assert len(set(again)) == len(again) == 7
+        changed = [dataclasses.asdict(tiles).items() - dataclasses.asdict(FASTEST).items() for tiles in again]
+        assert [len(fields) for fields in changed] == [0] + [1] * 6
+
+    @pytest.mark.parametrize("why", ["no gain", "noise", "failure"])
+    def test_else_stay(self, home: Path, why: str) -> None:
+        def fails(task: Task, config: Config) -> Kind | None:
+            return Kind.timeout if why == "failure" and config.product == self.BETTER else None
+
+        in_solves = FASTEST if why == "no gain" else self.BETTER
+        bench = SyntheticBench(in_solves=in_solves, spread=0.3 if why == "noise" else 0.001, fails=fails)
+        _, solve = run(bench, PRODUCT, SOLVE).results
+        assert solve.complete
+        assert solve.product is None
+        assert stored(home).entries[0].config == {"product": dataclasses.asdict(FASTEST)}
+
+    def test_that_would_make_products_slower_than_their_default_stay(self, home: Path, monkeypatch: Any) -> None:
+        bench = SyntheticBench(in_solves=self.BETTER)
+        real = bench.time_ms
+
+        def worse(task: Task, config: Config) -> float:
+            return 5.0 if (task.kernel, config.product) == ("product", self.BETTER) else real(task, config)
+
+        monkeypatch.setattr(bench, "time_ms", worse)
+        _, solve = run(bench, PRODUCT, SOLVE).results
+        assert solve.product is None
+        assert used().product == FASTEST
+
+    def test_are_left_alone_where_time_is_over(self) -> None:
+        bench = SyntheticBench(in_solves=self.BETTER, before_final=lambda: time.sleep(0.3))
+        product, solve = run(bench, PRODUCT, SOLVE, trials=20, time_budget=0.5).results
+        assert solve.complete
+        assert len(bench.screened) == product.evaluated + solve.evaluated
+
+    def test_are_left_alone_where_the_sweep_did_not_tune_them_at_that_size(self) -> None:
+        run(SyntheticBench(), PRODUCT)
+        bench = SyntheticBench(in_solves=self.BETTER)
+        run(bench, dataclasses.replace(PRODUCT, n=2048), SOLVE)
+        assert {config.product for task, config in bench.screened if task == SOLVE} == {FASTEST}
+        assert used().product == FASTEST
+
+    def test_resume_finds_the_solves_under_the_new_tiles(self) -> None:
+        smaller = dataclasses.replace(SOLVE, n=512)  # which uses the same entry
+        run(SyntheticBench(in_solves=self.BETTER), PRODUCT, smaller, SOLVE)
+        bench = SyntheticBench(in_solves=self.BETTER)
+        results = run(bench, PRODUCT, smaller, SOLVE, resume=True).results
+        assert [result.resumed for result in results] == [True] * 3
+        assert bench.screened == []
+        assert [len(result.trials) for result in results] == [result.evaluated for result in results]
+        assert used().product == self.BETTER
+
+    def test_an_interrupt_leaves_the_solve_as_it_was(self, home: Path) -> None:
+        bench = SyntheticBench(in_solves=self.BETTER)
+        product, solve = (len(run(bench, PRODUCT, SOLVE).results[i].trials) for i in (0, 1))
+        for path in (home / "tuned").glob("*/*.json"):
+            path.unlink()
+        tuned.reload()
+        tuned.cache.MEMORY.clear()
+        stopped = SyntheticBench(in_solves=self.BETTER, before=press_ctrl_c(product + solve + 3))
+        result = run(stopped, PRODUCT, SOLVE)
+        assert result.interrupted
+        assert result.results[1].complete
+        assert result.results[1].product is None
+        assert stored(home, "solve").complete
+        assert used().product == FASTEST
 
 
 def test_a_winner_of_another_size_is_tried_early() -> None:
@@ -236,7 +325,8 @@ class TestInterrupt:
         # The product was finished by the second, of which five trials were left for the solve.
         assert {task for task, _ in third.screened} == {SOLVE}
         assert [task for task, _ in second.screened].count(PRODUCT) == 11
-        assert len(third.screened) == 20 - 3
+        # The last are those of the product again, one step around.
+        assert sum(config.product == third.screened[0][1].product for _, config in third.screened) == 20 - 3 + 1
         assert [done.resumed for done in result.results] == [True, False]
         assert [done.evaluated for done in result.results] == [20, 20]
         assert stored(home).complete

@@ -94,6 +94,8 @@ def run(args: argparse.Namespace) -> None:
         ("time", f"{seconds:.4g} s, {amount(n**3 / seconds)} operations/s"),
         ("reachable", f"{summary.reachable_pairs} of {n * n} pairs"),
     ]
+    if result.config.source not in ("default", "given"):
+        fields.insert(3, ("tuned", result.config.source))
     if prepared > 1:
         fields.insert(3, ("preparation", f"{prepared:.1f} s to compile and load kernels, not counted below"))
     if summary.max_distance is not None:

@@ -30,6 +30,9 @@ class TaskResult:
         default_ms: the default's median, timed in turns with the winner.
         evaluated: distinct configurations that were run.
         candidates: how many there were.
+        product: of a solve, the fields that replace those found for the product alone, since the solve is faster so; None
+            where they stayed.
+        dominated: candidates passed over, since a smaller one of the same kind did not fit.
         failures: how many failed, by class.
         complete: whether the search and the final came to their end.
         resumed: whether an earlier run had tuned it already.
@@ -50,6 +53,8 @@ class TaskResult:
     default_ms: float | None = None
     evaluated: int = 0
     candidates: int = 0
+    product: dict[str, Any] | None = None
+    dominated: int = 0
     failures: Counter[Kind] = field(default_factory=Counter)
     complete: bool = False
     resumed: bool = False

@@ -19,7 +19,17 @@ from optuna.trial import TrialState
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.space import Space, Values
 
-__all__ = ["Evaluate", "Evaluated", "SearchResult", "known_trials", "needs_more", "search", "tpe_sampler"]
+__all__ = [
+    "Evaluate",
+    "Evaluated",
+    "SearchResult",
+    "known_trials",
+    "memory_study",
+    "needs_more",
+    "neighbours",
+    "search",
+    "tpe_sampler",
+]
 
 Evaluate = Callable[[Values, float | None], Outcome]
 """Evaluate a configuration; the second argument is a time in ms beyond which it cannot win (None: unknown)."""
@@ -107,6 +117,17 @@ def needs_more(values: Values, failed: Values) -> bool:
     return True
 
 
+def neighbours(space: Space, values: Values, others: Iterable[Values]) -> list[Values]:
+    """Return those of `others` that are one step from `values`, in one parameter."""
+    places = [{choice: place for place, choice in enumerate(parameter.choices)} for parameter in space.parameters]
+
+    def steps(other: Values) -> int:
+        pairs = zip(space.parameters, places, strict=True)
+        return sum(abs(place[other[parameter.name]] - place[values[parameter.name]]) for parameter, place in pairs)
+
+    return [other for other in others if steps(other) == 1]
+
+
 def tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
     """Return Optuna's TPE with every setting spelled out in which its versions 4 and 5 differ."""
     with warnings.catch_warnings():
@@ -114,6 +135,12 @@ def tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
         return optuna.samplers.TPESampler(
             seed=seed, n_startup_trials=STARTUP, multivariate=True, group=False, constant_liar=True
         )
+
+
+def memory_study() -> optuna.Study:
+    """Return an empty study that nothing keeps, to minimise milliseconds."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it tells of each study on stderr
+    return optuna.create_study(direction="minimize")
 
 
 def known_trials(study: optuna.Study) -> list[Evaluated]:

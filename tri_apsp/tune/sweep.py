@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage
+from optuna.trial import TrialState
 
 from tri_apsp import tuned
-from tri_apsp.configs import Config, from_fields, to_fields
+from tri_apsp.configs import Config, default_config, from_fields, to_fields
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.bench import Bench
@@ -23,7 +24,7 @@ from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.result import SweepResult, TaskResult
-from tri_apsp.tune.search import SearchResult, known_trials, search
+from tri_apsp.tune.search import SearchResult, known_trials, memory_study, neighbours, search
 from tri_apsp.tune.space import Space, Values, candidates, space_hash, space_of
 from tri_apsp.tune.studies import open_storage, open_study, study_name
 from tri_apsp.tune.task import Task
@@ -35,6 +36,8 @@ GAIN = 1.02
 
 # The part of a task's time that the search may take; the rest is for the final.
 _SEARCH = 0.75
+# The part that a solve takes before the tiles of its products are looked at again.
+_BEFORE_RECHECK = 0.75
 # What a run of the final takes besides the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
 _LEAST_ROUNDS = 2
@@ -106,6 +109,7 @@ class _Sweep:
         self.start = time.monotonic()
         self.results: list[TaskResult] = []
         self.interrupted = False
+        self._solves: dict[Task, optuna.Study] = {}
 
     def run(self, storage: BaseStorage, bench: Bench) -> None:
         """Tune the tasks, each within an equal share of the time that is left."""
@@ -127,7 +131,13 @@ class _Sweep:
     def _tune(self, task: Task, storage: BaseStorage, bench: Bench, seconds: float) -> TaskResult:
         start = time.monotonic()
         space, contest = space_of(task), contest_of(task, self._plan.devices[0])
-        study = self._study(task, space, contest, storage)
+        study = self._study(task, space, contest, storage, resume=self._settings.resume)
+        if task.kernel == "solve":
+            self._solves[task] = study
+        product = self._product_of(task)
+        end = start + seconds
+        if product is not None:
+            seconds *= _BEFORE_RECHECK
         settings = self._settings
         asked = [settings.effort, settings.trials, settings.time_budget]
         done = study.user_attrs.get("result")
@@ -169,13 +179,89 @@ class _Sweep:
             unknown = Outcome(Kind.timeout, message="interrupted")
             outcomes = [screened.get(tuple(space.values(config).values()), unknown) for config in entrants]
         result = _result(task, contest, found, dict(zip(entrants, outcomes, strict=True)), complete=not self.interrupted)
+        if product is not None and result.complete and result.config is not None:
+            result = self._recheck(result, contest, product, bench, end)
         result = self._keep(result, space)
         result = dataclasses.replace(result, seconds=time.monotonic() - start)
         if result.complete:
             study.set_user_attr("result", {"asked": asked, **result.to_dict()})
+        if result.product is not None:
+            self._rename_solves(storage)
         return result
 
-    def _study(self, task: Task, space: Space, contest: Contest, storage: BaseStorage) -> optuna.Study:
+    def _product_of(self, task: Task) -> TaskResult | None:
+        """Return what this sweep found for the products of a solve by themselves, at the size of the solve."""
+        if task.kernel != "solve":
+            return None
+        wanted = [dataclasses.replace(task, kernel="product", sign=sign) for sign in (task.sign, "any")]
+        known = [result for sign in wanted for result in self.results if result.task == sign and result.config is not None]
+        return next(iter(known), None)
+
+    def _recheck(self, result: TaskResult, contest: Contest, product: TaskResult, bench: Bench, end: float) -> TaskResult:
+        """Time a tuned solve with product tiles one step from those found for the product alone, and keep what wins.
+
+        Such tiles replace the product's entry: products in a solve have other shapes, and find other data in the cache.
+        """
+        assert result.config is not None
+        left = end - time.monotonic()
+        if left <= 0:
+            return result
+        task, space = result.task, space_of(product.task)
+        base = from_fields(task.engine, result.config).over(contest.default)
+        own = space.values(base)
+        near = neighbours(space, own, candidates(space, product.task, self._device, base))
+        found = search(
+            space,
+            near,
+            bench.evaluators(task, lambda values: space.config(values, base)),
+            study=memory_study(),
+            default=own,
+            sampler="grid",
+            trials=1 + len(near),
+            seconds=_SEARCH * left,
+        )
+        self.interrupted = found.interrupted
+        result = _measured(result, (trial.outcome for trial in found.evaluated))
+        best = [space.config(trial.values, base) for trial in found.ranked]
+        entrants = _unlike([base, contest.plain, *best[: 1 + self._settings.budget.finalists]])
+        if self.interrupted or found.best is None or found.best.values == own:
+            return result
+        try:
+            outcomes = dict(zip(entrants, bench.final(task, entrants, self._rounds(found, len(entrants), end)), strict=True))
+            result = _measured(result, outcomes.values())
+            right = [config for config, outcome in outcomes.items() if outcome.kind is Kind.correct and config != contest.plain]
+            winner = min(right, key=lambda config: _times(outcomes[config])[1], default=base)
+            if not beats(outcomes[winner], outcomes[base]) or outcomes[contest.plain].kind is not Kind.correct:
+                return result
+            default = space.config(space.values(default_config(task.engine, task.torch_dtype)), base)
+            alone = bench.final(product.task, [default, winner], self._rounds(found, 2, end))
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return result
+        result = _measured(result, alone)
+        if any(outcome.kind is not Kind.correct for outcome in alone) or beats(*alone):
+            return result  # a product by itself must not lose by it
+        fields = own_fields(product.task, winner)
+        self._save(_timed(product, alone[1], alone[0], config=fields), space, "; one step from it, a solve is faster")
+        return _timed(result, outcomes[winner], outcomes[contest.plain], product=fields)
+
+    def _rename_solves(self, storage: BaseStorage) -> None:
+        """Let --resume find the solves of this sweep under the names that they have with the product tiles as they are now."""
+        for task, study in self._solves.items():
+            contest = contest_of(task, self._plan.devices[0])
+            if self._study_name(task, space_of(task), contest) == study.study_name.rpartition("-")[0]:
+                continue
+            renamed = self._study(task, space_of(task), contest, storage, resume=False)
+            renamed.add_trials(study.get_trials(states=(TrialState.COMPLETE, TrialState.PRUNED)))
+            for name, value in study.user_attrs.items():
+                renamed.set_user_attr(name, value)
+            self._solves[task] = renamed
+
+    def _study(self, task: Task, space: Space, contest: Contest, storage: BaseStorage, *, resume: bool) -> optuna.Study:
+        name = self._study_name(task, space, contest)
+        return open_study(storage, name, resume=resume, alone=self._settings.storage is None)
+
+    def _study_name(self, task: Task, space: Space, contest: Contest) -> str:
         words = [task.engine, task.kernel, task.dtype, task.sign, f"n{task.n}", *([f"b{task.batch}"] if task.batch > 1 else [])]
         facts = {
             "space": space_hash(space),
@@ -184,8 +270,7 @@ class _Sweep:
             # A solve is measured with the tiles that were found before, the others by themselves.
             "rest": to_fields(contest.default) if task.kernel == "solve" else None,
         }
-        name = study_name([*words, self._device.slug], facts)
-        return open_study(storage, name, resume=self._settings.resume, alone=self._settings.storage is None)
+        return study_name([*words, self._device.slug], facts)
 
     def _anchors(self, task: Task, space: Space, contest: Contest) -> list[Values]:
         """Return what is used now, and what earlier tasks found for the same kernel at another size or sign."""
@@ -219,7 +304,7 @@ class _Sweep:
         file = tuned.load(path)
         return any(entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries)
 
-    def _save(self, result: TaskResult, space: Space) -> Path:
+    def _save(self, result: TaskResult, space: Space, note: str = "") -> Path:
         from tri_apsp.tuned.schema import Entry
 
         task, settings = result.task, self._settings
@@ -233,7 +318,7 @@ class _Sweep:
             self._device,
             [entry],
             space_hash=space_hash(space),
-            protocol=f"{_clock(task)}; {settings.budget.rounds} rounds, forward and backward",
+            protocol=f"{_clock(task)}; {settings.budget.rounds} rounds, forward and backward{note}",
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
             complete=result.complete,
@@ -266,6 +351,7 @@ def _result(
         task,
         evaluated=len(found.evaluated),
         candidates=found.candidates,
+        dominated=found.dominated,
         failures=found.failures,
         complete=complete,
         measure_seconds=sum(trial.outcome.measure_seconds for trial in found.evaluated if not trial.earlier)
@@ -293,6 +379,19 @@ def _result(
         p80_ms=high,
         default_ms=_times(plain)[1],
     )
+
+
+def _measured(result: TaskResult, outcomes: Iterable[Outcome]) -> TaskResult:
+    """Return `result` with the time that further outcomes took to measure."""
+    more = sum(outcome.measure_seconds for outcome in outcomes)
+    return dataclasses.replace(result, measure_seconds=result.measure_seconds + more)
+
+
+def _timed(result: TaskResult, winner: Outcome, default: Outcome, **changed: Any) -> TaskResult:
+    """Return `result` with the times of a later final."""
+    low, middle, high = _times(winner)
+    times: dict[str, Any] = {"p20_ms": low, "p50_ms": middle, "p80_ms": high, "default_ms": _times(default)[1], "gained": True}
+    return dataclasses.replace(result, **times, **changed)
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:

@@ -1,0 +1,127 @@
+"""The command line of reports: what it lists, and what it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.report.__main__ import STUDIES, main
+from tri_apsp.report.threads import Threads, _prepare, _thread_counts
+from tri_apsp.tune.measure import Measurement
+from tri_apsp.tune.task import Task
+
+FOLDER = Path(tri_apsp.__file__).parent / "report"
+
+
+def test_every_report_has_a_module():
+    assert all((FOLDER / f"{module}.py").is_file() for module, _ in STUDIES.values())
+
+
+def test_help_needs_no_matplotlib():
+    code = "import sys; from tri_apsp.report.__main__ import main\n"
+    code += "try: main(['--help'])\nfinally: assert 'matplotlib' not in sys.modules"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0, said.stderr
+    assert all(name in said.stdout for name in STUDIES)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nothing"], "invalid choice: 'nothing'"),
+        (["cutoff", "--budget", "0"], "must be seconds above 0, but is '0'"),
+        (["cutoff", "--budget", "nan"], "must be seconds above 0"),
+        (["cutoff", "--dtype", "float16"], "invalid choice: 'float16'"),
+        (["cutoff", "--n", "0"], "must be a whole number from 1"),
+        ([], "required: REPORT"),
+    ],
+)
+def test_bad_arguments(words, sentence, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(words)
+    assert exit_.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["cutoff", "--device", "cuda:99"], 2, "device cuda:99 must exist"),
+        (["cutoff", "--device", "cpu", "--engine", "nvidia"], 1, "the nvidia engine needs tensors on a GPU"),
+        (["cutoff", "--device", "cpu", "--n", "9999999"], 1, "must fit the memory"),
+        (["index", "--out", "/nowhere"], 2, "--out must name a folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words, status, sentence, capsys, tmp_path):
+    assert main([*words, *(["--out", str(tmp_path)] if words[0] != "index" else [])]) == status
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ")
+    assert sentence in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_without_matplotlib_the_remedy_is_named(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith(("matplotlib", "tri_apsp.report."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["cutoff", "--device", "cpu"]) == 2
+    assert (
+        capsys.readouterr().err == "error: reports need matplotlib, but it is not installed; pip install 'tri_apsp[report]'.\n"
+    )
+
+
+def test_numbers_of_cpu_threads():
+    assert _thread_counts(2) == [2, 1, 4]
+    assert _thread_counts(6) == [6, 1, 2, 4, 8]
+
+
+def test_a_worker_of_some_threads(monkeypatch):
+    before = torch.get_num_threads()
+    try:
+        made = _prepare(Task("cpu", "product", "float32", "nonnegative", 32), torch.device("cpu"), threads=3)
+        assert isinstance(made, Measurement)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_each_number_of_threads_has_its_worker(monkeypatch):
+    from tri_apsp.report import threads
+    from tri_apsp.report.grids import Point
+    from tri_apsp.tune.outcome import Kind, Outcome
+
+    made = []
+
+    class Worker:
+        def __init__(self, device, prepare):
+            self.count, self.calls = prepare.keywords["threads"], 0
+            made.append(self)
+
+        def screen(self, task, config):
+            return Outcome(Kind.correct, p50_ms=float(self.count))
+
+        def final(self, task, configs, rounds):
+            self.calls += 1
+            assert rounds == 1
+            return [Outcome(Kind.correct, p50_ms=[3.0, 1.0, 2.0][self.calls - 1])]
+
+        def close(self):
+            made.remove(self)
+
+    monkeypatch.setattr(threads, "Worker", Worker)
+    provider = Threads(torch.device("cpu"))
+    task, config = Task("cpu", "product", "float32", "any", 8), tri_apsp.Config()
+    points = [Point({"threads": count}, config) for count in (1, 2)]
+    assert [provider.screen(task, point).p50_ms for point in points] == [1, 2]
+    assert [outcome.p50_ms for outcome in provider.final(task, points, 5)] == [2.0, 2.0]
+    assert [(worker.count, worker.calls) for worker in made] == [(1, 3), (2, 3)]
+    provider.close()
+    assert len(made) <= 1

@@ -1,0 +1,141 @@
+"""The configurations of a study: all combinations of a few values around a default, in the order in which they tell most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tri_apsp.configs import Config, invalid_because, to_fields
+from tri_apsp.device import Device
+from tri_apsp.tune.contest import own_fields
+from tri_apsp.tune.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
+from tri_apsp.tune.task import Task
+
+__all__ = ["Curve", "Grid", "Point", "full_grid", "grid_of", "spelled"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a plot shows of a grid: the fastest configuration for each x.
+
+    Attributes:
+        label: in the legend.
+        x: of the values of a configuration; None: it is not on the curve.
+    """
+
+    label: str
+    x: Callable[[Values], float | None]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One configuration: the values that the study varies, and the whole."""
+
+    values: Values
+    config: Config
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The configurations of one task, most informative first.
+
+    Attributes:
+        title: what is varied, for people.
+        task: what is run.
+        points: the configurations that can run.
+        curves: what is shown of them.
+        refused: why others cannot run, with how many of them.
+        passed_over: how many more would spill registers by formula, or are another one again.
+        default: the values of the default configuration; None where it is none of the points.
+        plane: two of the parameters, whose combinations are shown as a map: rows and columns.
+    """
+
+    title: str
+    task: Task
+    points: tuple[Point, ...]
+    curves: tuple[Curve, ...]
+    refused: Mapping[str, int]
+    passed_over: int
+    default: Values | None
+    plane: tuple[str, str] | None = None
+
+
+def grid_of(
+    title: str,
+    task: Task,
+    device: Device,
+    base: Config,
+    curves: Sequence[Curve],
+    parameters: Mapping[str, Sequence[Choice]],
+    hidden: Mapping[str, Sequence[Choice]] | None = None,
+    plane: tuple[str, str] | None = None,
+) -> Grid:
+    """Return the grid of all values of `parameters` that can run and repeat no other, by the tuner's own rules.
+
+    Args:
+        title: see Grid.
+        task: see Grid.
+        device: where it will run.
+        base: complete; gives the fields that are not varied.
+        curves: see Grid.
+        parameters: the values of each field, named as in tri_apsp.tune.space.
+        hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
+        plane: see Grid.
+    """
+    base = _within(resolved(base, task.n), task)
+    own = Space(tuple(Parameter(name, ()) for name in (hidden or {}))).values(base)
+    every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (hidden or {}).items()}}
+    space = Space(tuple(Parameter(name, tuple(choices)) for name, choices in every.items()))
+    shown = Space(space.parameters[: len(parameters)])
+    found: dict[tuple[Choice, ...], Point] = {}
+    for values in candidates(space, task, device, base):
+        kept = {name: values[name] for name in parameters}
+        found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
+    refused: dict[str, int] = {}
+    for values in full_grid(shown):
+        if tuple(values.values()) not in found:
+            reason = invalid_because(shown.config(values, base), device)
+            if reason is not None:
+                refused[reason] = refused.get(reason, 0) + 1
+    default = shown.values(base)
+    points = sorted(found.values(), key=lambda point: _distance(point.values, default))
+    passed_over = shown.size - len(points) - sum(refused.values())
+    known = any(point.config == base for point in points)
+    return Grid(title, task, tuple(points), tuple(curves), refused, passed_over, default if known else None, plane)
+
+
+def full_grid(space: Space) -> list[Values]:
+    """Return all combinations of a space."""
+    combinations: list[Values] = [{}]
+    for parameter in space.parameters:
+        combinations = [{**values, parameter.name: choice} for values in combinations for choice in parameter.choices]
+    return combinations
+
+
+def spelled(task: Task, config: Config) -> str:
+    """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
+    alone = task.engine == "nvidia" or task.kernel == "product"
+    fields = own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config)
+    flat: dict[str, object] = {}
+    for name, value in fields.items():
+        flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
+    return " ".join(f"{name}={value}" for name, value in flat.items())
+
+
+def _within(base: Config, task: Task) -> Config:
+    """Return what `base` is at the size of `task`: a block of the cpu engine past n does what a shorter one does."""
+    if (task.engine, task.kernel) != ("cpu", "product"):
+        return base
+    space = SPACES["cpu", "product"]
+    values = space.values(base)
+    for parameter in space.parameters:
+        covering = [choice for choice in parameter.choices if int(choice) >= task.n]
+        values[parameter.name] = min([values[parameter.name], *covering], key=int)
+    return space.config(values, base)
+
+
+def _distance(values: Values, own: Values) -> tuple[int, float]:
+    """Return how many values differ from the default's, and by how many doublings: nearer ones tell more."""
+    other = [name for name in values if values[name] != own[name]]
+    return len(other), sum(abs(math.log2(int(values[name]) / int(own[name]))) for name in other)

@@ -1,0 +1,181 @@
+"""Raw rows of a report: a CSV file that only grows, so that a study which was ended goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from tri_apsp.cli.machine import versions_line
+from tri_apsp.device import describe
+from tri_apsp.errors import InputError
+from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.task import Task
+
+__all__ = [
+    "ENVIRONMENT",
+    "MEASURED",
+    "TASK",
+    "Row",
+    "Table",
+    "environment",
+    "measured_fields",
+    "slug_of",
+    "task_fields",
+    "time_ms",
+]
+
+Row = dict[str, str]
+"""A row as it is in the file: an empty string is what has no value."""
+
+ENVIRONMENT = ("device", "versions", "commit", "date", "command")
+"""Columns that say where a row comes from; environment() fills them."""
+TASK = ("engine", "kernel", "dtype", "sign", "n", "batch")
+"""Columns that say what was run; task_fields() fills them."""
+MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
+"""Columns that say what came of it; measured_fields() fills them."""
+
+
+class Table:
+    """The rows of a file, one a key: the newest counts.
+
+    Args:
+        path: a CSV file; it and its folder are made with the first row. A last line that was cut off is dropped.
+        columns: all of them, in their order; a file that has others is refused.
+        key: the columns by which a row is known.
+
+    Raises:
+        InputError: the file cannot be read, or has other columns.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], key: Sequence[str]) -> None:
+        assert set(key) <= set(columns)
+        self.path, self.columns, self.key = path, tuple(columns), tuple(key)
+        self._rows: dict[tuple[str, ...], Row] = {}
+        for row in self._read():
+            self._keep(row)
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, in the order in which they were last measured."""
+        return list(self._rows.values())
+
+    def find(self, key: Mapping[str, object]) -> Row | None:
+        """Return the row with the values that `key` has for the columns of the key; None if there is none."""
+        return self._rows.get(self._key_of({name: _text(key.get(name)) for name in self.key}))
+
+    def append(self, fields: Mapping[str, object]) -> Row:
+        """Write a row, and return it as it is in the file; columns that `fields` lacks are empty.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        assert fields.keys() <= set(self.columns), fields.keys() - set(self.columns)
+        row = {name: _text(fields.get(name)) for name in self.columns}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            new = not self.path.exists() or not self.path.stat().st_size
+            with self.path.open("a", encoding="utf-8", newline="") as stream:
+                writer = csv.DictWriter(stream, self.columns, lineterminator="\n")
+                if new:
+                    writer.writeheader()
+                writer.writerow(row)
+        except OSError as error:
+            raise InputError(
+                f"the rows of a report must go to a file that can be written, but {self.path} cannot ({error.strerror}); give "
+                "another folder with --out."
+            ) from None
+        self._keep(row)
+        return row
+
+    def _keep(self, row: Row) -> None:
+        key = self._key_of(row)
+        self._rows.pop(key, None)
+        self._rows[key] = row
+
+    def _key_of(self, row: Row) -> tuple[str, ...]:
+        return tuple(row[name] for name in self.key)
+
+    def _read(self) -> list[Row]:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            whole = text[: text.rfind("\n") + 1]
+            if whole != text:
+                self.path.write_text(whole, encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"the rows of a report must be in a file that can be read, but {self.path} cannot ({error}); move it away."
+            ) from None
+        reader = csv.DictReader(io.StringIO(whole))
+        rows = list(reader)
+        if whole and (tuple(reader.fieldnames or ()) != self.columns or any(None in (*row, *row.values()) for row in rows)):
+            raise InputError(
+                f"{self.path} must have the columns {', '.join(self.columns)}, but has others; move it away to measure anew."
+            )
+        return rows
+
+
+def environment(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
+    """Return the columns ENVIRONMENT of a row that is measured now.
+
+    Args:
+        device: where.
+        command: that was given.
+        commit: of the sources; None: what git says of the checkout, with a "+" where files differ from it, or "unknown".
+    """
+    return {
+        "device": describe(device).name,
+        "versions": versions_line(),
+        "commit": commit or _commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "command": command,
+    }
+
+
+def slug_of(device: torch.device) -> str:
+    """Return the name of the folder for the reports of a device."""
+    return describe(device).slug
+
+
+def task_fields(task: Task) -> dict[str, object]:
+    """Return the columns TASK."""
+    return {name: getattr(task, name) for name in TASK}
+
+
+def measured_fields(task: Task, outcome: Outcome) -> dict[str, object]:
+    """Return the columns MEASURED; operations are n^3 a product or a solve, times the graphs of a batch."""
+    rate = None if outcome.p50_ms is None else task.operations / (outcome.p50_ms / 1000)
+    times = {name: getattr(outcome, name) for name in ("p20_ms", "p50_ms", "p80_ms", "compile_seconds", "measure_seconds")}
+    return {"outcome": outcome.kind.value, "message": outcome.message, "ops_per_second": rate, **times}
+
+
+def time_ms(row: Row) -> float | None:
+    """Return the median time of a row; None where its configuration failed."""
+    return float(row["p50_ms"]) if row["outcome"] == Kind.correct.value else None
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
+
+
+def _commit() -> str:
+    root = Path(__file__).resolve().parents[2]
+    try:
+        found, changed = (
+            subprocess.run(
+                ["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=10
+            ).stdout.strip()
+            for words in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return found + ("+" if changed else "")

@@ -1,0 +1,170 @@
+"""What sweeps of one machine found, from the rows that python -m tri_apsp.tune --report wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tri_apsp.errors import InputError
+from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.result import TaskResult
+from tri_apsp.tune.rows import read_rows
+from tri_apsp.tune.task import Task
+
+__all__ = ["AXES", "Agreement", "Grid", "Sweeps", "best_so_far", "gain", "geometric_mean", "grid_of", "read_sweeps", "swept"]
+
+AXES: dict[str, tuple[tuple[str, ...], str]] = {
+    "product": (("product.block_m", "product.block_n"), "product.num_warps"),
+    "small_product": (("small_product.block_m", "small_product.block_n"), "small_product.num_warps"),
+    "closure": (("closure_tile", "block_size"), "closure_warps"),
+    "batch": (("closure_tile",), "closure_warps"),
+    "panels": (("panel",), "panel_warps"),
+    "solve": (("block_size",), "cutoff"),
+}
+"""Of a heat map, by kernel: the block sizes, of which those count that the space has, and the parameter beside them."""
+
+# The cpu engine has threads, but no warps.
+_CPU_AXES = ("product.block_m",), "product.block_n"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The winners that two independent sweeps found for one task."""
+
+    task: Task
+    first: TaskResult
+    second: TaskResult
+
+    @property
+    def difference(self) -> float:
+        """By what part of the faster winner's time the other one is slower."""
+        assert self.first.p50_ms is not None
+        assert self.second.p50_ms is not None
+        return max(self.first.p50_ms, self.second.p50_ms) / min(self.first.p50_ms, self.second.p50_ms) - 1
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """One or more sweeps of one machine.
+
+    Attributes:
+        device: its facts, as tri_apsp.device.Device has them.
+        headers: of the sweeps.
+        results: one a task that was tuned; of several the last, but none that an earlier sweep only handed on.
+        errors: tasks that could not be tuned.
+        importances: of the parameters of a task.
+        agreements: of tasks that two sweeps tuned anew.
+    """
+
+    device: dict[str, Any]
+    headers: tuple[dict[str, Any], ...]
+    results: dict[Task, TaskResult]
+    errors: tuple[TaskResult, ...]
+    importances: dict[Task, dict[str, float]]
+    agreements: tuple[Agreement, ...]
+
+    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[TaskResult]:
+        """Return the results of the tasks to `keep`, in their order."""
+        return [result for task, result in self.results.items() if keep(task)]
+
+    def of(self, engine: str, kernel: str) -> list[TaskResult]:
+        """Return the results of a kernel of an engine."""
+        return self.tuned(lambda task: (task.engine, task.kernel) == (engine, kernel))
+
+    def kernels(self) -> list[tuple[str, str]]:
+        """Return engine and kernel of the tasks, each once, in their order."""
+        return list(dict.fromkeys((task.engine, task.kernel) for task in self.results))
+
+
+def read_sweeps(directories: Sequence[Path]) -> Sweeps:
+    """Read the rows of sweeps.
+
+    Raises:
+        InputError: one cannot be read, they are of different machines, or they tuned nothing.
+    """
+    read = [read_rows(directory) for directory in directories]
+    slugs = list(dict.fromkeys(rows.header["device"]["slug"] for rows in read))
+    if len(slugs) > 1:
+        raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
+    results: dict[Task, TaskResult] = {}
+    importances: dict[Task, dict[str, float]] = {}
+    agreements, errors = [], []
+    for rows in read:
+        for result in rows.results:
+            task, before = result.task, results.get(result.task)
+            if result.p50_ms is None:
+                errors.append(result)
+            elif before is None or not result.resumed:
+                if before is not None and not before.resumed:
+                    agreements.append(Agreement(task, before, result))
+                results[task] = result
+                importances[task] = rows.importances.get(task, {})
+    if not results:
+        raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
+    left = tuple(result for result in errors if result.task not in results)
+    return Sweeps(read[0].header["device"], tuple(rows.header for rows in read), results, left, importances, tuple(agreements))
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive values; NaN of none."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def gain(result: TaskResult) -> float:
+    """Return how many times as fast as the default the winner is."""
+    assert result.speedup is not None  # what has no winner is no result
+    return result.speedup
+
+
+def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
+    """Yield each improvement of the search: evaluations until then, and the median in ms of the first look at it."""
+    best = math.inf
+    for count, trial in enumerate(result.trials, 1):
+        time = trial.outcome.p50_ms
+        if time is not None and time < best:
+            best = time
+            yield count, time
+
+
+def swept(result: TaskResult) -> bool:
+    """Return whether every candidate was evaluated, or could be told to fit as little as one that was."""
+    return bool(result.trials) and len(result.trials) + result.dominated >= result.candidates
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The fastest time in ms for each pair of a block size and another value, over all other parameters; NaN: none ran."""
+
+    row_label: str
+    column_label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    times: tuple[tuple[float, ...], ...]
+
+
+def grid_of(result: TaskResult) -> Grid | None:
+    """Return the grid of a task by AXES, or None where it would have one row or column only."""
+    edges, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else AXES[result.task.kernel]
+    edges = tuple(edge for edge in edges if edge in result.trials[0].values)
+    best: dict[tuple[tuple[int, ...], int], float] = {}
+    for trial in result.trials:
+        block = tuple(int(trial.values[edge]) for edge in edges)
+        cell = block, int(trial.values[column])
+        time = trial.outcome.p50_ms if trial.outcome.kind is Kind.correct else None
+        best[cell] = min(best.get(cell, math.inf), math.inf if time is None else time)
+    rows = sorted({block for block, _ in best}, key=lambda block: (math.prod(block), block))
+    columns = sorted({value for _, value in best})
+    if len(rows) < 2 or len(columns) < 2:
+        return None
+    times = [[best.get((block, value), math.inf) for value in columns] for block in rows]
+    return Grid(
+        " x ".join(edge.rpartition(".")[2] for edge in edges),
+        column.rpartition(".")[2],
+        tuple(" x ".join(map(str, block)) for block in rows),
+        tuple(map(str, columns)),
+        tuple(tuple(math.nan if math.isinf(time) else time for time in line) for line in times),
+    )
