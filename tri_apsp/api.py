@@ -214,7 +214,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     size = round((left.shape[1] * left.shape[2] * right.shape[2]) ** (1 / 3))
     config = tuned.find(
         engines.choose(left.device, forced, left.dtype), left.device, left.dtype, n=size, batch=left.shape[0],
-        nonnegative=nonnegative,
+        nonnegative=nonnegative, product=True,
     )  # fmt: skip
     traits = engines.Weights(left.shape[-1], left.dtype, left.device, nonnegative)
     assert config.engine is not None

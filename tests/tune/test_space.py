@@ -42,7 +42,8 @@ def test_every_tuned_field_has_a_space() -> None:
         assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(FIELDS[key])
         for parameter in space.parameters:
             assert len(set(parameter.choices)) == len(parameter.choices)
-            assert list(parameter.choices) == sorted(parameter.choices)
+            if parameter.name != "small_product":  # whole tiles
+                assert list(parameter.choices) == sorted(parameter.choices)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
@@ -73,7 +74,7 @@ def test_sizes_of_the_spaces() -> None:
         ("nvidia", "small_product"): 3456,
         ("nvidia", "closure"): 90,
         ("nvidia", "batch"): 90,
-        ("nvidia", "solve"): 98,
+        ("nvidia", "solve"): 784,
         ("portable", "product"): 2880,
         ("portable", "closure"): 18,
         ("portable", "panels"): 25,

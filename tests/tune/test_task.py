@@ -35,7 +35,7 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
     assert {task.sign for task in tasks if task.dtype == "float32"} == {"nonnegative", "any"}
     assert {task.sign for task in tasks if task.dtype == "float64"} == {"any"}  # the same instructions, and found for both
     solves = {task.n for task in tasks if task.kernel == "solve"}
-    assert (min(solves), max(solves)) == (256, 32768)
+    assert (min(solves), max(solves)) == (256, 16384)
     assert all((task.batch > 1) == (task.kernel == "batch") for task in tasks)
 
 
@@ -47,12 +47,12 @@ def test_what_is_asked_for() -> None:
 def test_tasks_fit_the_memory() -> None:
     small = dataclasses.replace(H200, memory=8 << 30)
     tasks = default_tasks("nvidia", small, "full", ["float32"])
-    assert 16384 <= max(task.n for task in tasks) < 32768
-    assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256, 512}
+    assert 8192 <= max(task.n for task in tasks) <= 16384
+    assert {task.n for task in tasks if task.kernel == "batch"} == {64, 128, 256}
 
 
 def test_batches() -> None:
-    assert [batch_of(n) for n in (0, 1, 64, 128, 180, 1024)] == [1024, 1024, 1024, 1024, 517, 256]
+    assert [batch_of(n) for n in (0, 1, 64, 128, 180, 1024)] == [4096, 4096, 4096, 1024, 517, 256]
 
 
 def test_a_task_is_shown_in_one_line() -> None:

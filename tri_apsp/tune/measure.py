@@ -26,7 +26,7 @@ __all__ = ["Compilation", "Make", "Measurement", "kind_of", "measured", "outcome
 Make = Callable[[str, Weights, Config], Engine]
 
 # A first look at a configuration: so many seconds of runs, on a CPU, whose times vary more, and on a GPU; and so many runs.
-_SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.1), (3, 300)
+_SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
 # Before the final rounds, so that clocks settle; and the time, or the runs, that a configuration has in a turn.
 _WARM_UP_SECONDS, _TURN_SECONDS, _TURN_RUNS = 0.5, 0.005, 20
 # How far the second half of the final rounds may be from the first.

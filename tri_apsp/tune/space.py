@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from tri_apsp.device import Device
 from tri_apsp.methods import auto
 from tri_apsp.tune.task import Task
 
-__all__ = ["SPACES", "Choice", "Parameter", "Space", "Values", "candidates", "resolved", "space_hash", "space_of"]
+__all__ = ["SPACES", "Choice", "Parameter", "Space", "Values", "candidates", "resolved", "space_hash", "space_of", "tiles_name"]
 
 Choice = int | str
 Values = dict[str, Choice]
@@ -29,7 +30,10 @@ _NEEDS_MORE = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "b
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of Config, `name` with a dot for one of its tiles ("product.block_m"), and its choices, ascending."""
+    """A field of Config, or one of its tiles ("product.block_m"), and its choices, ascending.
+
+    Whole tiles may be a choice too, by the name that tiles_name gives them.
+    """
 
     name: str
     choices: tuple[Choice, ...]
@@ -54,6 +58,8 @@ class Space:
             field, dot, inner = name.partition(".")
             if dot:
                 tiles.setdefault(field, {})[inner] = value
+            elif field in _TILES:
+                fields[field] = _tiles_named(str(value))
             else:
                 fields[field] = value
         for field, changed in tiles.items():
@@ -67,7 +73,7 @@ class Space:
             value: Any = config
             for part in parameter.name.split("."):
                 value = getattr(value, part)
-            found[parameter.name] = value
+            found[parameter.name] = tiles_name(value) if isinstance(value, GpuTiles) else value
         return found
 
     def dominates(self, values: Values, others: Values) -> bool:
@@ -79,6 +85,39 @@ class Space:
             if field not in _NEEDS_MORE and field != "group_m" and other != value:
                 return False
         return True
+
+
+_TILES = ("product", "small_product")
+
+
+def tiles_name(tiles: GpuTiles) -> str:
+    """Return all fields of `tiles` in a few words."""
+    return (
+        f"{tiles.block_m}x{tiles.block_n}x{tiles.block_k} group {tiles.group_m} warps {tiles.num_warps} "
+        f"stages {tiles.num_stages} thread {tiles.thread_n}"
+    )
+
+
+def _tiles_named(name: str) -> GpuTiles:
+    """Return the tiles of that name."""
+    return GpuTiles(*map(int, re.findall(r"\d+", name)))
+
+
+# Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was best for products of 256,
+# 512 and 1024 on an H200. In a solve such a product is a stripe of a panel, long and narrow, which may want others.
+_SMALL_PRODUCTS = tuple(
+    tiles_name(tiles)
+    for tiles in (
+        GpuTiles(16, 32, 32, group_m=8, num_warps=2, num_stages=3, thread_n=4),
+        GpuTiles(16, 64, 32, group_m=1, num_warps=2, num_stages=2, thread_n=4),
+        GpuTiles(32, 64, 16, group_m=8, num_warps=2, num_stages=2),
+        GpuTiles(32, 64, 32, group_m=8, num_warps=2, num_stages=2, thread_n=4),
+        GpuTiles(32, 64, 32, group_m=8, num_warps=4, num_stages=2, thread_n=4),
+        GpuTiles(64, 64, 8, group_m=8, num_warps=4, num_stages=2),
+        GpuTiles(64, 64, 16, group_m=8, num_warps=4, num_stages=3),
+        GpuTiles(64, 128, 16, group_m=8, num_warps=4, num_stages=2),
+    )
+)
 
 
 def _space(**choices: tuple[Choice, ...]) -> Space:
@@ -129,6 +168,7 @@ SPACES: dict[tuple[str, str], Space] = {
         method=("floyd_warshall", "kleene"),
         block_size=(128, 256, 512, 1024, 2048, 4096, 8192),
         cutoff=(128, 256, 512, 1024, 2048, 4096, 8192),
+        small_product=_SMALL_PRODUCTS,
     ),
     ("portable", "product"): _space(
         product__block_m=(16, 32, 64, 128),
@@ -218,6 +258,15 @@ def _micro_tile(config: Config, task: Task) -> tuple[GpuTiles, int, int]:
 
 
 def _nvidia_product_fits(config: Config, task: Task, device: Device) -> bool:
+    return _tiles_fit(config, task, device) and math.prod(_micro_tile(config, task)[1:]) >= _LEAST_VALUES[task.kernel]
+
+
+def _nvidia_solve_fits(config: Config, task: Task, device: Device) -> bool:
+    return _tiles_fit(config, dataclasses.replace(task, kernel="small_product"), device)
+
+
+def _tiles_fit(config: Config, task: Task, device: Device) -> bool:
+    """Return whether registers and shared memory suffice for the tiles of an nvidia product."""
     from tri_apsp.engines.nvidia import product_registers  # Triton need not be installed for the other engines
 
     tiles, rows, columns = _micro_tile(config, task)
@@ -225,7 +274,7 @@ def _nvidia_product_fits(config: Config, task: Task, device: Device) -> bool:
     most = product_registers(device.capability, tiles.num_warps) or min(255, _REGISTER_FILE // (32 * tiles.num_warps))
     bytes_a, bytes_b = (4, 2) if task.dtype == "int16" else (task.torch_dtype.itemsize,) * 2
     shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
-    return rows * columns >= _LEAST_VALUES[task.kernel] and registers <= most and shared <= device.shared_memory
+    return registers <= most and shared <= device.shared_memory
 
 
 def _nvidia_product_repeats(config: Config, task: Task, base: Config) -> bool:
@@ -291,6 +340,12 @@ def _solve_repeats(config: Config, task: Task, base: Config) -> bool:
     return config.cutoff != base.cutoff or _past(config.block_size, sizes, task.n)
 
 
+def _nvidia_solve_repeats(config: Config, task: Task, base: Config) -> bool:
+    assert config.block_size is not None
+    one_closure = config.method == "floyd_warshall" and config.block_size >= task.n
+    return _solve_repeats(config, task, base) or (one_closure and config.small_product != base.small_product)
+
+
 def _past(value: Choice, choices: tuple[Choice, ...], n: int) -> bool:
     """Return whether a smaller choice covers all of `n` already."""
     return any(int(choice) >= n for choice in choices if int(choice) < int(value))
@@ -301,6 +356,7 @@ _FITS: dict[tuple[str, str], Callable[[Config, Task, Device], bool]] = {
     ("nvidia", "small_product"): _nvidia_product_fits,
     ("nvidia", "closure"): _nvidia_closure_fits,
     ("nvidia", "batch"): _nvidia_closure_fits,
+    ("nvidia", "solve"): _nvidia_solve_fits,
     ("portable", "product"): _portable_product_fits,
     ("portable", "closure"): _portable_closure_fits,
     ("portable", "panels"): _portable_panels_fit,
@@ -312,6 +368,6 @@ _REPEATS: dict[tuple[str, str], Callable[[Config, Task, Config], bool]] = {
     ("nvidia", "small_product"): _nvidia_product_repeats,
     ("nvidia", "closure"): _nvidia_closure_repeats,
     ("nvidia", "batch"): _nvidia_closure_repeats,
-    ("nvidia", "solve"): _solve_repeats,
+    ("nvidia", "solve"): _nvidia_solve_repeats,
     ("portable", "solve"): _solve_repeats,
 }

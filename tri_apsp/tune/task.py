@@ -111,11 +111,11 @@ def default_tasks(
 
 
 def batch_of(n: int) -> int:
-    """Return how many graphs of `n` vertices the kernel `batch` is tuned with: about 16 million values, 256 to 1024 graphs.
+    """Return how many graphs of `n` vertices the kernel `batch` is tuned with: about 16 million values, 256 to 4096 graphs.
 
     With fewer graphs than multiprocessors, several would share one, which is the kernel `closure`.
     """
-    return max(256, min(1024, (1 << 24) // max(1, n * n)))
+    return max(256, min(4096, (1 << 24) // max(1, n * n)))
 
 
 def _signs(engine: str, kernel: str, dtype: str, quick: bool) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("nvidia", "small_product"): ("small_product",),
     ("nvidia", "closure"): ("closure_tile", "closure_warps", "closure_programs"),
     ("nvidia", "batch"): ("closure_tile", "closure_warps", "batch_programs"),
-    ("nvidia", "solve"): _SOLVE,
+    ("nvidia", "solve"): (*_SOLVE, "small_product"),
     ("portable", "product"): ("product",),
     ("portable", "closure"): ("block_size", "closure_warps"),
     ("portable", "panels"): ("panel", "panel_warps"),

@@ -46,6 +46,7 @@ def find(
     n: int | None = None,
     batch: int = 1,
     nonnegative: bool = False,
+    product: bool = False,
 ) -> Config:
     """Return the whole configuration of a solve; its `source` says where it came from.
 
@@ -61,6 +62,7 @@ def find(
         n: vertices; of a product (m, k) by (k, n), the cube root of m k n. None: nothing tuned is looked up.
         batch: graphs solved in one call.
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
+        product: whether it is a product alone, to which entries of a solve do not apply.
 
     Raises:
         InputError: the result cannot run on the device, with the rule that it breaks; or nothing was tuned for this size
@@ -72,7 +74,7 @@ def find(
     given, facts, variable = with_forced(given), describe(device), os.environ.get
     # What a caller gives need not be hashable, and 64.0, which is refused, equals 64: so by its text.
     key = (
-        engine, facts, dtype, n, batch, nonnegative, None if given is None else repr(given),
+        engine, facts, dtype, n, batch, nonnegative, product, None if given is None else repr(given),
         variable("TRI_APSP_CONFIG_DIR"), variable("TRI_APSP_TUNED_FOR"), variable("TRI_APSP_REQUIRE_TUNED"),
     )  # fmt: skip
     known = FOUND.get(key)
@@ -81,7 +83,7 @@ def find(
     found = default_config(engine, dtype)
     if n:
         sign = "nonnegative" if nonnegative else "any"
-        found = _Search(engine, device, facts, dtype_name(dtype), n, max(1, batch), sign).over(found, given)
+        found = _Search(engine, device, facts, dtype_name(dtype), n, max(1, batch), sign, product).over(found, given)
     if given is not None:
         found = given.over(found)
     require_valid(found, facts)
@@ -102,6 +104,7 @@ class _Search:
     n: int
     batch: int
     sign: str
+    product: bool
 
     def over(self, config: Config, given: Config | None) -> Config:
         """Return `config` with the fields of the entries found; those that `given` sets are not looked up."""
@@ -122,8 +125,10 @@ class _Search:
         return dataclasses.replace(config, source=", ".join(used)) if used else config
 
     def _kernels(self) -> list[str]:
-        """Return what to look up; the solve first, for it says how large closures are, and no kernel changes its fields."""
+        """Return what to look up; the solve first: it says how large closures are, and no kernel changes what it sets."""
         *kernels, solve = KERNELS[self.engine]
+        if self.product:
+            return [kernel for kernel in kernels if kernel.endswith("product")]
         if "batch" in kernels:
             kernels.remove("closure" if self.batch > 1 else "batch")
         return [solve, *kernels]
