@@ -122,7 +122,7 @@ def test_failures_and_what_was_left_out_are_named(tmp_path, no_plots):
     assert "| wrong result | planted wrong result |" in page
     text = " ".join(page.split())
     assert "closure_warps must be at most 16, but is 32; lower it." in text
-    assert re.search(r"\d+ combinations that repeat another", text)
+    assert re.search(r"Repeat another, or by formula .*: \d+ of all combinations", text)
     clock = itertools.count()
     slow = Planted(before=lambda: time.sleep(0.1 if next(clock) else 0))
     page = written(tmp_path / "short", "stages", "cpu", slow, seconds=0.3)

@@ -68,10 +68,13 @@ class TestWhere:
             for kernel in ("solve", "product", "small_product", "closure")
         ]
         found = find()
-        assert found.source.split(", ") == [str(path) for path in (shipped[0], user, *shipped[2:])]
+        assert found.source.split(", ") == [str(path) for path in (shipped[0], user, shipped[3])]
         assert (found.method, found.block_size, found.cutoff) == ("kleene", 2048, 512)
         assert (found.closure_tile, found.closure_warps, found.closure_programs) == (32, 2, 1)
+        found = find(product=True)
+        assert found.source.split(", ") == [str(path) for path in (user, shipped[2])]
         assert found.small_product == GpuTiles(64, 64, 8, num_stages=2)
+        assert found.method is None
 
     def test_no_other_dtype_and_no_other_engine(self, gpu, entry, made):
         tuned.save(made(entry(1024)))
@@ -162,11 +165,13 @@ class TestNearest:
         assert find(600, batch=2).cutoff == 64
         assert find(1900).cutoff == 64
 
-    def test_small_products_of_large_solves(self, gpu, entry, made):
+    def test_small_products(self, gpu, entry, made):
+        """Those inside a solve are no square products, which the entries are for."""
         tuned.save(made(entry(512, "small_product"), kernel="small_product"))
-        assert find(255).small_product == DEFAULT.small_product
+        assert find(255, product=True).small_product == DEFAULT.small_product
         for n in (256, 512, 1024, 30_000):
-            assert find(n).small_product.block_k == 8
+            assert find(n, product=True).small_product.block_k == 8
+            assert find(n).small_product == DEFAULT.small_product
 
     @pytest.mark.parametrize(
         ("n", "method", "block_size", "cutoff", "closed"),

@@ -279,7 +279,7 @@ class TestReset:
         other.write_text("{}")
         assert find(1024).source != ", ".join(map(str, shipped))
         assert sorted(tuned.reset()) == sorted(own)
-        assert find(1024).source == ", ".join([str(shipped[2]), *map(str, shipped[:2])])
+        assert find(1024).source == f"{shipped[2]}, {shipped[0]}"
         assert other.exists()
         assert tuned.reset() == []
 

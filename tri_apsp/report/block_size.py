@@ -60,7 +60,7 @@ _TITLES = {
     "batch": "tile of the closure, a program a graph",
 }
 _BLOCKS: dict[str, tuple[int, ...]] = {
-    "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048),
+    "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
     "portable": (16, 32, 64, 128),
     "cpu": (16, 32, 64, 96, 128, 192, 256),
 }
@@ -227,10 +227,10 @@ def _why(place: Place, found: list[Found]) -> list[str]:
         if best_of is None or one.grid.task.kernel != "product":
             continue
         rows, columns = (int(best_of.point.values[f"product.{name}"]) for name in ("block_m", "block_n"))
-        ratio = (2 / _KATZ_KIDER) / (1 / rows + 1 / columns)
+        ratio = (1 / rows + 1 / columns) / (2 / _KATZ_KIDER)
         sentences.append(
             f"In the product of n = {one.grid.task.n} in {one.grid.task.dtype}, a tile of {rows} x {columns} reads "
-            f"{ratio:.2g} times fewer values for each operation than one of 32 x 32."
+            f"{ratio:.2g} times the values for each operation that one of 32 x 32 reads."
         )
     return list(dict.fromkeys(sentences))
 

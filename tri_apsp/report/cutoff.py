@@ -131,7 +131,7 @@ def _why(place: Place, found: list[Found]) -> list[str]:
             "Henriod's base case is one block of threads, each of which owns an element, so that β cannot grow without threads "
             "for it; here a closure of any size is spread over as many programs as it has tiles for."
             if place.engine == "nvidia"
-            else "Here, as there, one program solves a base case, so a larger one leaves more of the GPU idle."
+            else "Here, as there, one program closes a block, for which the rest of the GPU waits."
         )
     return sentences
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,6 @@ __all__ = [
     "curve_sentence",
     "curve_table",
     "number",
-    "relative",
     "run_study",
     "spelled_values",
     "task_of",
@@ -95,7 +95,7 @@ def write(study: Study, place: Place, found: list[Found], folder: Path, name: st
     for number_, one in enumerate(shown, 1):
         plot = f"{name}-{number_}"
         _plot(study, place, one, folder / plot)
-        caption = "Rates relative to the best of each curve, with bars from p20 to p80"
+        caption = "Rates relative to the best of the grid, with bars from p20 to p80; each paper's relative to its own best"
         caption += f"; right: for each {_plane_text(one.grid)}, as first measured" if one.grid.plane else ""
         blocks += [f"### {_title(one)}", *study.holds(place, one), figure(plot, caption)]
     rows = [one.row for each in found for one in (*each.screened, *each.finals)]
@@ -159,19 +159,6 @@ def curve_table(what: str, curve: Mapping[float, Measured]) -> str:
     return table([what, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
 
 
-def relative(curve: Mapping[float, Measured], label: str) -> Line:
-    """Return a curve whose best rate is 1, with bars from p20 to p80."""
-    best = max(one.rate for one in curve.values())
-    ends = [one.rates for one in curve.values()]
-    return Line(
-        label,
-        list(curve),
-        [one.rate / best for one in curve.values()],
-        [low / best for low, _ in ends],
-        [high / best for _, high in ends],
-    )
-
-
 def spelled_values(values: Mapping[str, object]) -> str:
     """Return the values of a configuration in one line."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
@@ -201,12 +188,21 @@ def _plot(study: Study, place: Place, found: Found, path: Path) -> None:
     plane = found.grid.plane
     made, (axes, *maps) = plots.figure([_title(found), *(["rate, of the best"] if plane else [])], width=5.2, height=3.6)
     curves: list[Curve] = [curve for curve in found.grid.curves if found.curve(curve)]
-    ours = [relative(found.curve(curve), curve.label) for curve in curves]
+    best = found.best
+    assert best is not None
+    ours = [_relative(found.curve(curve), curve.label, best.rate) for curve in curves]
     label = study.x_label(place)
-    plots.lines(axes, [*ours, *study.points(place, found.grid)], x_label=label, y_label="rate, of the best of each curve")
+    plots.lines(axes, [*ours, *study.points(place, found.grid)], x_label=label, y_label="rate, of the best")
     if plane:
         _map(found, plane, maps[0])
     plots.save(made, path)
+
+
+def _relative(curve: Mapping[float, Measured], label: str, best: float) -> Line:
+    """Return a curve of rates relative to `best`, with bars from p20 to p80."""
+    ends = [one.rates for one in curve.values()]
+    rates = [one.rate / best for one in curve.values()]
+    return Line(label, list(curve), rates, [low / best for low, _ in ends], [high / best for _, high in ends])
 
 
 def _map(found: Found, plane: tuple[str, str], axes: Axes) -> None:
@@ -258,16 +254,18 @@ def _left_out(found: Sequence[Found]) -> str:
             lines.append(f"{_title(one)}: nothing could be measured: {one.error}")
         elif one.left:
             lines.append(
-                f"{_title(one)}: {one.left} of {len(one.grid.points)} configurations, for which the budget left no time; "
-                "the same command goes on with them."
+                f"{_title(one)}: {one.left} of {len(one.grid.points)} configurations, for which the budget left no time; the "
+                "same command goes on with them."
             )
-        for reason, count in one.grid.refused.items():
-            lines.append(f"{_title(one)}: {count} cannot run: {reason}")
-        if one.grid.passed_over:
-            lines.append(
-                f"{_title(one)}: {one.grid.passed_over} combinations that repeat another, or that by formula spill registers "
-                "or leave threads without work."
-            )
+    refused = Counter[str]()
+    for one in found:
+        refused.update(one.grid.refused)
+    lines += [f"Cannot run, {count} of all: {reason}" for reason, count in refused.items()]
+    passed_over = sum(one.grid.passed_over for one in found)
+    if passed_over:
+        lines.append(
+            f"Repeat another, or by formula spill registers or leave threads without work: {passed_over} of all combinations."
+        )
     return section("Left out", bullets(lines)) if lines else ""
 
 

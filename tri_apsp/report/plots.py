@@ -81,7 +81,7 @@ def lines(
         y_label: with its unit.
         log_x: whether x is shown by its logarithm to base two.
         log_y: whether y is shown by its logarithm.
-        ticks: whether each x that a curve has is marked on the axis.
+        ticks: whether each whole x that a curve has is marked on the axis.
     """
     papers = ["D", "s", "^", "v", "*"]  # several have a single point
     with rc_context(_STYLE):
@@ -107,7 +107,7 @@ def lines(
         else:
             axes.set_ylim(bottom=0)
         if ticks:
-            places = sorted({x for curve in curves for x in curve.x})
+            places = sorted({x for curve in curves for x in curve.x if x == int(x)})
             axes.set_xticks(places, labels=[f"{x:g}" for x in places])
             axes.minorticks_off()
         axes.set_xlabel(x_label)

@@ -48,8 +48,8 @@ _SPACES: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
 }
 _HIDDEN: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
     ("nvidia", "product"): {"product.thread_n": (8, 4, 16)},
-    ("nvidia", "closure"): {"closure_programs": (3, 2, 1)},
-    ("nvidia", "batch"): {"batch_programs": (3, 2, 1)},
+    ("nvidia", "closure"): {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)},
+    ("nvidia", "batch"): {"batch_programs": (3, 2, 1), "closure_programs": (3, 2, 1)},
 }
 _TITLES = {
     "product": "product",

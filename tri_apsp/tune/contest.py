@@ -40,7 +40,10 @@ def contest_of(task: Task, device: torch.device) -> Contest:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TuningWarning)  # that it is not tuned is why we are here
-            used = tuned.find(task.engine, device, task.torch_dtype, n=task.n, batch=task.batch, nonnegative=task.nonnegative)
+            used = tuned.find(
+                task.engine, device, task.torch_dtype, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
+                product=task.kernel.endswith("product"),
+            )  # fmt: skip
     except InputError:  # TRI_APSP_REQUIRE_TUNED
         used = plain
     own = {name: getattr(plain, name) for name in FIELDS[task.engine, task.kernel]}
