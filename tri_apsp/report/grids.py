@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tri_apsp.configs import Config, invalid_because, to_fields
 from tri_apsp.device import Device
-from tri_apsp.tune.contest import own_fields
+from tri_apsp.tune.rivals import own_fields
 from tri_apsp.tune.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
 from tri_apsp.tune.task import Task
 

@@ -19,10 +19,10 @@ from tri_apsp.configs import from_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.tune.bench import Workers
-from tri_apsp.tune.contest import contest_of
 from tri_apsp.tune.plan import Plan, Settings, plan
 from tri_apsp.tune.progress import Progress, failures_line, milliseconds
 from tri_apsp.tune.result import SweepResult
+from tri_apsp.tune.rivals import contest_of
 from tri_apsp.tune.rows import check_folder, write_rows
 from tri_apsp.tune.space import candidates, space_of
 from tri_apsp.tune.sweep import sweep

@@ -19,11 +19,11 @@ from tri_apsp.configs import Config, default_config, from_fields, to_fields
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.bench import Bench
-from tri_apsp.tune.contest import Contest, contest_of, own_fields
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.result import SweepResult, TaskResult
+from tri_apsp.tune.rivals import Contest, contest_of, own_fields
 from tri_apsp.tune.search import SearchResult, known_trials, memory_study, neighbours, search
 from tri_apsp.tune.space import Space, Values, candidates, space_hash, space_of
 from tri_apsp.tune.studies import open_storage, open_study, study_name
