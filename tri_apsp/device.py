@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ __all__ = [
     "cuda_count",
     "current",
     "describe",
+    "driver_version",
     "free_memory",
     "is_small",
     "resolve",
@@ -89,6 +91,18 @@ def _describe(kind: str, index: int | None) -> Device:
         )
     name, cores = _cpu_name(), cpu_count()
     return Device(kind="cpu", name=name, slug=_slug(f"{name} {cores} cores"), units=cores, memory=psutil.virtual_memory().total)
+
+
+def driver_version(device: torch.device) -> str | None:
+    """Return the version of the driver of an NVIDIA GPU; None for another device, or where nobody says it. Takes up to a second."""
+    if device.type != "cuda" or torch.version.hip:
+        return None
+    try:
+        command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.split()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found[0] if found else None
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:

@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 
 from tri_apsp import tuned
 from tri_apsp.configs import Config, default_config, from_fields, to_fields
-from tri_apsp.device import Device, describe
+from tri_apsp.device import Device, describe, driver_version
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.bench import Bench
 from tri_apsp.tune.outcome import Kind, Outcome
@@ -322,6 +322,7 @@ class _Sweep:
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
             complete=result.complete,
+            driver=driver_version(self._plan.devices[0]),
         )
         path = tuned.save(file, settings.save_dir, force=settings.force)
         tuned.remember(file)  # the tasks to come use it, wherever it was saved

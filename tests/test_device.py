@@ -1,0 +1,28 @@
+"""What a machine is asked, where it may not answer."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+import torch
+
+from tri_apsp.device import driver_version
+
+GPU = torch.device("cuda", 0)
+
+
+def test_the_driver_as_its_tool_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = subprocess.CompletedProcess([], 0, "580.159.03\n580.159.03\n", "")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: answer)
+    assert driver_version(GPU) == "580.159.03"
+    assert driver_version(torch.device("cpu")) is None
+
+
+@pytest.mark.parametrize("failure", [FileNotFoundError("nvidia-smi"), subprocess.TimeoutExpired("nvidia-smi", 10)], ids=repr)
+def test_the_driver_where_nobody_says_it(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    def run(*args: object, **kwargs: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert driver_version(GPU) is None
