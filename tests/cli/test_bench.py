@@ -29,6 +29,28 @@ H200 = Device(kind="cuda", name="NVIDIA H200", slug="nvidia-h200", units=132, me
 CPU = torch.device("cpu")
 
 
+def test_rows_are_kept_as_they_come(cli, tmp_path, monkeypatch):
+    """Those before the run was cut short, and those of an earlier run."""
+    file = tmp_path / "rows.jsonl"
+    words = ("bench", "--device", "cpu", "--n", 8, "--method", "kleene", "--repeat", 3, "--scipy-up-to", 0, "--rows", file)
+    assert cli(*words, "--json").json["rows"] == [json.loads(line) for line in file.read_text().splitlines()]
+
+    def cut_short(*args, **kwargs):
+        yield from list(rows(*args, **kwargs))[:1]
+        raise KeyboardInterrupt
+
+    rows = bench.measure
+    monkeypatch.setattr(bench, "measure", cut_short)
+    assert cli(*words).status == 130
+    assert [json.loads(line)["operation"] for line in file.read_text().splitlines()] == ["min_plus", "kleene", "min_plus"]
+
+
+def test_rows_that_cannot_be_kept(cli, tmp_path):
+    outcome = cli("bench", "--device", "cpu", "--n", 8, "--rows", tmp_path / "none" / "rows.jsonl")
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: --rows must name a file that can be written, but ")
+
+
 def test_json(cli):
     words = ["bench", "--device", "cpu", "--n", 64, 80, "--dtype", "float32", "int16", "--repeat", 3, "--scipy-up-to", 64]
     found = cli(*words, "--json").json

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import torch
 
@@ -74,6 +77,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="largest n that SciPy runs, once (a batch counts by its operations); default: 2048",
     )
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        metavar="FILE",
+        help="also add each row to FILE as it comes, as a line of JSON: a run that is cut short then loses none",
+    )
     add_json(
         parser,
         "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "
@@ -93,7 +102,9 @@ def run(args: argparse.Namespace) -> None:
         for case in cases:
             # The weights, the result, what it is compared with, and one of workspace.
             check_memory(case.n, case.batch, dtype, device, matrices=4)
-    rows = measure(
+    if args.rows is not None:
+        _add_rows(args.rows, [])
+    measured = measure(
         dtypes,
         cases,
         args.method,
@@ -103,11 +114,12 @@ def run(args: argparse.Namespace) -> None:
         scipy_up_to=args.scipy_up_to,
         clock_hz=clock_hz,
     )
+    rows = measured if args.rows is None else _kept(measured, args.rows)
     command = _command(args, device)
     if args.json:
         machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
-        measured = [asdict(row) for row in rows]
-        print_json({"machine": machine, "versions": versions(), "command": command, "rows": measured})
+        found = [asdict(row) for row in rows]
+        print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
         return
     print_fields(
         [
@@ -125,6 +137,23 @@ def run(args: argparse.Namespace) -> None:
     print(_LAYOUT.format(*_TITLES, "scipy", "ratio"))
     for row in rows:
         print(_line(row), flush=True)
+
+
+def _kept(rows: Iterable[Row], path: Path) -> Iterator[Row]:
+    """Yield the rows, each once it is in the file at `path`."""
+    for row in rows:
+        _add_rows(path, [row])
+        yield row
+
+
+def _add_rows(path: Path, rows: Iterable[Row]) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
+    except OSError as error:
+        raise InputError(
+            f"--rows must name a file that can be written, but {path} cannot be ({error.strerror}); name another."
+        ) from None
 
 
 def _sizes(args: argparse.Namespace, device: torch.device) -> list[int]:
