@@ -199,6 +199,13 @@ class TestKernelInterpreted:
     def test_nan(self, dtype: torch.dtype) -> None:
         check_nan(read_at_once, dtype)
 
+    def test_several_for_one_wait(self) -> None:
+        tensors = [values(shape, torch.float32) for shape in ((3, 7, 5), (2, 63, 63), (1, 5, 300))]
+        findings = Findings(tensors[0], 4)
+        for tensor in tensors:
+            findings.scan(tensor, INF)
+        assert findings.read() == [expected(tensor, INF, False) for tensor in tensors]
+
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2])
@@ -323,7 +330,13 @@ class TestOnTheGpu:
             tri_apsp.shortest_paths(wrong)
 
     @dtypes
-    def test_a_product_waits_for_each_operand(self, dtype: torch.dtype) -> None:
+    def test_a_product_waits_once_for_all_operands(self, dtype: torch.dtype) -> None:
         weights = cases.tensor(cases.random_graph(100), dtype, "cuda")
-        tri_apsp.min_plus(weights, weights)  # compiles
-        assert waits(lambda: tri_apsp.min_plus(weights, weights)) == 2
+        for operands in ((weights, weights), (weights, weights, weights)):
+            tri_apsp.min_plus(*operands)  # compiles
+            assert waits(lambda operands=operands: tri_apsp.min_plus(*operands)) == 1
+        bad = weights.clone()
+        bad[3, 4] = NAN if dtype.is_floating_point else torch.iinfo(dtype).min
+        for name, operands in (("a", (bad, weights)), ("b", (weights, bad)), ("c", (weights, weights, bad))):
+            with pytest.raises(tri_apsp.InputError, match=f"`{name}`.*\\(3, 4\\)"):
+                tri_apsp.min_plus(*operands)

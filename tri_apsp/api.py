@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from tri_apsp import audit, checks, device, engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.errors import InputError
-from tri_apsp.findings import Findings, has_kernels
+from tri_apsp.findings import Findings, Scan, has_kernels
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import no_edge
 from tri_apsp.start import start
@@ -208,7 +208,9 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that.
     """
     left, right, start, batched = checks.check_operands(a, b, c)
-    bounds = [checks.check_values(t, name) for t, name in ((left, "a"), (right, "b"), (start, "c")) if t is not None]
+    named = {"a": left, "b": right} | ({} if start is None else {"c": start})
+    found = _scanned(list(named.values()))
+    bounds = [checks.check_values(tensor, name, found=scan) for (name, tensor), scan in zip(named.items(), found, strict=True)]
     nonnegative = all(bound.lowest >= 0 for bound in bounds)
     forced = tuned.with_forced(None)
     size = round((left.shape[1] * left.shape[2] * right.shape[2]) ** (1 / 3))
@@ -230,6 +232,17 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         if not left.is_floating_point():
             _audit_product(result, left, right, start, engine, bounds)
     return result if batched else result[0]
+
+
+def _scanned(tensors: list[torch.Tensor]) -> Sequence[Scan | None]:
+    """Return what tensors of one dtype on one device hold below no_edge, for one wait; None for each where that takes more."""
+    if not all(has_kernels(tensor) for tensor in tensors):
+        return [None] * len(tensors)
+    findings = Findings(tensors[0], len(tensors))
+    with device.current(tensors[0].device):
+        for tensor in tensors:
+            findings.scan(tensor, no_edge(tensor.dtype))
+        return findings.read()
 
 
 def _audit_product(
