@@ -77,6 +77,9 @@ class TestWorkers:
             def __init__(self, device: torch.device) -> None:
                 self.device = device
 
+            def begin(self) -> None:
+                calls.append(("begin", self.device))
+
             def screen(self, task: Task, config: Any, give_up_ms: float | None) -> Outcome:
                 calls.append((f"screen on {self.device}", config.product.block_m))
                 return Outcome(Kind.correct, 1.0, 1.0, 1.0)
@@ -108,7 +111,8 @@ class TestWorkers:
         workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
         space = space_of(self.TASK)
         evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
-        assert calls == [("compilers", 6)]
+        assert calls == [("compilers", 6), ("begin", torch.device("cuda:0")), ("begin", torch.device("cuda:1"))]
+        calls.clear()
         assert len(evaluators) == 2 + 6
         threads = [
             threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), None))
@@ -118,14 +122,14 @@ class TestWorkers:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(calls[1:]) == [("screen on cuda:0", 64)] * 4 + [("screen on cuda:1", 128)] * 4
+        assert sorted(calls) == [("screen on cuda:0", 64)] * 4 + [("screen on cuda:1", 128)] * 4
         assert evaluators[0](self.values(256), None).kind is Kind.compile_error
-        assert len(calls) == 9
+        assert len(calls) == 8
         workers.close()
-        assert {what for what, _ in calls[9:]} == {"close"}
-        assert len(calls) == 12
+        assert {what for what, _ in calls[8:]} == {"close"}
+        assert len(calls) == 11
 
     def test_a_cpu_measures_one_at_a_time(self, calls: list[tuple[str, Any]]) -> None:
         workers = Workers([torch.device("cpu")])
         assert len(workers.evaluators(self.TASK, lambda values: self.BASE)) == 1
-        assert calls == []
+        assert calls == [("begin", torch.device("cpu"))]

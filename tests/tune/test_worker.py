@@ -121,6 +121,18 @@ def test_a_process_that_ends_while_it_prepares() -> None:
         assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
 
 
+def test_a_process_may_start_ahead_of_its_first_question() -> None:
+    with Worker(CPU, planted.Answering) as worker:
+        for _ in range(2):
+            worker.begin()
+        assert worker.processes == 1
+        assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+        worker.begin()
+        assert worker.processes == 1
+    worker.begin()
+    assert worker.processes == 1, "it is closed"
+
+
 def test_a_process_that_ended_unasked_is_replaced() -> None:
     with Worker(CPU, planted.Answering) as worker:
         first = int(worker.screen(TASK, planted.GOOD).message)

@@ -43,6 +43,8 @@ class Workers:
         each = min(_COMPILERS, (cpu_count() - len(devices)) // len(devices))
         self._ahead = max(0, each) if devices[0].type == "cuda" else 0
         self._compilers = Compilers(devices[0], self._ahead * len(devices)) if self._ahead else None
+        for worker in self._workers:
+            worker.begin()  # while the first configurations are compiled
 
     def evaluators(self, task: Task, config: Callable[[Values], Config]) -> list[Evaluate]:
         def on(worker: Worker) -> Evaluate:

@@ -57,6 +57,12 @@ class Worker:
         self._asking = threading.Lock()
         self.processes = 0
 
+    def begin(self) -> None:
+        """Start the process ahead of the first question, for that takes seconds; returns at once."""
+        with self._asking:
+            if self._process is None and not self._closed:
+                self._start()
+
     def screen(self, task: Task, config: Config, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
         """Return what became of one configuration: compared, then timed in a few runs.
 
