@@ -10,7 +10,7 @@ import torch
 from tri_apsp import audit, checks, device, engines, tuned
 from tri_apsp.configs import Config
 from tri_apsp.errors import InputError
-from tri_apsp.findings import Findings, Scan, has_kernels
+from tri_apsp.findings import Findings, Scan, has_kernels, read_at_once
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import no_edge
 from tri_apsp.start import start
@@ -147,20 +147,20 @@ def _solve(
     """
     weights, sizes = problem.weights, problem.sizes
     untouched = None if overwrite else weights
-    findings = None
-    late = False
+    pending = None  # what is read once the distances are there
     if in_place or not has_kernels(weights):
         distances, bounds = start(weights, sizes, in_place, check)
     else:
         late = check and not overwrite and selection.method == "floyd_warshall" and problem.n <= _block_size(selection)
         findings = Findings(weights, 2 if late else 1)
         distances = findings.copy(weights, sizes)
+        pending = findings if late else None
         bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check and not late else None
     negative = bounds is not None and bounds.lowest < 0
     nonnegative = bounds is not None and not negative
-    if not nonnegative and not late:
+    if not nonnegative and pending is None:
         selection = _select(problem, *asked, nonnegative=False)
-    signed = findings.signed if findings is not None and late else None
+    signed = None if pending is None else pending.signed
     traits = engines.Weights(problem.n, weights.dtype, weights.device, nonnegative, sizes, signed)
     algorithm, engine = METHODS[selection.method], engines.make(selection.engine, traits, selection.config)
 
@@ -180,9 +180,9 @@ def _solve(
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     algorithm.solve(distances, engine, watch)
     found = None
-    if findings is not None and late:
-        findings.scan(distances, no_edge(distances.dtype), diagonal=True)
-        first, found = findings.read()
+    if pending is not None:
+        pending.scan(distances, no_edge(distances.dtype), diagonal=True)
+        first, found = pending.read()
         bounds = checks.check_graphs(weights, sizes, first)
     if bounds is not None:
         audit.audit(distances, untouched, bounds.lowest < 0, bounds.longest, close, sizes, found)
@@ -209,7 +209,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     """
     left, right, start, batched = checks.check_operands(a, b, c)
     named = {"a": left, "b": right} | ({} if start is None else {"c": start})
-    found = _scanned(list(named.values()))
+    found: Sequence[Scan | None] = read_at_once(list(named.values()), no_edge(left.dtype)) or [None] * len(named)
     bounds = [checks.check_values(tensor, name, found=scan) for (name, tensor), scan in zip(named.items(), found, strict=True)]
     nonnegative = all(bound.lowest >= 0 for bound in bounds)
     forced = tuned.with_forced(None)
@@ -232,17 +232,6 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         if not left.is_floating_point():
             _audit_product(result, left, right, start, engine, bounds)
     return result if batched else result[0]
-
-
-def _scanned(tensors: list[torch.Tensor]) -> Sequence[Scan | None]:
-    """Return what tensors of one dtype on one device hold below no_edge, for one wait; None for each where that takes more."""
-    if not all(has_kernels(tensor) for tensor in tensors):
-        return [None] * len(tensors)
-    findings = Findings(tensors[0], len(tensors))
-    with device.current(tensors[0].device):
-        for tensor in tensors:
-            findings.scan(tensor, no_edge(tensor.dtype))
-        return findings.read()
 
 
 def _audit_product(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.device import describe
+from tri_apsp.device import current, describe
 from tri_apsp.launch import Launcher, has_triton
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Findings", "Scan", "has_kernels", "limits"]
+__all__ = ["Findings", "Scan", "has_kernels", "limits", "read_at_once"]
 
 # A program holds this many bytes of a tile, and this many run on a multiprocessor: enough loads in flight to fill its memory
 # bandwidth, and few enough registers. A tile is one row, or rows of one of three widths, so that a new size is no new kernel.
@@ -182,3 +183,22 @@ class Findings:
         first = 1 + len(self._scans) * _EXTREMES * self._most
         self._scans.append((programs, below, diagonal))
         return programs, first
+
+
+def read_at_once(
+    tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
+) -> Sequence[Scan] | None:
+    """Return what each of some tensors of one dtype on one device holds, for one wait; None if the kernels cannot read one.
+
+    Args:
+        tensors: (batch, m, n) each; at least one.
+        below: the bound for `highest_below`.
+        diagonal: whether to look for `lowest_diagonal`; then m = n.
+    """
+    if not all(map(has_kernels, tensors)):
+        return None
+    findings = Findings(tensors[0], len(tensors))
+    with current(tensors[0].device):
+        for tensor in tensors:
+            findings.scan(tensor, below, diagonal=diagonal)
+        return findings.read()

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from tri_apsp.device import current
-from tri_apsp.findings import Findings, Scan, has_kernels, limits
+from tri_apsp.findings import Scan, limits, read_at_once
 from tri_apsp.semirings import no_edge
 
 __all__ = ["Scan", "row_blocks", "scan"]
@@ -38,11 +37,9 @@ def scan(
     assert not diagonal or (tensor.shape[1] == tensor.shape[2] and padding is None)
     if tensor.numel() == 0:
         return Scan(0, 0)
-    if padding is None and has_kernels(tensor):
-        with current(tensor.device):
-            findings = Findings(tensor)
-            findings.scan(tensor, below, diagonal=diagonal)
-            return findings.read()[0]
+    found = None if padding is not None else read_at_once([tensor], below, diagonal=diagonal)
+    if found is not None:
+        return found[0]
     return _scan_in_blocks(tensor, below, diagonal, padding)
 
 

@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 import gzip
-import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli.five import FIVE
+from command_line import Outcome, in_this_process
 
 from tri_apsp.__main__ import main
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command line left behind."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        assert (self.status, self.err) == (0, "")
-        parsed = json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-        assert isinstance(parsed, dict)
-        return parsed
 
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Run a command line in this process."""
-
-    def call(*words: object) -> Outcome:
-        try:
-            status = main([str(word) for word in words])
-        except SystemExit as leave:  # argparse
-            status = leave.code
-        return Outcome(status, *capsys.readouterr())
-
-    return call
+    return in_this_process(main, capsys)
 
 
 @pytest.fixture

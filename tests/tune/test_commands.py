@@ -12,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import torch
+from command_line import Outcome, in_this_process
 from tune.synthetic import FASTEST, SyntheticBench
 
 import tri_apsp
@@ -33,19 +33,6 @@ FEW = ("--device", "cpu", "--kernel", "product", "--n", "256", "--trials", "12")
 FASTEST_SPELLED = "product.block_m 384, product.block_n 256, product.block_k 256"
 
 
-class Said(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        assert (self.status, self.err) == (0, "")
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
-
-
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> SyntheticBench:
     """What measures in place of workers."""
@@ -55,20 +42,12 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> SyntheticBench:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], home: Path, bench: SyntheticBench) -> Callable[..., Said]:
+def cli(capsys: pytest.CaptureFixture[str], home: Path, bench: SyntheticBench) -> Callable[..., Outcome]:
     """Run a command line in this process."""
-
-    def call(*words: object) -> Said:
-        try:
-            status = main([str(word) for word in words])
-        except SystemExit as leave:  # argparse
-            status = leave.code
-        return Said(status, *capsys.readouterr())
-
-    return call
+    return in_this_process(main, capsys)
 
 
-def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
     bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     said = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
     assert said.status == 0
@@ -81,14 +60,14 @@ def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Said], home: P
     assert re.match(r".*: 1 tasks\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
 
 
-def test_json(cli: Callable[..., Said]) -> None:
+def test_json(cli: Callable[..., Outcome]) -> None:
     found = cli(*FEW, "--json").json
     (result,) = found["results"]
     assert (result["kernel"], result["n"], result["evaluated"], result["complete"]) == ("product", 256, 12, True)
     assert found["files"] == [result["path"]]
 
 
-def test_report(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
     bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     for resume in ((), ("--resume",)):
         folder = home / f"report{len(resume)}"
@@ -106,7 +85,7 @@ def test_report(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> 
     assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
 
 
-def test_an_error_of_a_task_is_the_status(cli: Callable[..., Said], bench: SyntheticBench) -> None:
+def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], bench: SyntheticBench) -> None:
     bench.fails = lambda task, config: Kind.timeout if task.n == 256 else None
     said = cli("--device", "cpu", "--kernel", "product", "--n", 256, 512, "--trials", 9)
     assert said.status == FAILED
@@ -114,7 +93,7 @@ def test_an_error_of_a_task_is_the_status(cli: Callable[..., Said], bench: Synth
     assert "tuned     1 of 2 tasks" in said.out
 
 
-def test_interrupt(cli: Callable[..., Said], bench: SyntheticBench) -> None:
+def test_interrupt(cli: Callable[..., Outcome], bench: SyntheticBench) -> None:
     def press() -> None:
         raise KeyboardInterrupt
 
@@ -124,7 +103,7 @@ def test_interrupt(cli: Callable[..., Said], bench: SyntheticBench) -> None:
     assert "interrupted; --resume continues" in said.out
 
 
-def test_dry_run_measures_nothing(cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
     said = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
     assert said.status == 0
     assert re.search(
@@ -138,7 +117,7 @@ def test_dry_run_measures_nothing(cli: Callable[..., Said], home: Path, bench: S
 
 
 class TestStored:
-    def test_list_show_and_verify(self, cli: Callable[..., Said], home: Path, bench: SyntheticBench) -> None:
+    def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         folder = home / "tuned" / describe(CPU).slug
         (folder / "cpu-solve-float32.json").write_text("{")
@@ -158,7 +137,7 @@ class TestStored:
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
 
-    def test_none(self, cli: Callable[..., Said]) -> None:
+    def test_none(self, cli: Callable[..., Outcome]) -> None:
         assert "no tuned files" in cli("--list", "--save-dir", "none").out
         assert cli("--show", "--json", "--save-dir", "none").json == {"entries": []}
 
@@ -188,7 +167,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(cli: Callable[..., Said], home: Path, bench: SyntheticBench, case: str) -> None:
+def test_bad_input(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench, case: str) -> None:
     words, status, parts = BAD[case]
     said = cli(*([] if "--device" in words else ["--device", "cpu"]), *words)
     assert (said.status, said.out) == (status, "")
@@ -199,7 +178,7 @@ def test_bad_input(cli: Callable[..., Said], home: Path, bench: SyntheticBench, 
     assert not (home / "tuned").exists()
 
 
-def test_a_locked_store(cli: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_store(cli: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
     import filelock
 
     from tri_apsp.tuned import store
