@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "tuned": "errors device semirings configs",
     "kernels": "",
     "launch": "",
-    "engines": "errors device semirings configs kernels launch",
+    "engines": "errors device semirings configs kernels launch findings",
     "graphs": "errors device semirings",
     "findings": "device semirings kernels launch",
     "scan": "device semirings findings",

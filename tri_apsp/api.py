@@ -9,6 +9,7 @@ import torch
 
 from tri_apsp import audit, checks, device, engines, tuned
 from tri_apsp.configs import Config
+from tri_apsp.engines.triton_engine import TritonEngine
 from tri_apsp.errors import InputError
 from tri_apsp.findings import Findings, Scan, has_kernels, read_at_once
 from tri_apsp.methods import METHODS, Watch, auto
@@ -147,22 +148,20 @@ def _solve(
     """
     weights, sizes = problem.weights, problem.sizes
     untouched = None if overwrite else weights
-    pending = None  # what is read once the distances are there
+    one_closure = selection.method == "floyd_warshall" and problem.n <= _block_size(selection)
+    if check and one_closure and not overwrite and report is None and has_kernels(weights):
+        return _solve_at_once(problem, selection), selection
     if in_place or not has_kernels(weights):
         distances, bounds = start(weights, sizes, in_place, check)
     else:
-        late = check and not overwrite and selection.method == "floyd_warshall" and problem.n <= _block_size(selection)
-        findings = Findings(weights, 2 if late else 1)
+        findings = Findings(weights)
         distances = findings.copy(weights, sizes)
-        pending = findings if late else None
-        bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check and not late else None
+        bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check else None
     negative = bounds is not None and bounds.lowest < 0
     nonnegative = bounds is not None and not negative
-    if not nonnegative and pending is None:
+    if not nonnegative:
         selection = _select(problem, *asked, nonnegative=False)
-    signed = None if pending is None else pending.signed
-    traits = engines.Weights(problem.n, weights.dtype, weights.device, nonnegative, sizes, signed)
-    algorithm, engine = METHODS[selection.method], engines.make(selection.engine, traits, selection.config)
+    algorithm, engine = METHODS[selection.method], _engine(problem, selection, nonnegative=nonnegative)
 
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
@@ -179,14 +178,26 @@ def _solve(
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     algorithm.solve(distances, engine, watch)
-    found = None
-    if pending is not None:
-        pending.scan(distances, no_edge(distances.dtype), diagonal=True)
-        first, found = pending.read()
-        bounds = checks.check_graphs(weights, sizes, first)
     if bounds is not None:
-        audit.audit(distances, untouched, bounds.lowest < 0, bounds.longest, close, sizes, found)
+        audit.audit(distances, untouched, negative, bounds.longest, close, sizes)
     return distances, selection
+
+
+def _solve_at_once(problem: checks.Problem, selection: Selection) -> torch.Tensor:
+    """Return the distances (batch, n, n) of graphs on a GPU that one closure solves, checked, for one wait."""
+    engine = _engine(problem, selection, nonnegative=False)
+    assert isinstance(engine, TritonEngine)
+    distances, pending = engine.solve(problem.weights)
+    found, last = pending.read()
+    bounds = checks.check_graphs(problem.weights, problem.sizes, found)
+    audit.audit(distances, problem.weights, bounds.lowest < 0, bounds.longest, engine.closure, problem.sizes, last)
+    return distances
+
+
+def _engine(problem: checks.Problem, selection: Selection, *, nonnegative: bool) -> engines.Engine:
+    weights = problem.weights
+    traits = engines.Weights(problem.n, weights.dtype, weights.device, nonnegative, problem.sizes)
+    return engines.make(selection.engine, traits, selection.config)
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:

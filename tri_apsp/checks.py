@@ -80,7 +80,7 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None = None, found
     Args:
         weights: the graphs.
         sizes: (batch,), the leading vertices of each graph; rows and columns of others count as no_edge. None: all matter.
-        found: what a scan below no_edge found in them, if there was one; 0 may count as one of their values.
+        found: what a scan below no_edge found in them, if there was one; 0 may count as one of their values, NaN as -inf.
 
     Raises:
         InputError: NaN, minus infinity, or an integer outside [-no_edge, no_edge].
@@ -255,7 +255,7 @@ def check_values(tensor: torch.Tensor, name: str, sizes: torch.Tensor | None = N
     """Refuse values that are no weights (InputError) and return their bounds; see check_graphs."""
     if tensor.numel() == 0:
         return Bounds(0, None)
-    if found is None:
+    if found is None or found.lowest == -float("inf"):  # which may stand for NaN
         found = scan(tensor, no_edge(tensor.dtype), padding=None if sizes is None else padding_of(tensor, sizes))
     lowest, highest = found.lowest, found.highest
     if lowest != lowest:

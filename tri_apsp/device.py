@@ -29,6 +29,7 @@ __all__ = [
     "is_small",
     "resolve",
     "wait",
+    "wait_for_queue",
 ]
 
 
@@ -116,6 +117,11 @@ def wait(device: torch.device) -> None:
     """Return when everything queued on `device` is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def wait_for_queue(device: torch.device) -> None:
+    """Return when everything queued on the current stream of a CUDA device is done."""
+    torch.cuda.current_stream(device).synchronize()
 
 
 def cuda_count() -> int:

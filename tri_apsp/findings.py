@@ -121,14 +121,9 @@ class Findings:
 
     def __init__(self, like: torch.Tensor, count: int = 1) -> None:
         self._count, self._most = count, _PROGRAMS_A_UNIT * describe(like.device).units
-        # First `signed`, then (count, _EXTREMES, most). One tensor, as each view of it would cost the host as much as a launch.
-        self._found = like.new_zeros(1 + count * _EXTREMES * self._most)
+        # (count, _EXTREMES, most). One row, as each view of it would cost the host as much as a launch.
+        self._found = like.new_empty(count * _EXTREMES * self._most)
         self._scans: list[tuple[int, float | int | None, bool]] = []
-
-    @property
-    def signed(self) -> torch.Tensor:
-        """A tensor of the dtype of those that are read, whose first value is 0 until copy() has seen a value below 0."""
-        return self._found
 
     def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
         """Queue a scan of a tensor that has_kernels; its device must be the current one."""
@@ -160,7 +155,7 @@ class Findings:
 
     def read(self) -> list[Scan]:
         """Wait for the device, and return what each scan found, in their order."""
-        found = self._found.cpu().numpy()[1:].reshape(self._count, _EXTREMES, self._most)
+        found = self._found.cpu().numpy().reshape(self._count, _EXTREMES, self._most)
         smallest, _ = limits(self._found.dtype)
         scans = []
         for values, (programs, below, diagonal) in zip(found, self._scans, strict=False):
@@ -180,7 +175,7 @@ class Findings:
     def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
         """Return how many programs to launch for a next scan, and from which value on they store."""
         programs = min(tiles, self._most)
-        first = 1 + len(self._scans) * _EXTREMES * self._most
+        first = len(self._scans) * _EXTREMES * self._most
         self._scans.append((programs, below, diagonal))
         return programs, first
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import cases
+import numpy as np
 import pytest
 import torch
 from engines.contract import EngineContract
 
 import tri_apsp
-from tri_apsp import Config, GpuTiles
+from tri_apsp import Config, GpuTiles, engines
+from tri_apsp.configs import default_config
+from tri_apsp.engines.triton_engine import TritonEngine
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("triton", reason="the nvidia engine needs Triton")
@@ -47,3 +51,43 @@ def test_other_closures(tile: int, warps: int, programs: int) -> None:
 def test_it_is_chosen_for_every_dtype() -> None:
     for dtype in EngineContract.dtypes:
         assert tri_apsp.select(torch.zeros(3, 3, dtype=dtype, device="cuda")).engine == "nvidia"
+
+
+CONFIG = default_config("nvidia", torch.float32)
+SOLVES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
+
+
+@pytest.mark.parametrize("shape", SOLVES, ids=str)
+@pytest.mark.parametrize("dtype", EngineContract.dtypes, ids=str)
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padded: bool) -> None:
+    """It gives and finds what a copy, a closure and a scan do, from call to call, whatever the sign."""
+    batch, n = shape
+    for make in (cases.random_graph, cases.negative_graph, cases.random_graph):
+        graphs = np.stack([make(n, seed=i) for i in range(min(batch, 3))])[np.arange(batch) % 3 % min(batch, 3)]
+        graphs[:, range(n), range(n)] = 5
+        weights = cases.tensor(graphs, dtype, "cuda")
+        sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
+        engine = engines.make("nvidia", engines.Weights(n, dtype, weights.device, False, sizes), CONFIG)
+        assert isinstance(engine, TritonEngine)
+        for given in (weights, weights.mT.contiguous().mT, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
+            expected, report = TritonEngine.solve(engine, given)
+            distances, own = engine.solve(given)
+            assert torch.equal(distances, expected)
+            assert distances.is_contiguous()
+            for found, scan in zip(own.read(), report.read(), strict=True):
+                # Of the weights, a diagonal, or no_edge past the last vertex, may count or not.
+                assert min(found.lowest, 0) == min(scan.lowest, 0)
+                assert max(found.highest_below or 0, 0) == max(scan.highest_below or 0, 0)
+            assert found == scan
+
+
+def test_solves_side_by_side() -> None:
+    """Reports that are read late, and in another order, are those of their own solves."""
+    graphs = [cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (40, 200, 70)]
+    made = [engines.make("nvidia", engines.Weights(w.shape[1], w.dtype, w.device, False), CONFIG) for w in graphs]
+    solved = [engine.solve(w) for engine, w in zip(made, graphs, strict=True)]  # type: ignore[attr-defined]
+    for w, (distances, report) in reversed(list(zip(graphs, solved, strict=True))):
+        weights, found = report.read()
+        assert weights.highest_below == w[w.isfinite()].max()
+        assert found.highest_below == distances[distances.isfinite()].max()

@@ -148,7 +148,7 @@ NAMES = {
     "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
-        **{name: getattr(np, name) for name in ("minimum", "maximum", "reshape", "expand_dims")},
+        **{name: getattr(np, name) for name in ("minimum", "maximum", "min", "ravel", "reshape", "expand_dims")},
         **dict.fromkeys(["SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),
@@ -160,6 +160,7 @@ NAMES = {
         join=lambda x, y: _tensor(np.stack([x, y], -1)),
         split=lambda x: (x[..., 0], x[..., 1]),
         permute=np.transpose,
+        reduce=lambda inputs, axis, combine: functools.reduce(lambda x, y: combine(*x, *y), zip(*inputs, strict=True)),
         convert_layout=lambda x, layout, assert_trivial: x,
         allocate_shared_memory=_allocate,
         load=Pointer.load,

@@ -10,9 +10,10 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.sass import TOOLS, Compiled, compile_kernel
 
 from tri_apsp.configs import GpuTiles, default_config
-from tri_apsp.engines.nvidia import closure_constants, product_layouts, product_registers, strategy
+from tri_apsp.engines.nvidia import closure_constants, product_layouts, product_registers, solve_constants, strategy
 from tri_apsp.kernels.nvidia_closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel as _nvidia_product_kernel
+from tri_apsp.kernels.nvidia_solve import _solve_kernel as _nvidia_solve_kernel
 from tri_apsp.kernels.portable_closure import _closure_kernel
 from tri_apsp.kernels.portable_panels import _panels_kernel
 from tri_apsp.kernels.portable_product import _product_kernel
@@ -138,40 +139,52 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
     return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
 
 
-@pytest.mark.parametrize(("parts", "capability"), [*((4, c) for c in CAPABILITIES), (1, 90)])
+CLOSURES = [("closure", 4), ("closure", 1), ("solve", 4), ("solve", 1), ("solve one tile", 1)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "parts", "capability"), [("closure", 4, 80), ("closure", 4, 100), *((*kernel, 90) for kernel in CLOSURES)]
+)
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
-def test_nvidia_closure(parts: int, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
-    """By several programs a graph, which divide tiles, or by one."""
-    many = parts > 1
+def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
+    """By several programs a graph, which divide tiles, or by one; alone, or as all of a solve."""
+    many, solves, one = parts > 1, kernel != "closure", kernel == "solve one tile"
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None
     assert config.closure_warps is not None
+    tile, warps = config.closure_tile, config.closure_warps
     programs = config.closure_programs if many else config.batch_programs
     assert programs is not None
-    constants = closure_constants(
-        dtype, nonnegative, tile=config.closure_tile, warps=config.closure_warps, programs=programs, many=many
-    )
+    constants = closure_constants(dtype, nonnegative, tile=tile, warps=warps, programs=programs, many=many)
     launched = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
-    constants |= {"PARTS": parts, "SIZES": not many, "SIGNED": None}
-    signature = _signature(_nvidia_closure_kernel, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i32"}
+    constants |= {"PARTS": parts, "SIZES": not many}
+    if solves:
+        if dtype == torch.float32 and not nonnegative:
+            return  # one kernel for both signs
+        constants |= solve_constants(dtype, tile=tile, warps=warps, one=one)
+    source = _nvidia_solve_kernel if solves else _nvidia_closure_kernel
+    signature = _signature(source, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i32"}
+    if solves and dtype == torch.int16:
+        signature["out_ptr"] = "*i32"
     compiled = compile_kernel(
-        _nvidia_closure_kernel, signature, constants,
-        capability=capability, num_warps=launched["num_warps"], maxnreg=launched["maxnreg"],
-    )  # fmt: skip
+        source, signature, constants, capability=capability, num_warps=launched["num_warps"], maxnreg=launched["maxnreg"]
+    )
     assert compiled.registers <= launched["maxnreg"]
     assert compiled.shared <= 80 * 1024
     # A tile times a tile goes 8 rows of k at a time, without a barrier; a tile is closed 8 vertices at a time.
-    values = config.closure_tile**2 // (32 * config.closure_warps)
-    products = [loop for loop in compiled.loops if loop["BAR"] == 0 and loop.total() >= 8 * values]
+    values = tile**2 // (32 * warps)
+    products = [loop for loop in compiled.loops if loop["BAR"] == loop["LDG"] == 0 and loop.total() >= 8 * values]
     closing = [loop for loop in compiled.loops if 0 < loop["BAR"] <= 6 and loop["LDG"] == 0 and loop["STG"] == 0]
-    assert len(products) >= 2, compiled.loops
+    assert one or len(products) >= 2, compiled.loops
     assert closing, compiled.loops
     if dtype.itemsize < 8:  # around them, a few addresses spill, so that three programs fit a multiprocessor
         few = 1 if capability == 100 else 0
         assert all(loop["STL"] + loop["LDL"] <= few for loop in (*products, *closing)), (products, closing)
     if capability == 90 and dtype == torch.float32:
         assert all(loop["FADD"] == 8 * values for loop in products)
-        assert all(loop.total() <= (1.65 if nonnegative else 2.15) * 8 * values for loop in products), products
+        limits = [1.65 if nonnegative else 2.15, 2.15 if solves or not nonnegative else 1.65]  # of the best and the worst loop
+        totals = sorted(loop.total() for loop in products)
+        assert all(total <= limit * 8 * values for total, limit in zip(totals[:1] + totals[-1:], limits, strict=False)), totals
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)

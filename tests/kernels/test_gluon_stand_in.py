@@ -10,10 +10,12 @@ import pytest
 import torch
 from kernels.gluon_stand_in import Pointer, import_kernels, launch
 
+from tri_apsp.findings import limits
 from tri_apsp.semirings import distance_range, no_edge, reach
 
 product_kernel = import_kernels("nvidia_product")._product_kernel
 closure_kernel = import_kernels("nvidia_closure")._closure_kernel
+solve_kernel = import_kernels("nvidia_solve")._solve_kernel
 
 BOTH = [
     ("nonnegative", torch.float32),
@@ -120,8 +122,6 @@ def closure(
     sizes: list[int] | None = None,
     programs: int = 1,
     parts: int = 1,
-    flag: Pointer | None = None,
-    signed: str | None = None,
 ) -> None:
     """Close d in place, by both ways to take columns out of shared memory."""
     batch, n, _ = d.shape
@@ -135,9 +135,9 @@ def closure(
         launch(
             closure_kernel, (programs, batch),
             Pointer(closed[-1], (*STRIDES[0], 1)), Pointer(np.array(sizes or [], np.int32), (1,)), Pointer(arrived, (1,)),
-            flag, n, before, *STRIDES[0],
+            n, before, *STRIDES[0],
             NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), TILE=tile, PARTS=parts, SIZES=sizes is not None, MANY=programs > 1,
-            SIGNED=signed, COMPUTE=compute, STRATEGY=strategy, ACC=None, TALL=None, SHARED=None, SHIFT=shift,
+            COMPUTE=compute, STRATEGY=strategy, ACC=None, TALL=None, SHARED=None, SHIFT=shift,
         )  # fmt: skip
         if programs > 1:
             assert (arrived == before + 2 * steps * programs).all(), "NvidiaEngine reckons with these meetings"
@@ -205,22 +205,75 @@ def test_programs_that_divide_tiles(programs: int, parts: int) -> None:
         assert_closed(d, weights, dtype)
 
 
-@pytest.mark.parametrize("signed", [0.0, 1.0])
+def solve(
+    dtype: torch.dtype, w: np.ndarray, *, tile: int, sizes: list[int] | None = None, programs: int = 1, parts: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distances, and what the programs found."""
+    batch, n, _ = w.shape
+    before = 7  # how far the counters stand
+    compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
+    smallest, _ = limits(torch.from_numpy(np.empty(0, compute)).dtype)
+    arrived = np.array([[before] * batch, [before] * batch], np.int32)  # as if the last call had marked its own
+    d, found = np.empty_like(w), np.zeros((batch, programs, 8), compute)
+    launch(
+        solve_kernel, (programs, batch),
+        Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(np.array(sizes or [], np.int32), (1,)),
+        Pointer(arrived, (batch, 1)), Pointer(found, (programs * 8, 8, 1)), n, before, *STRIDES[0], 2,
+        NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), SMALLEST=smallest, TILE=tile, PARTS=parts,
+        SIZES=sizes is not None, MANY=programs > 1, ONE=n <= tile, ROWS=8, COMPUTE=compute.type,
+        STRATEGY={torch.float32: "nonnegative"}.get(dtype, "int32" if dtype.itemsize < 8 else "compare"),
+        SIGNED="float" if dtype == torch.float32 else None, ACC=None, TALL=None, SHARED=None, SHIFT=True, OUT=None,
+    )  # fmt: skip
+    if programs > 1:
+        assert (arrived[0] == before + 2 * (1 - (-np.array(sizes or [n] * batch) // tile)) * programs).all()
+    return d, found
+
+
+def assert_found(found: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype) -> None:
+    """What all programs found, together, is what W and D hold; no_edge may count as one of their values."""
+    infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(found).dtype)
+    graphs = [w[i, :size, :size] for i, size in enumerate(sizes or [w.shape[1]] * len(w))]
+    weights = [value for graph in graphs for value in graph.ravel().tolist()]
+    distances = d.ravel().tolist()
+    least, most = found[..., :3].min(axis=(0, 1)).tolist(), found[..., 3:7].max(axis=(0, 1)).tolist()
+    assert least == [min([infinity, *weights]), min(distances), d.diagonal(axis1=1, axis2=2).min().tolist()]
+    assert most[0] in (infinity, max([smallest, *weights]))
+    assert most[1:] == [
+        max((value for value in weights if value < infinity), default=smallest),
+        max(distances),
+        max((value for value in distances if value < infinity), default=smallest),
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 8, 13, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize("programs", [1, 3])
-def test_a_strategy_chosen_on_the_way(programs: int, signed: float) -> None:
-    """The order of bits is that of values only where none is negative, so each result shows which strategy ran."""
-    weights = graphs("float", 20)
-    d = cases.tensor(weights, torch.float32).numpy()
-    flag = Pointer(np.array([signed], np.float32), (1,))
-    closure("nonnegative", torch.float32, d, tile=8, programs=programs, flag=flag, signed="float")
-    if signed:
-        assert_closed(d, weights, torch.float32)
-    else:
-        expected = cases.tensor(weights, torch.float32).numpy()
-        closure("nonnegative", torch.float32, expected, tile=8, programs=programs)
-        np.testing.assert_array_equal(d, expected)
-        with pytest.raises(AssertionError):
-            assert_closed(d, weights, torch.float32)
+def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
+    """The first graph has no negative weight, the second has."""
+    weights = np.stack([cases.random_graph(n, seed=1, degree=3), cases.negative_graph(n, seed=2)])
+    weights += np.where(np.eye(n) > 0, np.array([3, 0])[:, None, None], 0)  # a positive diagonal counts as 0
+    for tile, sizes in ((16, None), (8, None), (16, [n, n // 2]), (8, [n // 2, n]), (8, [0, 0])):
+        if n <= tile and programs > 1:
+            continue
+        w = cases.tensor(weights, dtype).numpy()
+        before = w.copy()
+        d, found = solve(dtype, w, tile=tile, sizes=sizes, programs=programs, parts=2 if tile == 16 and programs > 1 else 1)
+        np.testing.assert_array_equal(w, before)
+        expected = np.full_like(d, no_edge(dtype))
+        for i, size in enumerate(sizes or [n, n]):
+            assert_closed(d[i, :size, :size], zero_diagonal(weights[i, :size, :size]), dtype)
+            expected[i, :size, :size] = d[i, :size, :size]
+        np.testing.assert_array_equal(d, expected, "padding that is an edge")
+        assert_found(found, w, d, sizes, dtype)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_solve_shows_nan_and_infinity(value: float) -> None:
+    for tile, programs in ((16, 1), (8, 1), (8, 3)):
+        w = cases.tensor(cases.random_graph(15), torch.float32).numpy()[None]
+        w[0, 3, 14] = value
+        _, found = solve(torch.float32, w, tile=tile, programs=programs)
+        assert found[..., 0].min() == -np.inf
 
 
 @pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)

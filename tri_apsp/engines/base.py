@@ -43,9 +43,6 @@ class Weights:
 
     `sizes`, contiguous (batch,) of int32 or int64 on the same device, each in [0, n]: the leading vertices of each graph
     that matter; the rest is padding, all no_edge (the diagonal too), which an engine may skip. None: all matter.
-
-    `signed`, where the host does not know the sign yet: a tensor on the same device whose first value is 0 by the time that an
-    operation runs if and only if no value is negative; `nonnegative` is then False.
     """
 
     n: int
@@ -53,7 +50,6 @@ class Weights:
     device: torch.device
     nonnegative: bool
     sizes: torch.Tensor | None = None
-    signed: torch.Tensor | None = None
 
 
 class Engine(ABC):

@@ -10,15 +10,18 @@ import torch
 from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
+from tri_apsp.engines.rooms import Counters, Report, room_for
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, programs
+from tri_apsp.findings import limits
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
+from tri_apsp.kernels.nvidia_solve import _solve_kernel
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import dtype_name, no_edge, reach
 
-__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "strategy"]
+__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "solve_constants", "strategy"]
 
 # A launch of fewer tiles than this on each multiprocessor leaves some idle; then smaller tiles are faster. Signed floats need
 # more instructions a tile, so that a last round in which few programs run costs them more.
@@ -33,6 +36,8 @@ _TILES_OF_HALF_SIZE = 8
 # Where the tiles of a panel are so few that each can be divided between so many programs, they are; into parts this wide.
 _PARTS = (4, 2)
 _LEAST_PART = 16
+# Rows that a solve in one launch copies and reads at a time: few enough for what it looks for to stay in registers.
+_ROWS = 32
 
 
 class NvidiaEngine(TritonEngine):
@@ -46,8 +51,7 @@ class NvidiaEngine(TritonEngine):
         super().__init__(weights, config)
         device = describe(weights.device)
         self._units, self._shared_memory = device.units, device.shared_memory
-        self._arrived: torch.Tensor | None = None
-        self._meetings = 0
+        self._counters = Counters()
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
@@ -71,17 +75,34 @@ class NvidiaEngine(TritonEngine):
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
-            arrived, before = self._counters(batch, 2 * count * -(-n // tile), sizes is not None)
-        config, unknown = self.config, weights.signed is not None
-        most = config.closure_programs if count > 1 else config.batch_programs
-        launch = _closure_launcher(
-            weights.dtype, weights.nonnegative, unknown, tile, config.closure_warps, most, parts, count > 1, sizes is not None
-        )
+            arrived, before = self._counters.next(batch, d.device, 2 * count * -(-n // tile), sizes is not None)
+        launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._fit(count))
+        launch((count, batch, 1), d, d if sizes is None else sizes, arrived, n, before, *d.stride()[:2])
+
+    def solve(self, weights: Block) -> tuple[Block, Report]:
+        """As TritonEngine.solve, in one launch."""
+        batch, n, _ = weights.shape
+        sizes = self.weights.sizes
+        tile, count, parts = self._tile_and_programs(batch, n)
+        distances = weights.new_empty(weights.shape)
+        room = room_for(weights.device, _computed(weights.dtype), batch * count)
+        arrived, before = distances, 0
+        if count > 1:
+            arrived, before = room.counters(batch, 2 * count * (1 + -(-n // tile)), sizes is not None)
+        launch = _solve_launcher(weights.dtype, n <= tile, sizes is not None, tile, parts, *self._fit(count))
         launch(
             (count, batch, 1),
-            d, d if sizes is None else sizes, arrived, d if weights.signed is None else weights.signed,
-            n, before, *d.stride()[:2],
+            distances, weights, distances if sizes is None else sizes, arrived, room.found, n, before, *weights.stride(),
         )  # fmt: skip
+        return distances, Report(room, batch * count)
+
+    def _fit(self, count: int) -> tuple[int, int, bool]:
+        """Return the warps of a program, how many programs must fit a multiprocessor, and whether several share a graph."""
+        config = self.config
+        programs = config.closure_programs if count > 1 else config.batch_programs
+        assert config.closure_warps is not None
+        assert programs is not None
+        return config.closure_warps, programs, count > 1
 
     def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
         """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
@@ -101,17 +122,6 @@ class NvidiaEngine(TritonEngine):
         count = min(others**2 + 1, self._units * a_unit // batch)
         parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count), 1)
         return tile, count, parts
-
-    def _counters(self, batch: int, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
-        """Return a counter a graph and how far all of them stand; they grow by `meetings`, or less where `uneven`."""
-        before = self._meetings
-        if self._arrived is None or uneven or before + meetings > 1 << 30:
-            self._arrived, before = torch.zeros(batch, dtype=torch.int32, device=self.weights.device), 0
-        arrived = self._arrived
-        self._meetings = before + meetings
-        if uneven:
-            self._arrived = None
-        return arrived, before
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         height, width, length = d.shape[1], row.shape[2], column.shape[1]
@@ -167,7 +177,7 @@ def closure_constants(
 
     int16 is computed as int32: tiles this small gain nothing from pairs.
     """
-    computed = torch.int32 if dtype == torch.int16 else dtype
+    computed = _computed(dtype)
     lanes_n = min(16, tile // 4)
     return {
         "NO_EDGE": no_edge(dtype),
@@ -185,20 +195,33 @@ def closure_constants(
     }
 
 
+def solve_constants(dtype: torch.dtype, *, tile: int, warps: int, one: bool) -> dict[str, Any]:
+    """Return what _solve_kernel is compiled for besides closure_constants for weights that are not negative."""
+    return {
+        "SMALLEST": limits(_computed(dtype))[0],
+        "SIGNED": strategy(dtype, False) if dtype == torch.float32 else None,
+        "ONE": one,
+        "ROWS": min(tile, _ROWS),
+        "OUT": gl.BlockedLayout([1], [32], [warps], [0]),
+    }
+
+
+def _computed(dtype: torch.dtype) -> torch.dtype:
+    return torch.int32 if dtype == torch.int16 else dtype
+
+
 @cache
 def _closure_launcher(
-    dtype: torch.dtype,
-    nonnegative: bool,
-    unknown: bool,
-    tile: int,
-    warps: int,
-    programs: int,
-    parts: int,
-    many: bool,
-    sizes: bool,
+    dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, many: bool
 ) -> Launcher:
-    """Return the kernel for weights of that sign, or of a sign that is `unknown` until it runs."""
-    constants = closure_constants(dtype, nonnegative or unknown, tile=tile, warps=warps, programs=programs, many=many)
-    signed = strategy(dtype, False) if unknown and dtype == torch.float32 else None
-    variant = {"PARTS": parts, "SIZES": sizes, "SIGNED": signed, "launch_cooperative_grid": many}
-    return Launcher(_closure_kernel, constants | variant)
+    constants = closure_constants(dtype, nonnegative, tile=tile, warps=warps, programs=programs, many=many)
+    return Launcher(_closure_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})
+
+
+@cache
+def _solve_launcher(
+    dtype: torch.dtype, one: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, many: bool
+) -> Launcher:
+    constants = closure_constants(dtype, True, tile=tile, warps=warps, programs=programs, many=many)
+    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one)
+    return Launcher(_solve_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})

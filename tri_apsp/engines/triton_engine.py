@@ -1,21 +1,22 @@
-"""What the engines that launch Triton kernels share: products in pairs."""
+"""What the engines that launch Triton kernels share: products in pairs, and solves that are all one closure."""
 
 from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 
 from tri_apsp.configs import CpuTiles, GpuTiles
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Engine, Update
+from tri_apsp.engines.base import Block, Engine, Update
+from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["Launch", "Shape", "TritonEngine", "programs"]
+__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -26,6 +27,13 @@ class Launch(NamedTuple):
 
     tiles: GpuTiles
     kernel: Launcher
+
+
+class Pending(Protocol):
+    """What a GPU will have found once it is done with what is queued."""
+
+    def read(self) -> list[Scan]:
+        """Wait for it."""
 
 
 class TritonEngine(Engine):
@@ -48,6 +56,23 @@ class TritonEngine(Engine):
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
         return self.launch_of(self.config.product)
+
+    def solve(self, weights: Block) -> tuple[Block, Pending]:
+        """Queue a whole solve of weights (batch, n, n) that one closure solves; return the distances, and what will be found.
+
+        Args:
+            weights: as the engine was built for, of any strides, and of any sign whatever that says; the diagonal counts as 0
+                unless it is negative, and what `sizes` leaves out is ignored. Nothing that they hold was checked.
+
+        Returns:
+            A new contiguous tensor, and two scans below no_edge: of the weights, where NaN may count as -inf, and of the
+            distances with their diagonal.
+        """
+        findings = Findings(weights, 2)
+        distances = findings.copy(weights, self.weights.sizes)
+        self.closure(distances)
+        findings.scan(distances, self.no_edge, diagonal=True)
+        return distances, findings
 
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())

@@ -22,7 +22,7 @@ from __future__ import annotations
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia_tiles import rank_update
 
-__all__ = ["_closure_kernel"]
+__all__ = ["_closure_kernel", "allocate", "close", "close_tile", "count", "meet", "pointers"]
 
 
 @gluon.jit
@@ -53,18 +53,34 @@ def _columns(
 
 
 @gluon.jit
-def _close_tile(
-    tile, smem, columns, strip0, strip1, square0, square1,
+def allocate(TILE: gl.constexpr, COMPUTE: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
+    """Return the shared memory that close() works in: tiles A and B, two strips [8, TILE], and a tile and strips by columns.
+
+    With SHIFT, the last three are the same memory as A and the strips.
+    """
+    a_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
+    b_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
+    strip0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+    strip1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+    columns, square0, square1 = a_smem, strip0, strip1
+    if not SHIFT:
+        columns = b_smem  # which a closing tile does not need
+        square0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+        square1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
+    return a_smem, b_smem, strip0, strip1, columns, square0, square1
+
+
+@gluon.jit
+def close_tile(
+    tile, smem,
     FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr,
     ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """Return tile* [TILE, TILE]. Workspace in shared memory: `smem` and `columns` [TILE, TILE], strips and squares [8, TILE].
-
-    With SHIFT, `columns` and the squares are the same memory as `smem` and the strips.
-    """
-    by_rows = smem.reinterpret(smem.dtype, [TILE // 8, 8, TILE], SHARED)
+    """Return tile* [TILE, TILE], for a workspace as allocate() returns it."""
+    whole, strip0, strip1, columns, square0, square1 = smem[0], smem[2], smem[3], smem[4], smem[5], smem[6]
+    by_rows = whole.reinterpret(whole.dtype, [TILE // 8, 8, TILE], SHARED)
     for q in range(TILE // 8):
-        smem.store(tile)
+        whole.store(tile)
         if not SHIFT:
             _store_columns(columns, tile, TILE, TILE, SHARED, SHIFT)
         rows = by_rows.index(q)
@@ -85,7 +101,7 @@ def _close_tile(
 
 
 @gluon.jit
-def _pointers(d_ptr, first_m, first_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr):
+def pointers(d_ptr, first_m, first_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr):
     """Return the pointers to the block [M, N] of D from (first_m, first_n) on, and which of them lie inside."""
     offs_m = first_m + gl.arange(0, M, layout=gl.SliceLayout(1, ACC))
     offs_n = first_n + gl.arange(0, N, layout=gl.SliceLayout(0, ACC))
@@ -98,13 +114,13 @@ def _load(
     d_ptr, first_m, first_n, n, stride_dm,
     NO_EDGE: gl.constexpr, M: gl.constexpr, N: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
 ):  # fmt: skip
-    ptrs, mask = _pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
+    ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
     return gl.load(ptrs, mask=mask, other=NO_EDGE).to(COMPUTE)
 
 
 @gluon.jit
 def _multiply(
-    tile, d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+    tile, d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
@@ -112,8 +128,8 @@ def _multiply(
     """Return min(tile, A B) for blocks A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile."""
     a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
     b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
-    a_smem = a_smem.reinterpret(COMPUTE, [M, TILE], SHARED)
-    b_smem = b_smem.reinterpret(COMPUTE, [TILE, N], SHARED)
+    a_smem = smem[0].reinterpret(COMPUTE, [M, TILE], SHARED)
+    b_smem = smem[1].reinterpret(COMPUTE, [TILE, N], SHARED)
     _store_columns(a_smem, a, M, TILE, SHARED, SHIFT)
     b_smem.store(b)
     barrier()
@@ -126,7 +142,7 @@ def _multiply(
 
 @gluon.jit
 def _update(
-    d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+    d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
@@ -134,10 +150,10 @@ def _update(
     """Block [M, N] of D <- min(block, A B), as _multiply."""
     tile = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
     tile = _multiply(
-        tile, d_ptr, first_m, first_k, first_n, n, stride_dm, a_smem, b_smem,
+        tile, d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
         NO_EDGE, FLOOR, TILE, M, N, COMPUTE, STRATEGY, ACC, SQUARE, SHARED, SHIFT,
     )  # fmt: skip
-    ptrs, mask = _pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
+    ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
     gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
 
 
@@ -161,31 +177,31 @@ def _tile_of(t, phase, k, others):
 
 
 @gluon.jit
-def _count(arrived_ptr):
+def count(arrived_ptr):
     """Read a counter that other programs add to, and with it all they had written before."""
     address = arrived_ptr.to(gl.int64)
     return gl.inline_asm_elementwise("ld.acquire.gpu.global.u32 $0, [$1];", "=r,l", [address], gl.int32, False, 1)
 
 
 @gluon.jit
-def _meet(arrived_ptr, expected, MANY: gl.constexpr):
+def meet(arrived_ptr, expected, MANY: gl.constexpr):
     """Wait for all programs of a graph; what any of them wrote before, each can read after."""
     barrier()
     if MANY:
         gl.atomic_add(arrived_ptr, 1, sem="release", scope="gpu")
-        while _count(arrived_ptr) < expected:
+        while count(arrived_ptr) < expected:
             pass
         barrier()
 
 
 @gluon.jit
-def _close(
-    d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
+def close(
+    d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr, MANY: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """D <- D* for one graph; see _closure_kernel."""
+    """D <- D* for one graph, in the workspace `smem`; see _closure_kernel. Programs meet twice a tile on the diagonal."""
     pid = gl.program_id(0)
     programs = gl.num_programs(0)
     steps = gl.cdiv(n, TILE)
@@ -195,7 +211,7 @@ def _close(
         for phase in range(2):  # the panels, then the rest
             if k >= 0:
                 expected += programs
-                _meet(arrived_ptr, expected, MANY)
+                meet(arrived_ptr, expected, MANY)
             first = pid
             stride = programs
             tiles = 2 * others
@@ -206,13 +222,11 @@ def _close(
                     tile = _load(d_ptr, start, start, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
                     if k >= 0:
                         tile = _multiply(
-                            tile, d_ptr, start, start - TILE, start, n, stride_dm, a_smem, b_smem,
+                            tile, d_ptr, start, start - TILE, start, n, stride_dm, smem,
                             NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
                         )  # fmt: skip
-                    tile = _close_tile(
-                        tile, a_smem, columns, strip0, strip1, square0, square1, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT
-                    )
-                    ptrs, mask = _pointers(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC)
+                    tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+                    ptrs, mask = pointers(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC)
                     gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
                 if MANY:
                     stride -= 1
@@ -228,7 +242,7 @@ def _close(
                 i, j = _tile_of(t, phase, k, others)
                 if (phase == 0) | (i != k + 1) | (j != k + 1):
                     _update(
-                        d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, a_smem, b_smem,
+                        d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem,
                         NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
                     )  # fmt: skip
             if PARTS > 1:
@@ -237,12 +251,12 @@ def _close(
                     part = first % PARTS * PART
                     if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
                         _update(
-                            d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, a_smem, b_smem,
+                            d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem,
                             NO_EDGE, FLOOR, TILE, TILE, PART, COMPUTE, STRATEGY, TALL, ACC, SHARED, SHIFT,
                         )  # fmt: skip
                     elif (phase == 0) | (i != k + 1) | (j != k + 1):
                         _update(
-                            d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, a_smem, b_smem,
+                            d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, smem,
                             NO_EDGE, FLOOR, TILE, PART, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
                         )  # fmt: skip
 
@@ -252,12 +266,11 @@ def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
     sizes_ptr,  # (batch,): the leading vertices of each graph to close, if SIZES
     arrived_ptr,  # (batch,) counters that stand at `expected`, if MANY
-    signed_ptr,  # one value, if SIGNED is not None: where it is not 0, SIGNED is the strategy
     n, expected, stride_db, stride_dm,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
     PARTS: gl.constexpr,  # into which a tile is divided where there are fewer tiles than programs; 1 if not MANY
     SIZES: gl.constexpr, MANY: gl.constexpr,  # more than one program a graph: the grid must be resident as a whole
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, SIGNED: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
     ACC: gl.constexpr, TALL: gl.constexpr,  # layouts of tiles or parts of their rows, and of parts of their columns
     SHARED: gl.constexpr,
     SHIFT: gl.constexpr,  # whether views of shared memory may reach past the end of what they are made from
@@ -268,29 +281,8 @@ def _closure_kernel(
     arrived_ptr += item
     if SIZES:
         n = gl.load(sizes_ptr + item).to(gl.int32)
-    a_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
-    b_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
-    strip0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    strip1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    if SHIFT:
-        columns, square0, square1 = a_smem, strip0, strip1
-    else:
-        columns = b_smem  # which a closing tile does not need
-        square0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-        square1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    if SIGNED is not None:
-        if gl.load(signed_ptr) != 0:
-            _close(
-                d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, SIGNED, ACC, TALL, SHARED, SHIFT,
-            )  # fmt: skip
-        else:
-            _close(
-                d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
-            )  # fmt: skip
-    else:
-        _close(
-            d_ptr, arrived_ptr, n, expected, stride_dm, a_smem, b_smem, strip0, strip1, columns, square0, square1,
-            NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
-        )  # fmt: skip
+    smem = allocate(TILE, COMPUTE, SHARED, SHIFT)
+    close(
+        d_ptr, arrived_ptr, n, expected, stride_dm, smem,
+        NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+    )  # fmt: skip

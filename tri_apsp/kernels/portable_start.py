@@ -25,7 +25,7 @@ def _start_kernel(
     d_ptr,  # D (batch, n, n), contiguous
     w_ptr,  # W (batch, n, n), any strides
     sizes_ptr,  # (batch,): the leading vertices that matter, if SIZES; out of range counts as the nearest in range
-    out_ptr,  # of the dtype of W; the first value becomes 1 if any value is negative
+    out_ptr,  # of the dtype of W
     first, most,  # from out[first] on, (5, most), for what each program finds
     rows, n,  # rows = batch * n < 2**30, which int32 counts
     stride_wb, stride_wm, stride_wn,
@@ -56,6 +56,4 @@ def _start_kernel(
         x = tl.where(on_diagonal, 0, x)
         d_ptrs = d_ptr + (offs_r.to(tl.int64) * n)[:, None] + offs_n[None, :]
         tl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
-    if tl.min(lowest) < 0:
-        tl.store(out_ptr, 1)
     store_extremes(out_ptr + first, most, lowest, LARGEST, highest, highest_below, BELOW)
