@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
+from tri_apsp.tune import sweep
 from tri_apsp.tuned import cache, places
 
 
@@ -26,3 +29,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     cache.MEMORY.clear()
     tuned.reload()
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies in memory in place of the journal, which test_studies.py tests, for its files take most of the time."""
+    storage, real = InMemoryStorage(), sweep.open_storage
+    monkeypatch.setattr(sweep, "open_storage", lambda url, slug: nullcontext(storage) if url is None else real(url, slug))

@@ -11,7 +11,6 @@ import triton.language as tl
 from tri_apsp.configs import Config, GpuTiles, default_config
 from tri_apsp.engines import Engine, Update, Weights, make
 from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.problems import Problem
 from tri_apsp.tune.task import Task
 
 _CODES = {"assertion": 101, "stray access": 102, "hang": 103, "wrong result": 104}
@@ -58,15 +57,3 @@ def planted(name: str, weights: Weights, config: Config) -> Engine:
 
 def prepare(task: Task, device: torch.device) -> Measurement:
     return Measurement(task, device, planted)
-
-
-class _Similar(Measurement):
-    """Compares no odd size, for which Triton compiles anew."""
-
-    def _small(self, config: Config) -> tuple[Problem, Problem]:
-        similar, _ = super()._small(config)
-        return similar, similar
-
-
-def prepare_similar(task: Task, device: torch.device) -> Measurement:
-    return _Similar(task, device)

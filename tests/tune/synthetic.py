@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 from collections import Counter
@@ -10,11 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import optuna
+import torch
 
 from tri_apsp.configs import Config, CpuTiles
 from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.plan import Plan, Settings
+from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.result import SweepResult
 from tri_apsp.tune.search import Evaluate
 from tri_apsp.tune.space import Parameter, Space, Values
+from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.task import Task
 
 SPACE = Space(
@@ -114,6 +120,8 @@ class SyntheticBench:
     before_final: Callable[[], object] = lambda: None
     screened: list[tuple[Task, Config]] = field(default_factory=list)
     finals: list[tuple[Task, list[Config], int]] = field(default_factory=list)
+    later: list[tuple[Task, list[Config]]] = field(default_factory=list)
+    finalists: list[tuple[Task, list[Config]]] = field(default_factory=list)
     closed: bool = False
     _lock: Any = field(default_factory=threading.Lock)
 
@@ -136,6 +144,12 @@ class SyntheticBench:
 
         return [evaluate]
 
+    def ahead(self, task: Task, configs: Callable[[], Sequence[Config]]) -> None:
+        self.later.append((task, list(configs())))
+
+    def ahead_of_final(self, task: Task, configs: Sequence[Config]) -> None:
+        self.finalists.append((task, list(configs)))
+
     def final(self, task: Task, configs: Sequence[Config], rounds: int) -> list[Outcome]:
         self.finals.append((task, list(configs), rounds))
         self.before_final()
@@ -147,3 +161,13 @@ class SyntheticBench:
     def _outcome(self, task: Task, config: Config) -> Outcome:
         kind = self.fails(task, config)
         return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="planted")
+
+
+PRODUCT = Task("cpu", "product", "float32", "nonnegative", 1024)
+SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
+
+
+def run_sweep(bench: SyntheticBench, *tasks: Task, **settings: Any) -> SweepResult:
+    """Tune `tasks`, or PRODUCT, on `bench`."""
+    plan = Plan(tasks or (PRODUCT,), (torch.device("cpu"),), Settings(**{"trials": 200} | settings))
+    return sweep(plan, lambda: bench, Progress(plan, shown=False))

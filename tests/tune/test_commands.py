@@ -57,6 +57,9 @@ def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home
     assert re.search(r"^gained +1\.92 times as fast as the defaults", said.out, re.MULTILINE)
     assert re.search(r"^failures +failed: \d+ timeout$", said.out, re.MULTILINE)
     assert re.search(r"^time +\d+ s, \d+% of it measuring$", said.out, re.MULTILINE)
+    assert re.search(
+        r"^overhead +\d+ s before the first of each task, 0 s loading or compiling; finals took \d+ s$", said.out, re.MULTILINE
+    )
     assert re.match(r".*: 1 tasks\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
 
 
@@ -80,6 +83,7 @@ def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) 
         assert [best[f"product.{edge}"] for edge in ("block_m", "block_n", "block_k")] == ["384", "256", "256"]
         with (folder / "winners.csv").open(newline="") as stream:
             (winner,) = csv.DictReader(stream)
+        assert all(float(winner[f"{part}_seconds"]) >= 0 for part in ("prepare", "compile", "measure", "final"))
         assert int(winner["failed: timeout"]) == sum(row["kind"] == "timeout" for row in rows)
         assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
     assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT

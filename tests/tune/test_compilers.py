@@ -1,20 +1,24 @@
-"""Compiling ahead fills Triton's cache, runs nothing, and needs no GPU."""
+"""Compiling ahead: what is urgent comes first, nothing is done twice, Triton's cache is filled, and no GPU is needed."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from tune import planted
 
 from tri_apsp.configs import Config, GpuTiles, default_config
-from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.compilers import Compilers
+from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
-from tri_apsp.tune.worker import Compilers
 
-pytest.importorskip("triton")
 CPU = torch.device("cpu")
+TASK = Task("cpu", "product", "float32", "any", 96)
 DEFAULT = default_config("nvidia", torch.float32)
 
 
@@ -24,6 +28,7 @@ def with_tiles(**changes: int) -> Config:
 
 
 def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
     from tune import absent_gpu
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -37,10 +42,13 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         assert (first.kind, first.message, first.p50_ms) == (Kind.correct, "", None)
         assert first.compile_seconds > 0.1
         assert cubins("_product_kernel") == 1  # the small problem and that of the task run the same kernel
+        odd = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1), odd=True).result()
+        assert odd.kind is Kind.correct
+        assert cubins("_product_kernel") == 2
         broken = compilers.submit(product, with_tiles(block_k=2)).result()
         assert broken.kind is Kind.compile_error
         assert "^" not in broken.message
-        assert cubins("_product_kernel") == 1
+        assert cubins("_product_kernel") == 2
         for kernel in ("closure", "batch"):
             task = Task("nvidia", kernel, "float32", "nonnegative", 256, 64 if kernel == "batch" else 1)
             config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1)
@@ -49,4 +57,83 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
     with Compilers(CPU, 1, absent_gpu.prepare) as compilers:
         again = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert again.kind is Kind.correct
-        assert cubins("_product_kernel") == 1
+        assert cubins("_product_kernel") == 2
+
+
+def some(number: int) -> Config:
+    return dataclasses.replace(planted.GOOD, cutoff=number)
+
+
+class Order(list[tuple[int | None, bool]]):
+    """The configurations that are done, in their order."""
+
+    def follow(self, job: concurrent.futures.Future[Outcome], number: int, odd: bool = False) -> None:
+        job.add_done_callback(lambda job: job.cancelled() or self.append((number, odd)))
+
+
+def test_processes_work_side_by_side() -> None:
+    with Compilers(CPU, 2, planted.Answering) as compilers:
+        compilers.begin()
+        jobs = [compilers.submit(TASK, some(number)) for number in range(6)]
+        assert len({job.result(60).message for job in jobs}) == 2
+
+
+def test_what_is_urgent_comes_first_and_nothing_is_done_twice() -> None:
+    done = Order()
+    with Compilers(CPU, 1, planted.Answering) as compilers:
+        first = compilers.submit(TASK, some(0))
+        later = {number: compilers.submit(TASK, some(number), later=True) for number in (1, 2, 3)}
+        for number, job in later.items():
+            done.follow(job, number)
+        compilers.withdraw(TASK, some(1))
+        assert compilers.submit(TASK, some(3)) is later[3]  # now it is urgent
+        compilers.withdraw(TASK, some(3))
+        odd = compilers.submit(TASK, some(4), odd=True)
+        done.follow(odd, 4, True)
+        assert compilers.submit(TASK, some(0), later=True) is first
+        later[2].result(60)
+        deadline = time.monotonic() + 10
+        while len(done) < 3 and time.monotonic() < deadline:  # a job tells those who wait first
+            time.sleep(0.01)
+        assert done == [(3, False), (4, True), (2, False)]
+        assert later[1].cancelled()
+        assert compilers.submit(TASK, some(3)) is later[3]
+        assert compilers.submit(TASK, some(1)).result(60).kind is Kind.correct
+
+
+def test_what_may_end_otherwise_is_done_again() -> None:
+    with Compilers(CPU, 1, planted.Answering) as compilers:
+        for act, kind, again in (("does not fit", Kind.does_not_fit, False), ("exit", Kind.runtime_error, True)):
+            if act == "does not fit":
+                pytest.importorskip("triton")
+            job = compilers.submit(TASK, planted.bad(act))
+            outcome = job.result(60)
+            assert outcome.kind is kind
+            assert outcome.measure_seconds == 0  # nothing was measured
+            assert (compilers.submit(TASK, planted.bad(act)) is not job) == again
+
+
+def test_a_compiler_that_hangs_is_ended() -> None:
+    with Compilers(CPU, 1, planted.Answering) as compilers:
+        outcome = compilers.submit(TASK, planted.bad("hang"), limit_s=1).result(60)
+        assert (outcome.kind, outcome.measure_seconds) == (Kind.timeout, 0)
+        assert outcome.compile_seconds >= 1
+        assert compilers.submit(TASK, planted.GOOD).result(60).kind is Kind.correct
+
+
+def test_closing_forgets_what_is_queued() -> None:
+    compilers = Compilers(CPU, 1, planted.Answering)
+    hanging = compilers.submit(TASK, planted.bad("hang"))
+    queued = [compilers.submit(TASK, planted.GOOD, later=later) for later in (True, False)]
+    time.sleep(1)
+    start = time.monotonic()
+    compilers.close()
+    assert time.monotonic() - start < 10
+    assert all(job.cancelled() for job in queued)
+    with pytest.raises(concurrent.futures.CancelledError):
+        hanging.result(0)
+    assert compilers.submit(TASK, planted.GOOD).cancelled()
+
+
+def test_no_thread_is_left() -> None:
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tri_apsp-compile")]

@@ -10,10 +10,11 @@ import torch
 
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
+from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.space import candidates, resolved, space_of
 from tri_apsp.tune.task import Task
-from tri_apsp.tune.worker import Compilers, Worker
+from tri_apsp.tune.worker import Worker
 from tri_apsp.tuned.kernels import KERNELS
 
 pytest.importorskip("triton")
@@ -63,9 +64,11 @@ def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtyp
 def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: str) -> None:
     task = Task("nvidia", "product", "float32", "nonnegative", 512)
     good = default_config("nvidia", torch.float32)
+    # On a busy machine compiling alone takes seconds.
+    limit_s = 5 if kind is Kind.timeout else 60
     with Worker(GPU, planted_gpu.prepare) as worker:
         before = worker.screen(task, good)
-        outcome = worker.screen(task, planted_gpu.bad(act), limit_s=5)
+        outcome = worker.screen(task, planted_gpu.bad(act), limit_s=limit_s)
         assert outcome.kind is kind, outcome
         assert message in outcome.message
         after = worker.screen(task, good)
@@ -84,13 +87,16 @@ def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatc
             engine, kernel, "float32", "nonnegative", 256 if kernel == "batch" else 2048, 200 if kernel == "batch" else 1
         )
         base = default_config(engine, torch.float32)
-        with Compilers(GPU, 1) as compilers:
-            ahead = compilers.submit(task, base).result()
-        assert ahead.kind is Kind.correct, ahead
+        with Compilers(GPU, 2) as compilers:
+            jobs = [compilers.submit(task, base, odd=odd) for odd in (False, True)]
+            ahead = [job.result() for job in jobs]
+        assert [outcome.kind for outcome in ahead] == [Kind.correct] * 2, ahead
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}
-        with Worker(GPU, planted_gpu.prepare_similar) as worker:
+        with Worker(GPU) as worker:
             outcome = worker.screen(task, base)
-        assert outcome.kind is Kind.correct
-        seconds = [f"{x:.2f}" for x in (ahead.compile_seconds, outcome.compile_seconds, outcome.measure_seconds)]
+            (final,) = worker.final(task, [base], rounds=1)
+        assert (outcome.kind, final.kind) == (Kind.correct, Kind.correct)
+        parts = (ahead[0].compile_seconds, outcome.compile_seconds, outcome.measure_seconds)
+        seconds = [f"{x:.2f}" for x in parts]
         print(f"\n{task}: seconds to compile ahead, to load, and to measure: {', '.join(seconds)}")
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task

@@ -13,9 +13,11 @@ from tune import planted
 from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.engines import Block, Engine, Update, Weights, block
 from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.reference import floyd_warshall
+from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure import Measurement, kind_of, measured, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.problems import WrongResultError, small_sizes
+from tri_apsp.tune.problems import WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import Task
 from tri_apsp.tuned.kernels import KERNELS
 
@@ -185,8 +187,9 @@ def test_the_size_of_the_task_is_compared_too() -> None:
 
 
 def test_a_wrong_default_is_no_measure() -> None:
+    measurement = planted.prepare_wrong(task_of("cpu", "product"), CPU)
     with pytest.raises(WrongResultError):
-        planted.prepare_wrong(task_of("cpu", "product"), CPU)
+        measurement.check_default()
 
 
 def test_a_slow_configuration_is_given_up_after_one_run() -> None:
@@ -335,3 +338,34 @@ def test_the_cpu_engine_is_really_measured(dtype: str) -> None:
             assert outcome.kind is Kind.correct
             assert outcome.p50_ms is not None
             assert 0.01 < outcome.p50_ms < 1000
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+@pytest.mark.parametrize("sign", ["nonnegative", "any"])
+def test_what_must_come_out_is_what_the_reference_finds(dtype: str, sign: str) -> None:
+    task = dataclasses.replace(task_of("portable", "closure", dtype, sign), batch=5)
+    problem = problem_of(task, CPU, 50, 16, small=True)
+    (output,), (expected,) = problem._outputs, problem._expected
+    missing = no_edge(task.torch_dtype)
+    for weights, distances in zip(output.view, problem._view(expected), strict=True):
+        wanted = floyd_warshall(weights.double().masked_fill(weights == missing, float("inf")).numpy())
+        assert torch.equal(distances.double().masked_fill(distances == missing, float("inf")), torch.from_numpy(wanted))
+
+
+def test_making_operands_runs_no_engine() -> None:
+    class Idle(Substitute):
+        def product(self, *updates: Update) -> None:
+            raise AssertionError
+
+        closure = panels = product  # type: ignore[assignment]
+
+    for engine, kernel in ALL:
+        Measurement(task_of(engine, kernel), CPU, make_of(Idle))
+
+
+def test_comparing_small_problems_counts_as_compiling() -> None:
+    task = task_of("cpu", "product")
+    measurement = Measurement(task, CPU, make_of(Substitute))
+    outcome = measurement.verify(complete(task))
+    assert outcome.compile_seconds > 0
+    assert outcome.measure_seconds > 0

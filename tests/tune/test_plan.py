@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -68,10 +69,12 @@ class TestWorkers:
 
     TASK = Task("nvidia", "product", "float32", "any", 4096)
     BASE = default_config("nvidia", torch.float32)
+    prepared: list[torch.device]
 
     @pytest.fixture
     def calls(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
         calls: list[tuple[str, Any]] = []
+        prepared = self.prepared = []
 
         class Worker:
             def __init__(self, device: torch.device) -> None:
@@ -79,6 +82,9 @@ class TestWorkers:
 
             def begin(self) -> None:
                 calls.append(("begin", self.device))
+
+            def prepare(self, task: Task) -> None:
+                prepared.append(self.device)
 
             def screen(self, task: Task, config: Any, give_up_ms: float | None) -> Outcome:
                 calls.append((f"screen on {self.device}", config.product.block_m))
@@ -91,7 +97,10 @@ class TestWorkers:
             def __init__(self, device: torch.device, count: int) -> None:
                 calls.append(("compilers", count))
 
-            def submit(self, task: Task, config: Any) -> Future[Outcome]:
+            def begin(self) -> None:
+                calls.append(("begin", "compilers"))
+
+            def submit(self, task: Task, config: Any, **options: bool) -> Future[Outcome]:
                 future: Future[Outcome] = Future()
                 future.set_result(Outcome(Kind.compile_error if config.product.block_m == 256 else Kind.correct))
                 return future
@@ -111,9 +120,10 @@ class TestWorkers:
         workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
         space = space_of(self.TASK)
         evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
-        assert calls == [("compilers", 6), ("begin", torch.device("cuda:0")), ("begin", torch.device("cuda:1"))]
+        places = [torch.device("cuda:0"), torch.device("cuda:1")]
+        assert calls == [("compilers", 4), *(("begin", place) for place in places), ("begin", "compilers")]
         calls.clear()
-        assert len(evaluators) == 2 + 6
+        assert len(evaluators) == 2 + 4
         threads = [
             threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), None))
             for index, evaluate in enumerate(evaluators)
@@ -122,12 +132,16 @@ class TestWorkers:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(calls) == [("screen on cuda:0", 64)] * 4 + [("screen on cuda:1", 128)] * 4
+        assert sorted(calls) == [("screen on cuda:0", 64)] * 3 + [("screen on cuda:1", 128)] * 3
+        deadline = time.monotonic() + 10
+        while len(self.prepared) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sorted(map(str, self.prepared)) == ["cuda:0", "cuda:1"]  # once each
         assert evaluators[0](self.values(256), None).kind is Kind.compile_error
-        assert len(calls) == 8
+        assert len(calls) == 6
         workers.close()
-        assert {what for what, _ in calls[8:]} == {"close"}
-        assert len(calls) == 11
+        assert {what for what, _ in calls[6:]} == {"close"}
+        assert len(calls) == 9
 
     def test_a_cpu_measures_one_at_a_time(self, calls: list[tuple[str, Any]]) -> None:
         workers = Workers([torch.device("cpu")])

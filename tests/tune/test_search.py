@@ -15,8 +15,9 @@ import pytest
 from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, cost, everything, new_study
 
+from tri_apsp.tune.evaluated import Evaluated
 from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.search import SearchResult, needs_more, search
+from tri_apsp.tune.search import SearchResult, needs_more, opening, search
 
 ALL = everything()
 
@@ -255,3 +256,23 @@ def test_several_workers_share_one_search() -> None:
     assert len(keys) == len(set(keys)) == len(result.evaluated) == 45
     assert min(map(len, seen)) > 0
     assert best(result) < 1.2
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
+@pytest.mark.parametrize("trials", [40, 5, 1000])
+def test_how_a_search_begins_is_known_beforehand(sampler: str, trials: int) -> None:
+    options: dict[str, Any] = {"default": DEFAULT, "anchors": [OPTIMUM], "sampler": sampler, "seed": 3, "trials": trials}
+    costs = Costs()
+    first = opening(SPACE, ALL, count=8, **options)
+    run(costs, **options)
+    assert costs.calls[:8] == first
+    assert len(first) == min(8, trials)
+
+
+def test_how_long_the_first_took_to_come() -> None:
+    result = SearchResult()
+    assert result.waited == 0
+    for seconds, earlier, kind in ((0.5, True, Kind.correct), (4.0, False, Kind.compile_error), (9.0, False, Kind.correct)):
+        outcome = Outcome(kind, p50_ms=1.0, compile_seconds=0.5, measure_seconds=1.5)
+        result.evaluated.append(Evaluated({}, outcome, "default", seconds, earlier))
+    assert result.waited == 7

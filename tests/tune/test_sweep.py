@@ -5,46 +5,27 @@ from __future__ import annotations
 import _thread
 import dataclasses
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from optuna.storages import InMemoryStorage
-from tune.synthetic import FASTEST, SyntheticBench, correct
+from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticBench, correct
+from tune.synthetic import run_sweep as run
 
 from tri_apsp import tuned
 from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.tune import sweep as module
 from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.plan import Plan, Settings
-from tri_apsp.tune.progress import Progress
-from tri_apsp.tune.result import SweepResult
-from tri_apsp.tune.sweep import beats, sweep
+from tri_apsp.tune.sweep import beats
 from tri_apsp.tune.task import Task
 from tri_apsp.tuned.schema import TunedFile
 
 pytestmark = pytest.mark.usefixtures("home", "memory")
 
 CPU = torch.device("cpu")
-PRODUCT = Task("cpu", "product", "float32", "nonnegative", 1024)
-SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 DEFAULT = default_config("cpu", torch.float32)
-
-
-@pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies in memory in place of the journal, which test_studies.py tests, for its files take most of the time."""
-    storage, real = InMemoryStorage(), module.open_storage
-    monkeypatch.setattr(module, "open_storage", lambda url, slug: nullcontext(storage) if url is None else real(url, slug))
-
-
-def run(bench: SyntheticBench, *tasks: Task, **settings: Any) -> SweepResult:
-    plan = Plan(tasks or (PRODUCT,), (CPU,), Settings(**{"trials": 200} | settings))
-    return sweep(plan, lambda: bench, Progress(plan, shown=False))
 
 
 def used(n: int = 1024) -> Config:
@@ -372,9 +353,16 @@ class TestTime:
         assert others == []
 
     def test_is_told(self) -> None:
-        result = run(SyntheticBench())
+        def slow_start(count: int) -> None:
+            time.sleep(0.3 if count == 1 else 0)
+
+        result = run(SyntheticBench(before=slow_start, before_final=lambda: time.sleep(0.2)))
         assert 0 < result.measuring < 1
-        assert result.seconds > 0
+        (done,) = result.results
+        assert 0.3 <= done.prepare_seconds <= done.seconds <= result.seconds
+        assert 0.2 <= done.final_seconds <= done.seconds - done.prepare_seconds
+        assert done.compile_seconds == 0
+        assert done.measure_seconds == pytest.approx(1e-6 * (done.evaluated + 4))
 
 
 class TestFiles:

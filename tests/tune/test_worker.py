@@ -5,10 +5,10 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.tune import worker as module
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.task import Task
-from tri_apsp.tune.worker import Compilers, Worker
+from tri_apsp.tune.worker import Worker
 from tri_apsp.tuned.kernels import KERNELS
 
 CPU = torch.device("cpu")
@@ -133,6 +133,33 @@ def test_a_process_may_start_ahead_of_its_first_question() -> None:
     assert worker.processes == 1, "it is closed"
 
 
+def test_an_interrupt_does_not_end_a_process_that_starts() -> None:
+    with Worker(CPU, planted.Answering) as worker:
+        worker.begin()
+        assert worker._process is not None
+        assert worker._process.pid is not None
+        for _ in range(3):
+            os.kill(worker._process.pid, signal.SIGINT)
+            time.sleep(0.2)
+        assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+        assert worker.processes == 1
+
+
+def test_operands_may_be_made_ahead_of_the_first_question() -> None:
+    with Worker(CPU, planted.prepare_wrong) as worker:
+        worker.prepare(TASK)
+        assert worker.processes == 1
+        # The default is checked where somebody can be told.
+        with pytest.raises(EngineError, match="1 values of"):
+            worker.screen(TASK, planted.GOOD)
+    worker.prepare(TASK)
+    with Worker(CPU, planted.prepare) as worker:
+        worker.prepare(Task("cpu", "product", "float64", "any", 1 << 24))  # too large, which nobody hears
+        worker.prepare(TASK)
+        assert worker.screen(TASK, planted.GOOD).kind is Kind.correct
+        assert worker.processes == 1
+
+
 def test_a_process_that_ended_unasked_is_replaced() -> None:
     with Worker(CPU, planted.Answering) as worker:
         first = int(worker.screen(TASK, planted.GOOD).message)
@@ -186,27 +213,3 @@ def test_a_script_without_the_usual_condition_is_told(tmp_path: Path) -> None:
     assert found.returncode == 1
     assert "a process of the tuner must start" in found.stderr.splitlines()[-1]
     assert "__name__ == '__main__'" in found.stderr.splitlines()[-1]
-
-
-def test_compilers_work_side_by_side() -> None:
-    with Compilers(CPU, 2, planted.Answering) as compilers:
-        processes = {compilers.submit(TASK, planted.GOOD).result(60).message for _ in range(2)}
-        waiting = [compilers.submit(TASK, planted.GOOD) for _ in range(4)]
-        processes |= {future.result(60).message for future in waiting}
-    assert len(processes) == 2
-
-
-def test_closing_compilers_forgets_what_is_queued() -> None:
-    compilers = Compilers(CPU, 1, planted.prepare)
-    hanging, queued = (compilers.submit(TASK, planted.bad(act)) for act in ("hang", "slow"))
-    time.sleep(1)
-    start = time.monotonic()
-    compilers.close()
-    assert time.monotonic() - start < 10
-    assert queued.cancelled()
-    with pytest.raises(concurrent.futures.CancelledError):
-        hanging.result(0)
-
-
-def test_no_thread_or_process_is_left() -> None:
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tri_apsp-compile")]

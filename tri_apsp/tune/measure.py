@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ _COMPILER_MESSAGES = ("PassManager::run failed", "failed to translate module", "
 class Measurement:
     """The operands of a task on a device, and configurations measured with them.
 
+    Making one compiles nothing, so that it can be made while others compile.
+
     Args:
         task: what is tuned.
         device: where.
@@ -52,7 +55,6 @@ class Measurement:
 
     Raises:
         TooLargeError: the operands do not fit.
-        WrongResultError: what the default configuration computes is wrong.
     """
 
     def __init__(self, task: Task, device: torch.device, make: Make = engines.make) -> None:
@@ -60,17 +62,27 @@ class Measurement:
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         self._timer = _Timer(device)
         self._problems: dict[tuple[int, int, bool], Problem] = {}
-        default = default_config(task.engine, task.torch_dtype)
-        for problem in (*self._small(default), self._large(default)):
-            self._compare(default, problem)
+        self._right: set[Problem] = set()
+        self._default = default_config(task.engine, task.torch_dtype)
+        self._small(self._default)
+        problem = self._operands(self._default, task.n, small=False)
+        self._engine(self._default, problem)  # for what it imports, which takes a second
+
+    def check_default(self) -> None:
+        """Compare the results of the default configuration, before any other is asked for.
+
+        Raises:
+            WrongResultError: what it computes is wrong.
+        """
+        for problem in (*self._small(self._default), self._large(self._default)):
+            self._compare(self._default, problem)
 
     def screen(self, config: Config, give_up_ms: float | None = None) -> Outcome:
         """Compare the results of a configuration, then time a few runs; see Worker.screen."""
         start = time.perf_counter()
-        similar, _ = self._small(config)
+        problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
         compiled = time.perf_counter()
-        problem = self._large(config)
         engine = self._compare(config, problem)
         began = time.perf_counter()
         samples = [self._run(problem, engine)]
@@ -86,14 +98,17 @@ class Measurement:
     def verify(self, config: Config) -> Outcome:
         """Compare the results of a configuration on small problems, and on the task's; no times."""
         start = time.perf_counter()
-        for problem in (*self._small(config), self._large(config)):
-            self._compare(config, problem)
-        return Outcome(Kind.correct, measure_seconds=time.perf_counter() - start)
+        problem = self._large(config)
+        for small in self._small(config):
+            self._compare(config, small)
+        compiled = time.perf_counter()
+        self._compare(config, problem)
+        return Outcome(Kind.correct, compile_seconds=compiled - start, measure_seconds=time.perf_counter() - compiled)
 
     def final(self, configs: Sequence[Config], rounds: int) -> list[Outcome]:
         """Time configurations in turns, each round forward and backward, after a warm-up; they must be right."""
-        start = time.perf_counter()
         turns = [(self._large(config), self._engine(config, self._large(config))) for config in configs]
+        start = time.perf_counter()
         runs = [1] * len(turns)
         while time.perf_counter() - start < _WARM_UP_SECONDS:
             for index, turn in enumerate(turns):
@@ -111,21 +126,22 @@ class Measurement:
 
     def _small(self, config: Config) -> tuple[Problem, Problem]:
         similar, odd = small_sizes(self._task)
-        return self._problem(config, similar, small=True), self._problem(config, odd, small=True)
+        return self._operands(config, similar, small=True), self._operands(config, odd, small=True)
 
     def _large(self, config: Config) -> Problem:
-        return self._problem(config, self._task.n, small=False)
+        """Return the problem of the task, where what the default computes is taken for right."""
+        problem = self._operands(config, self._task.n, small=False)
+        if problem not in self._right:
+            self._execute(dataclasses.replace(self._default, block_size=config.block_size), problem)
+            problem.adopt()
+            self._right.add(problem)
+        return problem
 
-    def _problem(self, config: Config, n: int, *, small: bool) -> Problem:
+    def _operands(self, config: Config, n: int, *, small: bool) -> Problem:
         assert config.block_size is not None
         key = n, config.block_size if self._task.kernel == "panels" else 0, small
         if key not in self._problems:
-            problem = problem_of(self._task, self._device, n, config.block_size, small=small)
-            if not small:
-                default = default_config(self._task.engine, self._task.torch_dtype)
-                self._execute(dataclasses.replace(default, block_size=config.block_size), problem)
-                problem.adopt()
-            self._problems[key] = problem
+            self._problems[key] = problem_of(self._task, self._device, n, config.block_size, small=small)
         return self._problems[key]
 
     def _engine(self, config: Config, problem: Problem) -> Engine:
@@ -164,12 +180,18 @@ class Compilation:
         self._task, self._device, self._make = task, device, make
         _only_compile()
 
-    def screen(self, config: Config, give_up_ms: float | None = None) -> Outcome:
-        """Compile for a configuration; correct is what compiles."""
+    def check_default(self) -> None:
+        """Do nothing, since nothing runs; see Measurement."""
+
+    def compile(self, config: Config, odd: bool) -> Outcome:
+        """Compile what Measurement.screen launches; or what else verify does, for the small size that nothing divides.
+
+        Correct is what compiles.
+        """
         start = time.perf_counter()
         assert config.block_size is not None
-        similar, _ = small_sizes(self._task)
-        for n, small in ((similar, True), (self._task.n, False)):
+        similar, indivisible = small_sizes(self._task)
+        for n, small in ((indivisible, True),) if odd else ((similar, True), (self._task.n, False)):
             problem = problem_of(self._task, torch.device("meta"), n, config.block_size, small=small)
             weights = Weights(n, problem.dtype, self._device, self._task.nonnegative)
             problem.run(self._make(self._task.engine, weights, measured(config, self._task)))
@@ -264,6 +286,7 @@ def _drift(samples: Sequence[Sequence[Sequence[float]]]) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
+@cache
 def _only_compile() -> None:
     """Make every launch of this process a compilation."""
     # By name, since only kernels and engines may depend on Triton: this is no dependency but a change to it.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.device import Device
+from tri_apsp.tune.evaluated import Evaluated
 from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.search import Evaluated
 from tri_apsp.tune.task import Task
 
 __all__ = ["SweepResult", "TaskResult"]
@@ -39,6 +39,10 @@ class TaskResult:
         throttled: whether the device changed its speed during the final.
         seconds: that it took.
         measure_seconds: of these, what the workers spent comparing and timing, all workers together.
+        compile_seconds: what they spent until the first results of configurations that were right: loading kernels where these
+            were compiled ahead, else compiling.
+        prepare_seconds: of `seconds`, those until a worker had the first configuration: processes, operands, the default.
+        final_seconds: of `seconds`, those of the final, and of looking again at the products of a solve; measuring or not.
         path: the tuned file; None where nothing was written.
         error: why nothing was found; "" otherwise.
         trials: every configuration that was evaluated.
@@ -61,6 +65,9 @@ class TaskResult:
     throttled: bool = False
     seconds: float = 0.0
     measure_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    prepare_seconds: float = 0.0
+    final_seconds: float = 0.0
     path: Path | None = None
     error: str = ""
     trials: tuple[Evaluated, ...] = ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import TrialState
 
+from tri_apsp.tune.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.space import Space, Values
 
@@ -27,6 +28,7 @@ __all__ = [
     "memory_study",
     "needs_more",
     "neighbours",
+    "opening",
     "search",
     "tpe_sampler",
 ]
@@ -45,60 +47,6 @@ CLIMB = 0.25
 _UNEVALUATED = "passed over"
 # A configuration that takes this many times the best so far has lost.
 _GIVE_UP = 2.0
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """One configuration that was evaluated.
-
-    Attributes:
-        values: its choices.
-        outcome: what became of it.
-        origin: who proposed it: default, anchor, start, tpe, climb or sweep.
-        seconds: when that was known, since the start of the search.
-        earlier: whether the study knew it before.
-    """
-
-    values: Values
-    outcome: Outcome
-    origin: str
-    seconds: float
-    earlier: bool = False
-
-
-@dataclass
-class SearchResult:
-    """What a search evaluated, in the order of evaluation.
-
-    Attributes:
-        evaluated: distinct configurations, those of earlier runs of the same study first.
-        candidates: how many there were to choose from.
-        interrupted: Ctrl-C ended it.
-        seconds: that it took.
-        dominated: configurations passed over, since a smaller one of the same kind did not fit.
-    """
-
-    evaluated: list[Evaluated] = field(default_factory=list)
-    candidates: int = 0
-    interrupted: bool = False
-    seconds: float = 0.0
-    dominated: int = 0
-
-    @property
-    def ranked(self) -> list[Evaluated]:
-        """Return the correct ones, fastest first."""
-        correct = [trial for trial in self.evaluated if trial.outcome.kind is Kind.correct]
-        return sorted(correct, key=lambda trial: cast(float, trial.outcome.p50_ms))
-
-    @property
-    def best(self) -> Evaluated | None:
-        """Return the fastest correct one; None if there is none."""
-        return next(iter(self.ranked), None)
-
-    @property
-    def failures(self) -> Counter[Kind]:
-        """Return how many failed, by class."""
-        return Counter(trial.outcome.kind for trial in self.evaluated if trial.outcome.kind is not Kind.correct)
 
 
 # The more of these, the more registers and shared memory.
@@ -194,6 +142,26 @@ def search(
     """
     run = _Search(space, candidates, evaluators, study, default, list(anchors), sampler, seed, trials, seconds, on_trial)
     return run.run()
+
+
+def opening(
+    space: Space,
+    candidates: Sequence[Values],
+    *,
+    default: Values,
+    anchors: Iterable[Values] = (),
+    sampler: str = "tpe",
+    seed: int = 0,
+    trials: int,
+    count: int,
+) -> list[Values]:
+    """Return the first values, `count` at most, that a search of an empty study evaluates whatever comes of them.
+
+    Args: as search().
+    """
+    run = _Search(space, candidates, [], memory_study(), default, list(anchors), sampler, seed, trials, float("inf"), None)
+    first = dict.fromkeys(index for _, index in run._planned)
+    return [run._candidates[index] for index in itertools.islice(first, min(count, trials))]
 
 
 @dataclass

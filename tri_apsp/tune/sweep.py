@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import optuna
@@ -16,23 +15,24 @@ from optuna.trial import TrialState
 
 from tri_apsp import tuned
 from tri_apsp.configs import Config, default_config, from_fields, to_fields
-from tri_apsp.device import Device, describe, driver_version
+from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
+from tri_apsp.tune.ahead import Ahead
 from tri_apsp.tune.bench import Bench
+from tri_apsp.tune.evaluated import Evaluated, SearchResult
+from tri_apsp.tune.keeping import Keeper, clock
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.result import SweepResult, TaskResult
 from tri_apsp.tune.rivals import Contest, contest_of, own_fields
-from tri_apsp.tune.search import SearchResult, known_trials, memory_study, neighbours, search
+from tri_apsp.tune.search import STARTUP, known_trials, memory_study, neighbours, opening, search
 from tri_apsp.tune.space import Space, Values, candidates, space_hash, space_of
 from tri_apsp.tune.studies import open_storage, open_study, study_name
 from tri_apsp.tune.task import Task
+from tri_apsp.tune.verdict import GAIN, beats, judged, measured, timed, times, unlike
 
 __all__ = ["GAIN", "beats", "sweep"]
-
-GAIN = 1.02
-"""A configuration must be faster than another by this factor to replace it, and by more than the noise."""
 
 # The part of a task's time that the search may take; the rest is for the final.
 _SEARCH = 0.75
@@ -41,22 +41,6 @@ _BEFORE_RECHECK = 0.75
 # What a run of the final takes besides the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
 _LEAST_ROUNDS = 2
-
-
-def beats(challenger: Outcome, holder: Outcome) -> bool:
-    """Return whether `challenger` is faster by more than 2%, and by more than the noise: half of p20 to p80 of either."""
-    if challenger.kind is not Kind.correct or holder.kind is not Kind.correct:
-        return challenger.kind is Kind.correct
-    (new_low, new, new_high), (old_low, old, old_high) = _times(challenger), _times(holder)
-    noise = max(new_high - new_low, old_high - old_low) / 2
-    return old > GAIN * new and old - new > noise
-
-
-def _times(outcome: Outcome) -> tuple[float, float, float]:
-    assert outcome.p20_ms is not None
-    assert outcome.p50_ms is not None
-    assert outcome.p80_ms is not None
-    return outcome.p20_ms, outcome.p50_ms, outcome.p80_ms
 
 
 def sweep(plan: Plan, make_bench: Callable[[], Bench], progress: Progress) -> SweepResult:
@@ -74,8 +58,9 @@ def sweep(plan: Plan, make_bench: Callable[[], Bench], progress: Progress) -> Sw
         EngineError: not one task could be tuned.
     """
     facts = describe(plan.devices[0])
-    _check_files(plan, facts)
-    run = _Sweep(plan, progress)
+    keeper = Keeper(plan)
+    keeper.check()
+    run = _Sweep(plan, progress, keeper)
     try:
         with open_storage(plan.settings.storage, facts.slug) as storage, closing(progress), closing(make_bench()) as bench:
             run.run(storage, bench)
@@ -86,25 +71,11 @@ def sweep(plan: Plan, make_bench: Callable[[], Bench], progress: Progress) -> Sw
     return SweepResult(facts, len(plan.devices), tuple(run.results), time.monotonic() - run.start, run.interrupted)
 
 
-def _check_files(plan: Plan, device: Device) -> None:
-    """Refuse before hours of work what could not be saved afterwards."""
-    for names in dict.fromkeys((task.engine, task.kernel, task.dtype) for task in plan.tasks):
-        path = tuned.path_of(*names, device.slug, plan.settings.save_dir)
-        place = next(parent for parent in path.parents if parent.exists())
-        if not (place.is_dir() and os.access(place, os.W_OK)):
-            raise InputError(
-                f"tuned files must be written to {path.parent}, but {place} is no writable folder; choose another --save-dir."
-            )
-        reason = None if plan.settings.force else tuned.conflict(*names, device, plan.settings.save_dir)
-        if reason is not None:
-            raise InputError(reason)
-
-
 class _Sweep:
     """The state of a sweep."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        self._plan, self._settings, self._progress = plan, plan.settings, progress
+    def __init__(self, plan: Plan, progress: Progress, keeper: Keeper) -> None:
+        self._plan, self._settings, self._progress, self._keeper = plan, plan.settings, progress, keeper
         self._device = describe(plan.devices[0])
         self.start = time.monotonic()
         self.results: list[TaskResult] = []
@@ -115,12 +86,14 @@ class _Sweep:
         """Tune the tasks, each within an equal share of the time that is left."""
         tasks = self._plan.tasks
         end = self.start + self._settings.seconds(len(tasks))
+        _ = self._keeper.driver  # asked for while the processes of the bench start
         for index, task in enumerate(tasks):
             left = end - time.monotonic()
             if self.interrupted or (left <= 0 and index):
                 return
             try:
-                result = self._tune(task, storage, bench, left / (len(tasks) - index))
+                after = tasks[index + 1] if index + 1 < len(tasks) else None
+                result = self._tune(task, after, storage, bench, left / (len(tasks) - index))
             except InputError:
                 raise  # of the studies or the files, which the other tasks need as well
             except ApspError as error:
@@ -128,7 +101,8 @@ class _Sweep:
             self.results.append(result)
             self._progress.finished(result)
 
-    def _tune(self, task: Task, storage: BaseStorage, bench: Bench, seconds: float) -> TaskResult:
+    def _tune(self, task: Task, after: Task | None, storage: BaseStorage, bench: Bench, seconds: float) -> TaskResult:
+        """Tune `task`; the bench has time to compile for the one `after` it meanwhile."""
         start = time.monotonic()
         space, contest = space_of(task), contest_of(task, self._plan.devices[0])
         study = self._study(task, space, contest, storage, resume=self._settings.resume)
@@ -146,10 +120,23 @@ class _Sweep:
 
         allowed, budget = candidates(space, task, self._device, contest.default), settings.budget
         self._progress.started(task, min(budget.trials, len(allowed)), start + seconds)
+        config_of = partial(space.config, base=contest.default)
+        known = unlike([contest.default, contest.plain, contest.incumbent])
+        finalists = Ahead(bench, task, known, budget.finalists, config_of)
+
+        def evaluated(trial: Evaluated) -> None:
+            nonlocal after
+            self._progress.evaluated(trial)
+            if after is not None:
+                bench.ahead(after, partial(self._first_of, after, task))
+                after = None
+            finalists.evaluated(trial)
+
+        searching = time.monotonic()
         found = search(
             space,
             allowed,
-            bench.evaluators(task, lambda values: space.config(values, contest.default)),
+            bench.evaluators(task, config_of),
             study=study,
             default=space.values(contest.default),
             anchors=self._anchors(task, space, contest),
@@ -157,13 +144,13 @@ class _Sweep:
             seed=settings.seed,
             trials=budget.trials,
             seconds=_SEARCH * seconds,
-            on_trial=self._progress.evaluated,
+            on_trial=evaluated,
         )
+        searched = time.monotonic()
         self.interrupted = found.interrupted
         if found.best is None and not found.interrupted:
             raise EngineError(_all_failed(task, found))
-        best = [space.config(trial.values, contest.default) for trial in found.ranked]
-        known = _unlike([contest.default, contest.plain, contest.incumbent])
+        best = [config_of(trial.values) for trial in found.ranked]
         entrants = known + [config for config in best if config not in known][: budget.finalists]
         outcomes: list[Outcome] | None = None
         if not self.interrupted:
@@ -175,19 +162,41 @@ class _Sweep:
         if outcomes is None:
             # Only those of the same rest were screened.
             screened = {tuple(trial.values.values()): trial.outcome for trial in found.evaluated}
-            entrants = _unlike([contest.default, *best[:1]])
+            entrants = unlike([contest.default, *best[:1]])
             unknown = Outcome(Kind.timeout, message="interrupted")
             outcomes = [screened.get(tuple(space.values(config).values()), unknown) for config in entrants]
-        result = _result(task, contest, found, dict(zip(entrants, outcomes, strict=True)), complete=not self.interrupted)
+        result = judged(task, contest, found, dict(zip(entrants, outcomes, strict=True)), complete=not self.interrupted)
         if product is not None and result.complete and result.config is not None:
             result = self._recheck(result, contest, product, bench, end)
-        result = self._keep(result, space)
-        result = dataclasses.replace(result, seconds=time.monotonic() - start)
+        decided = time.monotonic()
+        result = dataclasses.replace(
+            self._keeper.keep(result, space),
+            seconds=time.monotonic() - start,
+            prepare_seconds=searching - start + found.waited,
+            final_seconds=decided - searched,
+        )
         if result.complete:
             study.set_user_attr("result", {"asked": asked, **result.to_dict()})
         if result.product is not None:
             self._rename_solves(storage)
         return result
+
+    def _first_of(self, task: Task, now: Task) -> list[Config]:
+        """Return what the search of `task` will begin with, as far as that is known while `now` is searched."""
+        if self._settings.resume or (task.kernel == "solve" and now.kernel != "solve"):
+            return []  # the study may know them; and a solve will take the tiles that are found for its products until then
+        space, contest = space_of(task), contest_of(task, self._plan.devices[0])
+        first = opening(
+            space,
+            candidates(space, task, self._device, contest.default),
+            default=space.values(contest.default),
+            anchors=self._anchors(task, space, contest),
+            sampler=self._settings.sampler,
+            seed=self._settings.seed,
+            trials=self._settings.budget.trials,
+            count=STARTUP,
+        )
+        return [space.config(values, contest.default) for values in first]
 
     def _product_of(self, task: Task) -> TaskResult | None:
         """Return what this sweep found for the products of a solve by themselves, at the size of the solve."""
@@ -210,27 +219,29 @@ class _Sweep:
         base = from_fields(task.engine, result.config).over(contest.default)
         own = space.values(base)
         near = neighbours(space, own, candidates(space, product.task, self._device, base))
+        config_of, finalists = partial(space.config, base=base), self._settings.budget.finalists
         found = search(
             space,
             near,
-            bench.evaluators(task, lambda values: space.config(values, base)),
+            bench.evaluators(task, config_of),
             study=memory_study(),
             default=own,
             sampler="grid",
             trials=1 + len(near),
             seconds=_SEARCH * left,
+            on_trial=Ahead(bench, task, unlike([base, contest.plain]), finalists, config_of).evaluated,
         )
         self.interrupted = found.interrupted
-        result = _measured(result, (trial.outcome for trial in found.evaluated))
-        best = [space.config(trial.values, base) for trial in found.ranked]
-        entrants = _unlike([base, contest.plain, *best[: 1 + self._settings.budget.finalists]])
+        result = measured(result, (trial.outcome for trial in found.evaluated))
+        best = [config_of(trial.values) for trial in found.ranked]
+        entrants = unlike([base, contest.plain, *best[: 1 + finalists]])
         if self.interrupted or found.best is None or found.best.values == own:
             return result
         try:
             outcomes = dict(zip(entrants, bench.final(task, entrants, self._rounds(found, len(entrants), end)), strict=True))
-            result = _measured(result, outcomes.values())
+            result = measured(result, outcomes.values())
             right = [config for config, outcome in outcomes.items() if outcome.kind is Kind.correct and config != contest.plain]
-            winner = min(right, key=lambda config: _times(outcomes[config])[1], default=base)
+            winner = min(right, key=lambda config: times(outcomes[config])[1], default=base)
             if not beats(outcomes[winner], outcomes[base]) or outcomes[contest.plain].kind is not Kind.correct:
                 return result
             default = space.config(space.values(default_config(task.engine, task.torch_dtype)), base)
@@ -238,12 +249,12 @@ class _Sweep:
         except KeyboardInterrupt:
             self.interrupted = True
             return result
-        result = _measured(result, alone)
+        result = measured(result, alone)
         if any(outcome.kind is not Kind.correct for outcome in alone) or beats(*alone):
             return result  # a product by itself must not lose by it
         fields = own_fields(product.task, winner)
-        self._save(_timed(product, alone[1], alone[0], config=fields), space, "; one step from it, a solve is faster")
-        return _timed(result, outcomes[winner], outcomes[contest.plain], product=fields)
+        self._keeper.save(timed(product, alone[1], alone[0], config=fields), space, "; one step from it, a solve is faster")
+        return timed(result, outcomes[winner], outcomes[contest.plain], product=fields)
 
     def _rename_solves(self, storage: BaseStorage) -> None:
         """Let --resume find the solves of this sweep under the names that they have with the product tiles as they are now."""
@@ -266,7 +277,7 @@ class _Sweep:
         facts = {
             "space": space_hash(space),
             "kernel": tuned.kernel_hash(task.engine, task.kernel),
-            "clock": _clock(task),
+            "clock": clock(task),
             # A solve is measured with the tiles that were found before, the others by themselves.
             "rest": to_fields(contest.default) if task.kernel == "solve" else None,
         }
@@ -289,110 +300,13 @@ class _Sweep:
         round_seconds = 2 * count * _OVERHEAD * found.best.outcome.p50_ms / 1000
         return int(min(self._settings.budget.rounds, max(_LEAST_ROUNDS, (end - time.monotonic()) / round_seconds)))
 
-    def _keep(self, result: TaskResult, space: Space) -> TaskResult:
-        """Save the winner; one of an interrupted search only where it gained, and nothing better is known."""
-        if result.config is None or (not result.complete and (not result.gained or self._has_entry(result.task))):
-            return result
-        return dataclasses.replace(result, path=self._save(result, space))
-
-    def _has_entry(self, task: Task) -> bool:
-        """Return whether a complete entry of the task can be used where we save."""
-        names = (task.engine, task.kernel, task.dtype)
-        path = tuned.path_of(*names, self._device.slug, self._settings.save_dir)
-        if not path.exists() or tuned.conflict(*names, self._device, self._settings.save_dir):
-            return False
-        file = tuned.load(path)
-        return any(entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries)
-
-    def _save(self, result: TaskResult, space: Space, note: str = "") -> Path:
-        from tri_apsp.tuned.schema import Entry
-
-        task, settings = result.task, self._settings
-        names = ("config", "p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup", "evaluated")
-        measured: dict[str, Any] = {name: getattr(result, name) for name in names}
-        entry = Entry(**{"sign": task.sign, "n": task.n, "batch": task.batch, **measured})
-        file = tuned.new_file(
-            task.engine,
-            task.kernel,
-            task.dtype,
-            self._device,
-            [entry],
-            space_hash=space_hash(space),
-            protocol=f"{_clock(task)}; {settings.budget.rounds} rounds, forward and backward{note}",
-            seed=settings.seed,
-            budget_seconds=settings.seconds(len(self._plan.tasks)),
-            complete=result.complete,
-            driver=driver_version(self._plan.devices[0]),
-        )
-        path = tuned.save(file, settings.save_dir, force=settings.force)
-        tuned.remember(file)  # the tasks to come use it, wherever it was saved
-        return path
-
     def _again(self, task: Task, space: Space, study: optuna.Study) -> TaskResult:
         """Return what an earlier run found, saved again where its file is gone."""
         done, trials = TaskResult.from_dict(task, study.user_attrs["result"]), tuple(known_trials(study))
-        result = dataclasses.replace(done, resumed=True, seconds=0.0, measure_seconds=0.0, trials=trials)
-        return result if self._has_entry(task) else dataclasses.replace(result, path=self._save(result, space))
-
-
-def _clock(task: Task) -> str:
-    return "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
-
-
-def _unlike(configs: list[Config]) -> list[Config]:
-    """Return the configurations, each once."""
-    return list(dict.fromkeys(configs))
-
-
-def _result(
-    task: Task, contest: Contest, found: SearchResult, outcomes: dict[Config, Outcome], *, complete: bool
-) -> TaskResult:
-    """Return who won: the default, unless what is used now beats it, or the fastest of all beats both."""
-    known = TaskResult(
-        task,
-        evaluated=len(found.evaluated),
-        candidates=found.candidates,
-        dominated=found.dominated,
-        failures=found.failures,
-        complete=complete,
-        measure_seconds=sum(trial.outcome.measure_seconds for trial in found.evaluated if not trial.earlier)
-        + sum(outcome.measure_seconds for outcome in outcomes.values() if complete),
-        throttled=any(outcome.throttled for outcome in outcomes.values()),
-        trials=tuple(found.evaluated),
-    )
-    # Before anything was tuned, a solve ran with the plain default.
-    plain = outcomes.get(contest.plain, outcomes[contest.default])
-    if Kind.correct not in {outcome.kind for outcome in outcomes.values()} or plain.kind is not Kind.correct:
-        return known
-    winner = contest.default
-    correct = {config: outcome for config, outcome in outcomes.items() if outcome.kind is Kind.correct}
-    own = {config: outcome for config, outcome in correct.items() if config != contest.plain or config == contest.default}
-    for challenger in (contest.incumbent, min(own, key=lambda config: _times(own[config])[1])):
-        if challenger in own and beats(own[challenger], outcomes[winner]):
-            winner = challenger
-    low, middle, high = _times(outcomes[winner])
-    return dataclasses.replace(
-        known,
-        config=own_fields(task, winner),
-        gained=winner != contest.default,
-        p20_ms=low,
-        p50_ms=middle,
-        p80_ms=high,
-        default_ms=_times(plain)[1],
-    )
-
-
-def _measured(result: TaskResult, outcomes: Iterable[Outcome]) -> TaskResult:
-    """Return `result` with the time that further outcomes took to measure."""
-    more = sum(outcome.measure_seconds for outcome in outcomes)
-    return dataclasses.replace(result, measure_seconds=result.measure_seconds + more)
-
-
-def _timed(result: TaskResult, winner: Outcome, default: Outcome, **changed: Any) -> TaskResult:
-    """Return `result` with the times of a later final."""
-    low, middle, high = _times(winner)
-    times: dict[str, Any] = {"p20_ms": low, "p50_ms": middle, "p80_ms": high, "default_ms": _times(default)[1], "gained": True}
-    return dataclasses.replace(result, **times, **changed)
+        names = ("seconds", "measure_seconds", "compile_seconds", "prepare_seconds", "final_seconds")
+        nothing: dict[str, Any] = dict.fromkeys(names, 0.0)
+        result = dataclasses.replace(done, resumed=True, trials=trials, **nothing)
+        return result if self._keeper.has(task) else dataclasses.replace(result, path=self._keeper.save(result, space))
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:

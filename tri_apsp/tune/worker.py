@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import multiprocessing
 import os
-import queue
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -23,16 +23,19 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.device import current
 from tri_apsp.errors import ApspError, EngineError
-from tri_apsp.tune.measure import Compilation, Measurement, outcome_of
+from tri_apsp.tune.measure import Measurement, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
 
-__all__ = ["Compilers", "Prepare", "Worker"]
+__all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[Task, torch.device], Any]
-"""Makes what a worker measures with, as Measurement: a function or class of a module, since its name travels."""
+"""Makes what a worker measures with, as Measurement: a function or class of a module, since its name travels.
 
-# Starting Python, torch and CUDA; then operands, and the default configuration's result.
+Before the first question, its `check_default` must return without an error.
+"""
+
+# Starting Python, torch and CUDA; then operands, and later the default configuration's result.
 _START_SECONDS = 180.0
 _PREPARE_SECONDS = 600.0
 _END_SECONDS = 10.0
@@ -62,6 +65,29 @@ class Worker:
         with self._asking:
             if self._process is None and not self._closed:
                 self._start()
+
+    def prepare(self, task: Task) -> None:
+        """Make the operands of a task ahead of its first question, who is told if that fails; the default is checked then."""
+        with contextlib.suppress(ApspError, CancelledError):
+            self._ask(task, None, limit_s=0)
+
+    def compile(self, task: Task, config: Config, odd: bool, limit_s: float = 120.0) -> Outcome:
+        """Return whether one configuration compiles, of a worker that prepares with Compilation.
+
+        Args:
+            task: what it is for.
+            config: complete.
+            odd: for the size that only the final compares, instead of those that screening does.
+            limit_s: seconds, after which the worker is replaced.
+
+        Raises:
+            ApspError: the worker cannot start.
+        """
+        outcome = self._ask(task, "compile", config, odd, limit_s=limit_s)
+        assert isinstance(outcome, Outcome)
+        # Even what a process took that was lost over it.
+        spent = outcome.compile_seconds + outcome.measure_seconds
+        return dataclasses.replace(outcome, compile_seconds=spent, measure_seconds=0.0)
 
     def screen(self, task: Task, config: Config, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
         """Return what became of one configuration: compared, then timed in a few runs.
@@ -101,7 +127,12 @@ class Worker:
             left = max(1.0, deadline - time.monotonic())
             timed = self._ask(task, "final", [configs[index] for index in right], rounds, limit_s=left)
             for place, index in enumerate(right):
-                outcomes[index] = timed if isinstance(timed, Outcome) else timed[place]
+                verified, found = outcomes[index], timed if isinstance(timed, Outcome) else timed[place]
+                outcomes[index] = dataclasses.replace(
+                    found,
+                    compile_seconds=verified.compile_seconds + found.compile_seconds,
+                    measure_seconds=verified.measure_seconds + found.measure_seconds,
+                )
         return outcomes
 
     def close(self) -> None:
@@ -132,7 +163,8 @@ class Worker:
             daemon=True,
         )
         try:
-            process.start()
+            with _interrupts_blocked():
+                process.start()
         except BaseException:
             Path(self._log).unlink()
             raise
@@ -150,8 +182,11 @@ class Worker:
         Path(self._log).unlink(missing_ok=True)
         self._process = None
 
-    def _ask(self, task: Task, action: str, *arguments: Any, limit_s: float) -> Any:
-        """Return the worker's answer; an Outcome where there is none because it crashed, or took more than `limit_s`."""
+    def _ask(self, task: Task, action: str | None, *arguments: Any, limit_s: float) -> Any:
+        """Return the worker's answer; an Outcome where there is none because it crashed, or took more than `limit_s`.
+
+        No action: it only prepares, and the answer is empty.
+        """
         with self._asking:
             try:
                 answer = self._answer(task, action, arguments, limit_s)
@@ -164,7 +199,7 @@ class Worker:
                 self._discard()
             return answer
 
-    def _answer(self, task: Task, action: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
+    def _answer(self, task: Task, action: str | None, arguments: tuple[Any, ...], limit_s: float) -> Any:
         if self._process is not None and not self._process.is_alive():
             self._discard()  # it ended while nobody asked
         if self._process is None and not self._closed:
@@ -182,6 +217,8 @@ class Worker:
             if failure is not None:
                 self._discard()
                 raise EngineError(_unmeasurable(task, failure))
+            if action is None:
+                return []
             started = time.monotonic()
             return self._receive(limit_s)
         except _LostError as lost:
@@ -205,6 +242,19 @@ class Worker:
         raise _LostError(Kind.runtime_error, f"the process ended {_how(self._process.exitcode)}{_last_line(self._log)}", fatal)
 
 
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Hold back Ctrl-C, for a process that starts meanwhile too: it reaches the whole group, before _serve can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _LostError(Exception):
     """The process cannot answer any more."""
 
@@ -219,24 +269,31 @@ def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):  # compilers print, and would break the progress display
         os.dup2(output, stream)
-    session: Any = None
+    measuring: Any = None
     prepared: Task | None = None
+    checked = False
     with contextlib.suppress(EOFError, OSError), current(device):
         pipe.send(None)
         while True:
             task, action, arguments = pipe.recv()
-            if task != prepared:
-                session = prepared = None  # its memory goes before the next operands come
-                try:
-                    session = prepare(task, device)
-                except Exception as error:
-                    pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
-                    continue
-                prepared = task
+            try:
+                if task != prepared:
+                    measuring, prepared, checked = None, None, False  # its memory goes before the next operands come
+                    measuring = prepare(task, device)
+                    prepared = task
+                if action is not None and not checked:
+                    measuring.check_default()
+                    checked = True
+            except Exception as error:
+                measuring = prepared = None
+                pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
+                continue
             pipe.send(None)
+            if action is None:
+                continue
             started = time.perf_counter()
             try:
-                answer = getattr(session, action)(*arguments)
+                answer = getattr(measuring, action)(*arguments)
             except Exception as error:
                 answer = outcome_of(error, time.perf_counter() - started)
             pipe.send(answer)
@@ -263,44 +320,3 @@ def _unstarted(failure: str) -> str:
         f"a process of the tuner must start, but {failure}; keep a script that calls the tuner in a file, and the call under "
         "`if __name__ == '__main__':`, since each process reads that file."
     )
-
-
-class Compilers:
-    """Processes that compile configurations ahead of a worker, whose own compilation then is a file read from Triton's cache.
-
-    Args:
-        device: a GPU, for which to compile; nothing runs on it.
-        count: how many processes.
-        prepare: as for Worker.
-    """
-
-    def __init__(self, device: torch.device, count: int, prepare: Prepare = Compilation) -> None:
-        self._workers = [Worker(device, prepare) for _ in range(count)]
-        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for worker in self._workers:
-            self._idle.put(worker)
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="tri_apsp-compile")
-
-    def submit(self, task: Task, config: Config, limit_s: float = 120.0) -> Future[Outcome]:
-        """Queue a complete configuration; the outcome is correct where all its kernels compile, and has no times."""
-        return self._threads.submit(self._compile, task, config, limit_s)
-
-    def close(self) -> None:
-        """End the processes and forget what is queued; what is under way raises CancelledError."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for worker in self._workers:
-            worker.close()
-        self._threads.shutdown()
-
-    def __enter__(self) -> Compilers:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def _compile(self, task: Task, config: Config, limit_s: float) -> Outcome:
-        worker = self._idle.get()
-        try:
-            return worker.screen(task, config, limit_s=limit_s)
-        finally:
-            self._idle.put(worker)
