@@ -173,6 +173,17 @@ class TestNearest:
             assert find(n, product=True).small_product.block_k == 8
             assert find(n).small_product == DEFAULT.small_product
 
+    def test_a_solve_may_set_what_other_kernels_do(self, gpu, entry, made):
+        path = tuned.save(made(entry(1024, "closure", closure_warps=2), kernel="closure"))
+        assert find(1500).closure_warps == 2
+        fields = {"closure_tile": 32, "closure_warps": 8, "closure_programs": 1}
+        whole = entry(2048, "solve")
+        solve = tuned.save(made(whole.model_copy(update={"config": whole.config | fields}), kernel="solve"))
+        found = find(1500)
+        assert {name: getattr(found, name) for name in fields} == fields
+        assert str(solve) in found.source
+        assert str(path) not in found.source
+
     @pytest.mark.parametrize(
         ("n", "method", "block_size", "cutoff", "closed"),
         [

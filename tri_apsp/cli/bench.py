@@ -69,7 +69,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clock-mhz", type=at_least(1), metavar="F", help="clock behind the bound; default: the highest of the GPU, if known"
     )
-    parser.add_argument("--repeat", type=at_least(3), default=5, metavar="R", help="runs after a warm-up; default: 5")
+    parser.add_argument(
+        "--repeat", type=at_least(3), default=5, metavar="R", help="runs after a warm-up, half a second on a GPU; default: 5"
+    )
     parser.add_argument(
         "--scipy-up-to",
         type=at_least(0),

@@ -15,7 +15,7 @@ from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.cli.bounds import bound
 from tri_apsp.cli.cases import Case, scipy_distances
 from tri_apsp.cli.products import seconds_in_products
-from tri_apsp.cli.timing import timed
+from tri_apsp.cli.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.semirings import dtype_name
@@ -92,7 +92,7 @@ def measure(
         methods: names of METHODS, or auto.
         device: where to run.
         config: for the methods; min_plus takes none, and runs on the best engine of the device.
-        repeat: runs timed, after one that warms up and is compared.
+        repeat: runs timed, after one that is compared and, on a GPU, others until its clock has settled.
         scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
     """
@@ -104,6 +104,7 @@ def measure(
         weights = case.weights().to(device).to(dtype)
         limit = bound(describe(device), dtype, case.nonnegative, clock_hz)
         for call in _right_calls(case, weights, methods, config, known):
+            warm_up(call.run, device)
             p20, p50, p80 = np.percentile([timed(call.run, device)[1] for _ in range(repeat)], [20, 50, 80]).tolist()
             rate = case.operations / p50
             yield Row(

@@ -11,9 +11,12 @@ import torch
 from tri_apsp.api import Selection, solve
 from tri_apsp.device import wait
 
-__all__ = ["prepare", "timed"]
+__all__ = ["prepare", "timed", "warm_up"]
 
 T = TypeVar("T")
+
+# An idle GPU runs at a fraction of its clock, and takes some tenths of a second under load to raise it.
+_WARM_UP_SECONDS = 0.5
 
 
 def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
@@ -23,6 +26,15 @@ def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
     result = call()
     wait(device)
     return result, time.perf_counter() - start
+
+
+def warm_up(call: Callable[[], object], device: torch.device) -> None:
+    """Call until the clock of a GPU has settled; not at all on a CPU."""
+    if device.type == "cpu":
+        return
+    start = time.perf_counter()
+    while time.perf_counter() - start < _WARM_UP_SECONDS:
+        timed(call, device)
 
 
 def prepare(weights: torch.Tensor, selection: Selection) -> float:

@@ -14,7 +14,7 @@ from tri_apsp.configs import Config, default_config, to_fields
 from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.tune.space import resolved
 from tri_apsp.tune.task import Task
-from tri_apsp.tuned import FIELDS
+from tri_apsp.tuned import FIELDS, allowed_fields
 
 __all__ = ["Contest", "contest_of", "own_fields"]
 
@@ -59,7 +59,8 @@ def _complete(config: Config, task: Task) -> Config:
     return dataclasses.replace(resolved(config, task.n), source="given")
 
 
-def own_fields(task: Task, config: Config) -> dict[str, Any]:
-    """Return the fields of `config` that the kernel of `task` sets, as a tuned file holds them."""
+def own_fields(task: Task, config: Config, *, every: bool = False) -> dict[str, Any]:
+    """Return the fields of `config` that the kernel of `task` sets, or may set, as a tuned file holds them."""
     fields = to_fields(config)
-    return {name: fields[name] for name in FIELDS[task.engine, task.kernel] if name in fields}
+    names = allowed_fields(task.engine, task.kernel) if every else FIELDS[task.engine, task.kernel]
+    return {name: fields[name] for name in names if name in fields}

@@ -166,7 +166,7 @@ class _Sweep:
             unknown = Outcome(Kind.timeout, message="interrupted")
             outcomes = [screened.get(tuple(space.values(config).values()), unknown) for config in entrants]
         result = judged(task, contest, found, dict(zip(entrants, outcomes, strict=True)), complete=not self.interrupted)
-        if product is not None and result.complete and result.config is not None:
+        if product is not None and result.complete and result.config is not None and "product" not in result.config:
             result = self._recheck(result, contest, product, bench, end)
         decided = time.monotonic()
         result = dataclasses.replace(

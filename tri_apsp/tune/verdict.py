@@ -42,7 +42,10 @@ def unlike(configs: list[Config]) -> list[Config]:
 
 
 def judged(task: Task, contest: Contest, found: SearchResult, outcomes: dict[Config, Outcome], *, complete: bool) -> TaskResult:
-    """Return who won: the default, unless what is used now beats it, or the fastest of all beats both."""
+    """Return who won: the default, unless what is used now beats it, or the fastest of all beats both.
+
+    A solve that is then slower than with defaults throughout, since other kernels were tuned at other sizes, keeps those.
+    """
     known = TaskResult(
         task,
         evaluated=len(found.evaluated),
@@ -66,11 +69,14 @@ def judged(task: Task, contest: Contest, found: SearchResult, outcomes: dict[Con
     for challenger in (contest.incumbent, min(own, key=lambda config: times(own[config])[1])):
         if challenger in own and beats(own[challenger], outcomes[winner]):
             winner = challenger
+    defaults = contest.plain != contest.default and beats(plain, outcomes[winner])
+    if defaults:
+        winner = contest.plain
     low, middle, high = times(outcomes[winner])
     return dataclasses.replace(
         known,
-        config=own_fields(task, winner),
-        gained=winner != contest.default,
+        config=own_fields(task, winner, every=defaults),
+        gained=winner not in (contest.default, contest.plain),
         p20_ms=low,
         p50_ms=middle,
         p80_ms=high,

@@ -15,7 +15,7 @@
 from tri_apsp.tuned.cache import reload
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.kernels import FIELDS, KERNELS, SIGNS
+from tri_apsp.tuned.kernels import FIELDS, KERNELS, SIGNS, allowed_fields
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.places import directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.refusals import refusal
@@ -26,6 +26,7 @@ __all__ = [
     "FIELDS",
     "KERNELS",
     "SIGNS",
+    "allowed_fields",
     "conflict",
     "directories",
     "file_name",

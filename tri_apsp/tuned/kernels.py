@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tri_apsp.errors import InputError
 
-__all__ = ["FIELDS", "KERNELS", "SIGNS", "check_kernel"]
+__all__ = ["FIELDS", "KERNELS", "SIGNS", "allowed_fields", "check_kernel"]
 
 KERNELS: dict[str, tuple[str, ...]] = {
     "cpu": ("product", "solve"),
@@ -34,6 +34,16 @@ FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 SIGNS = ("any", "nonnegative")
 """The signs of weights for which configurations are tuned apart."""
+
+
+def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
+    """Return the fields that an entry of a kernel may have: those of a solve may have all of its engine.
+
+    Where defaults throughout are faster than what was found for the kernels by themselves, a solve keeps them by that.
+    """
+    if kernel != "solve":
+        return FIELDS[engine, kernel]
+    return tuple(dict.fromkeys(name for other in reversed(KERNELS[engine]) for name in FIELDS[engine, other]))
 
 
 def check_kernel(engine: str, kernel: str) -> None:

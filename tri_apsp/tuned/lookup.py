@@ -114,7 +114,10 @@ class _Search:
         for kernel in kernels:
             size = self._size(kernel, config if given is None else given.over(config))
             for source, entry in self._entries(kernel, size):
-                changed = self._with(config, {name: v for name, v in entry.config.items() if name not in settled}, source)
+                fields = {name: value for name, value in entry.config.items() if name not in settled}
+                if not fields:
+                    break  # a solve has set them
+                changed = self._with(config, fields, source)
                 if changed is not None:
                     config = changed
                     used[source] = None

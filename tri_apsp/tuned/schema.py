@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tri_apsp.configs import from_fields
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tuned.kernels import FIELDS, check_kernel
+from tri_apsp.tuned.kernels import allowed_fields, check_kernel
 
 __all__ = ["SCHEMA", "Entry", "Run", "TunedFile"]
 
@@ -130,7 +130,7 @@ class TunedFile(Run):
             raise ValueError(f"dtype must be one of {', '.join(names)}, but is {self.dtype!r}")
         if len({entry.key for entry in self.entries}) < len(self.entries):
             raise ValueError("no two entries may have the same sign, n and batch")
-        allowed = FIELDS[self.engine, self.kernel]
+        allowed = allowed_fields(self.engine, self.kernel)
         for entry in self.entries:
             if not entry.config or not entry.config.keys() <= set(allowed):
                 found = ", ".join(entry.config) or "none"
