@@ -178,22 +178,26 @@ def _portable_default(dtype: torch.dtype) -> Config:
 
 
 def _nvidia_default(dtype: torch.dtype) -> Config:
-    # Best of 9 to 16 tiles on an H200 at n = 8192 and at n = 1024, in T/s.
+    # Best on an H200 of 9 to 2700 tiles for large products, and of 9 to 16 for small ones; in float32 they are the best of ten
+    # in whole solves at n = 4096, and as fast as any for a product at n = 512.
     tiles, small = {
-        torch.float32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), GpuTiles(64, 64, 16, num_warps=4, num_stages=3)),
+        torch.float32: (
+            GpuTiles(64, 128, 16, num_warps=4, num_stages=3),
+            GpuTiles(32, 64, 32, num_warps=4, num_stages=2, thread_n=4),
+        ),
         torch.int32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), GpuTiles(64, 64, 16, num_warps=4, num_stages=3)),
         torch.int16: (GpuTiles(128, 128, 16, num_warps=4, num_stages=2), GpuTiles(64, 128, 16, num_warps=4, num_stages=2)),
         torch.float64: (GpuTiles(32, 64, 16, num_warps=2, num_stages=2), GpuTiles(32, 64, 16, num_warps=2, num_stages=2)),
         torch.int64: (GpuTiles(64, 64, 8, num_warps=4, num_stages=2), GpuTiles(64, 64, 8, num_warps=4, num_stages=2)),
     }[dtype]
     wide = dtype.itemsize == 8
-    # Up to block_size one closure is faster than the recursion: float32 at n = 4096 in 6.4 ms, with β = 1024 in 7.4. Beyond,
-    # β = 1024 is best, by 1% over 2048 and 3% over 512 at n = 8192; int16 products outrun the closure earlier.
-    largest = {torch.float32: 4096, torch.int16: 1024}.get(dtype, 2048)
+    # Up to block_size one closure is faster than the recursion: float32 takes 0.95 ms at n = 2048, but 6.3 at n = 4096, where
+    # the recursion with β = 2048 takes 5.7. At n = 8192 β = 1024 and 2048 cannot be told apart, and 512 is 5% slower. int16
+    # products outrun the closure earlier.
     return Config(
         engine="nvidia",
-        block_size=largest,
-        cutoff=1024,
+        block_size=1024 if dtype == torch.int16 else 2048,
+        cutoff=2048 if dtype == torch.float32 else 1024,
         product=tiles,
         small_product=small,
         closure_tile=64,

@@ -170,7 +170,7 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
         source, signature, constants, capability=capability, num_warps=launched["num_warps"], maxnreg=launched["maxnreg"]
     )
     assert compiled.registers <= launched["maxnreg"]
-    assert compiled.shared <= 80 * 1024
+    assert compiled.shared <= 81 * 1024
     # A tile times a tile goes 8 rows of k at a time, without a barrier; a tile is closed 8 vertices at a time.
     values = tile**2 // (32 * warps)
     products = [loop for loop in compiled.loops if loop["BAR"] == loop["LDG"] == 0 and loop.total() >= 8 * values]
