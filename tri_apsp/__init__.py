@@ -9,6 +9,7 @@ from tri_apsp.errors import (
     InputError,
     NegativeCycleError,
     TooLargeError,
+    TuningWarning,
 )
 from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
 from tri_apsp.semirings import no_edge
@@ -25,6 +26,7 @@ __all__ = [
     "Result",
     "Selection",
     "TooLargeError",
+    "TuningWarning",
     "__version__",
     "from_networkx",
     "from_numpy",

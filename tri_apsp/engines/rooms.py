@@ -15,7 +15,7 @@ __all__ = ["FOUND", "Counters", "Report", "Room", "room_for"]
 FOUND = 8
 """Values that a program leaves: see kernels.nvidia_solve."""
 
-# Rows are reduced so many at a time, which NumPy does faster than one by one; and a room has at least so many.
+# More rows than this are reduced so many at a time, which NumPy does faster than one by one; and a room has at least so many.
 _ROWS_AT_ONCE = 64
 _LEAST_ROWS = 1024
 
@@ -58,6 +58,7 @@ class Room:
 
 
 _FREE: dict[tuple[torch.device, torch.dtype], list[Room]] = {}
+_LEFT: list[Room] = []
 
 
 def room_for(device: torch.device, dtype: torch.dtype, rows: int) -> Room:
@@ -78,14 +79,20 @@ class Report:
     def read(self) -> list[Scan]:
         """Wait for what is queued, and return what it found in the weights, where NaN counts as -inf, and in the distances."""
         room, rows = self._room, self._rows
-        wait_for_queue(room.device)
-        full = -(-rows // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
-        room.values[rows:full] = room.values[0]
-        together = room.values[:full].reshape(-1, _ROWS_AT_ONCE * FOUND)
-        lowest, last_lowest, loop = together.min(axis=0).reshape(_ROWS_AT_ONCE, FOUND).min(axis=0)[:3].tolist()
-        found = together.max(axis=0).reshape(_ROWS_AT_ONCE, FOUND).max(axis=0)[3:7].tolist()
+        try:
+            wait_for_queue(room.device)
+        except BaseException:
+            _LEFT.append(room)  # the GPU may write to it still, so that nobody else may get its memory
+            raise
+        least = most = room.values[:rows]
+        if rows > _ROWS_AT_ONCE:
+            full = -(-rows // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
+            room.values[rows:full] = room.values[0]
+            together = room.values[:full].reshape(-1, _ROWS_AT_ONCE * FOUND)
+            least, most = (each(axis=0).reshape(_ROWS_AT_ONCE, FOUND) for each in (together.min, together.max))
+        lowest, last_lowest, loop = least.min(axis=0)[:3].tolist()
+        highest, below, last_highest, last_below = most.max(axis=0)[3:7].tolist()
         smallest, _ = limits(room.found.dtype)
-        highest, below, last_highest, last_below = found
         _FREE[room.device, room.found.dtype].append(room)
         return [
             Scan(lowest, highest, None if below == smallest else below),

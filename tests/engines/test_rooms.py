@@ -1,0 +1,94 @@
+"""What programs left in a room is put together, and rooms and counters are used again; no GPU is needed for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from tri_apsp.engines import rooms
+from tri_apsp.engines.rooms import Counters, Report, room_for
+from tri_apsp.findings import Scan
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take ordinary memory, and wait for nothing."""
+    make = torch.empty
+
+    def empty(*size: Any, pin_memory: bool, **options: Any) -> torch.Tensor:
+        assert pin_memory
+        return make(*size, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "empty", empty)
+        patch.setattr(rooms, "wait_for_queue", lambda device: None)
+        patch.setattr(rooms, "_FREE", {})
+        yield
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200, 1024, 1025])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64])
+def test_a_report_holds_what_all_programs_found(dtype: torch.dtype, rows: int) -> None:
+    room = room_for(CPU, dtype, rows)
+    room.found.fill_(-1000)  # of an earlier solve, as is what lies behind these rows
+    room.found[:, 3:] = 1000
+    found = torch.arange(rows * rooms.FOUND).reshape(rows, rooms.FOUND).to(dtype)
+    room.found[:rows] = found[torch.randperm(rows, generator=torch.Generator().manual_seed(rows))]
+    last = found[-1].tolist()
+    assert Report(room, rows).read() == [Scan(0, last[3], last[4]), Scan(1, last[5], last[6], 2)]
+
+
+def test_nothing_below_no_edge() -> None:
+    room = room_for(CPU, torch.float32, 3)
+    room.found[:3] = torch.tensor([0.0, 0, 0, 5, -float("inf"), 7, -float("inf"), 0])
+    assert Report(room, 3).read() == [Scan(0, 5, None), Scan(0, 7, None, 0)]
+
+
+def test_a_room_is_free_again_once_it_was_read() -> None:
+    first = room_for(CPU, torch.int32, 10)
+    second = room_for(CPU, torch.int32, 10)
+    assert second is not first
+    Report(first, 10).read()
+    assert room_for(CPU, torch.int32, 1000) is first
+    assert room_for(CPU, torch.int64, 10) is not first
+    Report(first, 10).read()
+    larger = room_for(CPU, torch.int32, 5000)
+    assert larger is not first
+    assert larger.rows >= 5000
+
+
+def test_a_room_whose_solve_was_interrupted_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(device: torch.device) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rooms, "_LEFT", [])
+    monkeypatch.setattr(rooms, "wait_for_queue", interrupted)
+    room = room_for(CPU, torch.int32, 10)
+    with pytest.raises(KeyboardInterrupt):
+        Report(room, 10).read()
+    assert room in rooms._LEFT
+    assert room_for(CPU, torch.int32, 10) is not room
+
+
+def test_counters_grow_by_what_each_solve_adds() -> None:
+    counters = Counters()
+    arrived, before = counters.next(3, CPU, 40, False)
+    assert (arrived.tolist(), before) == ([[0] * 3] * 2, 0)
+    again, before = counters.next(3, CPU, 7, True)
+    assert again is arrived
+    assert before == 40
+    fresh, before = counters.next(3, CPU, 7, False)  # after an uneven one nobody knows where they stand
+    assert fresh is not arrived
+    assert before == 0
+
+
+def test_counters_never_overflow() -> None:
+    counters = Counters()
+    counters.next(1, CPU, 1 << 30, False)
+    _, before = counters.next(1, CPU, 1 << 30, False)
+    assert before == 0
