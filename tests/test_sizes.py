@@ -398,6 +398,17 @@ class TestOnTheGpu:
         result = tri_apsp.shortest_paths(weights.cuda(), sizes=sizes.int().cuda())
         assert torch.equal(result.distances.cpu(), solved_alone(weights, sizes))
 
+    @pytest.mark.parametrize("engine", ["nvidia", "portable"])
+    @pytest.mark.parametrize("overwrite", [False, True], ids=["copied", "in place"])
+    def test_more_graphs_than_a_grid_takes(self, engine: str, overwrite: bool) -> None:
+        """In one launch where the nvidia engine solves a copy, and as blocks where one closure is not all."""
+        small, sizes = pad(graphs(sizes=(5, 0, 3, 7)), 7, torch.float32, NAN)
+        weights, many = small.repeat(20_000, 1, 1).cuda(), sizes.repeat(20_000).cuda()
+        expected = solved_alone(small, sizes).repeat(20_000, 1, 1)
+        for config in (tri_apsp.Config(engine=engine), tri_apsp.Config(engine=engine, block_size=2, cutoff=2)):
+            found = tri_apsp.shortest_paths(weights.clone(), sizes=many, config=config, overwrite=overwrite)
+            assert torch.equal(found.distances.cpu(), expected)
+
     def test_sizes_on_another_device(self) -> None:
         weights = torch.full((3, 4, 4), 2.0, device="cuda")
         refused(weights, FITTING, r"must be on the device of the weights, cuda:0, but is on cpu; move it there", False)

@@ -9,6 +9,7 @@ import torch
 from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
+from tri_apsp.engines.triton_engine import graphs_at_once
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
 
@@ -26,3 +27,19 @@ class TestPortableEngineInterpreted(EngineContract):
     large = (40, 24)
     closures = (1, 2, 20)
     dtypes = (torch.float32, torch.int16, torch.float64)
+
+
+class TestInterpretedInParts(TestPortableEngineInterpreted):
+    """A batch of more graphs than a grid takes."""
+
+    dtypes = (torch.float32,)
+
+    @pytest.fixture(autouse=True)
+    def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tri_apsp.engines.triton_engine._MOST_GRAPHS", 1)
+
+
+def test_parts_are_even() -> None:
+    assert list(graphs_at_once(65535)) == [None]
+    assert list(graphs_at_once(65536)) == [slice(0, 32768), slice(32768, 65536)]
+    assert list(graphs_at_once(131071)) == [slice(0, 43691), slice(43691, 87382), slice(87382, 131071)]

@@ -11,7 +11,7 @@ from tri_apsp.configs import GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.engines.triton_engine import TritonEngine, graphs_at_once
 from tri_apsp.kernels.portable_closure import _closure_kernel
 from tri_apsp.kernels.portable_panels import _panels_kernel
 from tri_apsp.kernels.portable_product import _product_kernel
@@ -48,6 +48,12 @@ class PortableEngine(TritonEngine):
             assert skip == (0, 0), "only the panels of one diagonal block may skip"
             multiply_in_stripes(self, d, row, column)
             return
+        for graphs in graphs_at_once(batch):
+            self._panels(*((d, row, column) if graphs is None else (d[graphs], row[graphs], column[graphs])), skip)
+
+    def _panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int]) -> None:
+        """As panels, of as many graphs as a grid takes."""
+        batch, size, _ = d.shape
         m, n = column.shape[1], row.shape[2]
         step, tiles = self.config.panel, self.config.product
         assert step is not None

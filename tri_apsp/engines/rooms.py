@@ -63,11 +63,14 @@ _LEFT: list[Room] = []
 
 def room_for(device: torch.device, dtype: torch.dtype, rows: int) -> Room:
     """Return a room that nobody uses, for so many programs that compute in `dtype`; Report.read gives it back."""
-    free = _FREE.setdefault((device, dtype), [])
-    room = free.pop() if free else None
-    if room is None or room.rows < rows:
-        room = Room(device, dtype, max(_LEAST_ROWS, 1 << (rows - 1).bit_length()))
-    return room
+    try:
+        room = _FREE.setdefault((device, dtype), []).pop()  # at once: threads may solve side by side
+    except IndexError:
+        pass
+    else:
+        if room.rows >= rows:
+            return room
+    return Room(device, dtype, max(_LEAST_ROWS, 1 << (rows - 1).bit_length()))
 
 
 class Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -16,10 +17,13 @@ from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "programs"]
+__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "graphs_at_once", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
+
+# Graphs are the second dimension of a grid, which no GPU takes larger.
+_MOST_GRAPHS = (1 << 16) - 1
 
 
 class Launch(NamedTuple):
@@ -77,7 +81,8 @@ class TritonEngine(Engine):
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
-            self._product_pair(first, second)
+            for graphs in graphs_at_once(first.c.shape[0]):
+                self._product_pair(_part(first, graphs), None if second is None else _part(second, graphs))
 
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
@@ -101,6 +106,20 @@ def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, non
     }  # fmt: skip
     constants |= engine.product_constants(tiles, dtype, nonnegative, device)
     return Launch(tiles, Launcher(engine.product_kernel, constants))
+
+
+def graphs_at_once(batch: int) -> Iterator[slice | None]:
+    """Yield which graphs of a batch to launch together, in parts as even as can be; None: all."""
+    if batch <= _MOST_GRAPHS:
+        yield None
+        return
+    step = -(-batch // -(-batch // _MOST_GRAPHS))
+    for start in range(0, batch, step):
+        yield slice(start, min(start + step, batch))
+
+
+def _part(update: Update, graphs: slice | None) -> Update:
+    return update if graphs is None else Update(update.c[graphs], update.a[graphs], update.b[graphs], update.skip)
 
 
 def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
