@@ -142,9 +142,6 @@ def _solve(
     """Return the distances (batch, n, n), in the memory of the weights if `in_place`, and what ran; see solve().
 
     `selection` is what was `asked` for (method and config) made definite for weights without negative values.
-
-    On a GPU, where one closure is all, nobody waits for what the weights hold before it is launched: it may then work on
-    rubbish, in a copy, for less time than a wait takes.
     """
     weights, sizes = problem.weights, problem.sizes
     untouched = None if overwrite else weights
@@ -184,7 +181,11 @@ def _solve(
 
 
 def _solve_at_once(problem: checks.Problem, selection: Selection) -> torch.Tensor:
-    """Return the distances (batch, n, n) of graphs on a GPU that one closure solves, checked, for one wait."""
+    """Return the distances (batch, n, n) of graphs on a GPU that one closure solves, checked, for one wait.
+
+    Nobody waits for what the weights hold before it is launched: it may then work on rubbish, in a copy, for less time than a
+    wait takes.
+    """
     engine = _engine(problem, selection, nonnegative=False)
     assert isinstance(engine, TritonEngine)
     distances, pending = engine.solve(problem.weights)

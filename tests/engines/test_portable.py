@@ -9,7 +9,7 @@ import torch
 from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
-from tri_apsp.engines.triton_engine import graphs_at_once
+from tri_apsp.engines.triton_engine import in_parts
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
 
@@ -40,6 +40,12 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
 
 
 def test_parts_are_even() -> None:
-    assert list(graphs_at_once(65535)) == [None]
-    assert list(graphs_at_once(65536)) == [slice(0, 32768), slice(32768, 65536)]
-    assert list(graphs_at_once(131071)) == [slice(0, 43691), slice(43691, 87382), slice(87382, 131071)]
+    def ends(batch: int) -> list[tuple[int, int]]:
+        graphs = torch.arange(batch)
+        return [(int(first[0]), int(second[-1]) + 1) for first, second in in_parts(graphs, graphs.clone())]
+
+    few = torch.arange(65535)
+    ((same,),) = in_parts(few)
+    assert same is few
+    assert ends(65536) == [(0, 32768), (32768, 65536)]
+    assert ends(131071) == [(0, 43691), (43691, 87382), (87382, 131071)]

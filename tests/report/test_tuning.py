@@ -201,3 +201,7 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
         assert error.startswith("error: --from must name")
         assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+    taken = tmp_path / "taken"
+    taken.touch()
+    assert main(["tuning", "--from", str(good), "--out", str(taken)]) == BAD_INPUT
+    assert capsys.readouterr().err.startswith("error: --out must name a folder that can be made")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -55,9 +56,10 @@ def versions() -> dict[str, str | None]:
     }
 
 
-def versions_line() -> str:
-    """Return the versions for people, in one line."""
-    return ", ".join(f"{name} {version}" for name, version in versions().items() if version is not None)
+def versions_line(found: Mapping[str, str | None] | None = None) -> str:
+    """Return the versions that were `found`, or those here, for people, in one line."""
+    known = versions() if found is None else found
+    return ", ".join(f"{name} {version}" for name, version in known.items() if version is not None)
 
 
 def _installed(name: str) -> str | None:

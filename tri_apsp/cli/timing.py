@@ -15,7 +15,7 @@ __all__ = ["prepare", "timed", "warm_up"]
 
 T = TypeVar("T")
 
-# An idle GPU runs at a fraction of its clock, and takes some tenths of a second under load to raise it.
+# An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under load.
 _WARM_UP_SECONDS = 0.5
 
 

@@ -12,7 +12,7 @@ from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.rooms import Counters, Report, room_for
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, graphs_at_once, programs
+from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, in_parts, programs
 from tri_apsp.findings import limits
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
@@ -69,22 +69,16 @@ class NvidiaEngine(TritonEngine):
         return launch if fills else self.launch_of(self.config.small_product)
 
     def closure(self, d: Block) -> None:
-        sizes = self.weights.sizes if d.shape[1] == self.weights.n else None
-        for graphs in graphs_at_once(d.shape[0]):
-            if graphs is None:
-                self._close(d, sizes)
-            else:
-                self._close(d[graphs], None if sizes is None else sizes[graphs])
-
-    def _close(self, d: Block, sizes: torch.Tensor | None) -> None:
         batch, n, _ = d.shape
         weights = self.weights
+        sizes = weights.sizes if n == weights.n else None
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
             arrived, before = self._counters.next(batch, d.device, 2 * count * -(-n // tile), sizes is not None)
         launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._fit(count))
-        launch((count, batch, 1), d, d if sizes is None else sizes, arrived, n, before, *d.stride()[:2])
+        for operands in in_parts(d, d if sizes is None else sizes, arrived):
+            launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
     def solve(self, weights: Block) -> tuple[Block, Report]:
         """As TritonEngine.solve, in one launch."""
@@ -97,10 +91,8 @@ class NvidiaEngine(TritonEngine):
         if count > 1:
             arrived, before = room.counters(batch, 2 * count * (1 + -(-n // tile)), sizes is not None)
         launch = _solve_launcher(weights.dtype, n <= tile, sizes is not None, tile, parts, *self._fit(count))
-        operands = distances, weights, distances if sizes is None else sizes, arrived, room.found
-        for graphs in graphs_at_once(batch):
-            some = operands if graphs is None else [operand[graphs] for operand in operands]  # a large batch does not meet
-            launch((count, some[0].shape[0], 1), *some, n, before, *weights.stride())
+        for operands in in_parts(distances, weights, distances if sizes is None else sizes, arrived, room.found):
+            launch((count, operands[0].shape[0], 1), *operands, n, before, *weights.stride())
         return distances, Report(room, batch * count)
 
     def _fit(self, count: int) -> tuple[int, int, bool]:
@@ -114,7 +106,7 @@ class NvidiaEngine(TritonEngine):
     def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
         """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
 
-        All programs must be resident to wait for each other.
+        All programs must be resident to wait for each other. A batch that is launched in parts has one a graph.
         """
         tile, most = self.config.closure_tile, self.config.closure_programs
         assert tile is not None

@@ -11,7 +11,7 @@ from tri_apsp.configs import GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import TritonEngine, graphs_at_once
+from tri_apsp.engines.triton_engine import TritonEngine, in_parts
 from tri_apsp.kernels.portable_closure import _closure_kernel
 from tri_apsp.kernels.portable_panels import _panels_kernel
 from tri_apsp.kernels.portable_product import _product_kernel
@@ -42,24 +42,19 @@ class PortableEngine(TritonEngine):
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         assert row.stride() == column.stride() == d.stride(), "panels must be views of one matrix"
-        batch, size, _ = d.shape
+        size = d.shape[1]
         assert self.config.block_size is not None
         if size > self.config.block_size:
             assert skip == (0, 0), "only the panels of one diagonal block may skip"
             multiply_in_stripes(self, d, row, column)
             return
-        for graphs in graphs_at_once(batch):
-            self._panels(*((d, row, column) if graphs is None else (d[graphs], row[graphs], column[graphs])), skip)
-
-    def _panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int]) -> None:
-        """As panels, of as many graphs as a grid takes."""
-        batch, size, _ = d.shape
         m, n = column.shape[1], row.shape[2]
         step, tiles = self.config.panel, self.config.product
         assert step is not None
         assert isinstance(tiles, GpuTiles)
-        _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), batch](
-            d, row, column, size, m, n, *skip, *d.stride()[:2],
-            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
-            BLOCK_K=min(tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
-        )  # fmt: skip
+        for operands in in_parts(d, row, column):
+            _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0]](
+                *operands, size, m, n, *skip, *d.stride()[:2],
+                NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
+                BLOCK_K=min(tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
+            )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "graphs_at_once", "programs"]
+__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -81,19 +81,18 @@ class TritonEngine(Engine):
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
-            for graphs in graphs_at_once(first.c.shape[0]):
-                self._product_pair(_part(first, graphs), None if second is None else _part(second, graphs))
+            self._product_pair(first, second)
 
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
-        batch = first.c.shape[0]
-        launch = self._launch_for(shapes, batch)
-        launch.kernel(
-            (programs(shapes, launch.tiles), batch, 1),
-            *first[:3], *shapes[0], *first.skip, *_strides(first),
-            *(second or first)[:3], *shapes[1], *_strides(second or first),
-        )  # fmt: skip
+        launch = self._launch_for(shapes, first.c.shape[0])
+        for operands in in_parts(*first[:3], *(second or first)[:3]):
+            launch.kernel(
+                (programs(shapes, launch.tiles), operands[0].shape[0], 1),
+                *operands[:3], *shapes[0], *first.skip, *_strides(first),
+                *operands[3:], *shapes[1], *_strides(second or first),
+            )  # fmt: skip
 
 
 # Kept from solve to solve: it remembers what Triton compiled.
@@ -108,18 +107,15 @@ def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, non
     return Launch(tiles, Launcher(engine.product_kernel, constants))
 
 
-def graphs_at_once(batch: int) -> Iterator[slice | None]:
-    """Yield which graphs of a batch to launch together, in parts as even as can be; None: all."""
+def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
+    """Yield operands (batch, ...) of as many graphs as one launch takes, in parts as even as can be; their strides stay."""
+    batch = operands[0].shape[0]
     if batch <= _MOST_GRAPHS:
-        yield None
+        yield operands
         return
     step = -(-batch // -(-batch // _MOST_GRAPHS))
     for start in range(0, batch, step):
-        yield slice(start, min(start + step, batch))
-
-
-def _part(update: Update, graphs: slice | None) -> Update:
-    return update if graphs is None else Update(update.c[graphs], update.a[graphs], update.b[graphs], update.skip)
+        yield [operand[start : start + step] for operand in operands]
 
 
 def programs(shapes: list[Shape], tiles: GpuTiles) -> int:

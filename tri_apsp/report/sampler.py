@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from tri_apsp.cli.machine import versions_line
 from tri_apsp.cli.options import at_least
 from tri_apsp.device import cpu_count
 from tri_apsp.errors import InputError
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     sweep = read_sweep(args.source)
     source = _source(args)
     folder = args.out / source["slug"]
-    check_folder(folder)
+    check_folder(folder, "--out")
     replays = replay(sweep, range(args.seeds))
     _write_sweep(sweep, source, folder / "sampler-sweep.csv")
     write_csv(folder / "sampler.csv", [vars(one) | {"fraction": f"{one.fraction:.4f}"} for one in replays])
@@ -191,8 +192,7 @@ def _source(args: argparse.Namespace) -> dict[str, str]:
         if path.name != "trials.csv":
             return {name: str(header[name]) for name in _SOURCE}
         facts = {"slug": header["device"]["slug"], "device": header["device"]["name"], "date": header["created"]}
-        versions = ", ".join(f"{name} {version}" for name, version in header["versions"].items() if version)
-        return {**facts, "versions": versions, "command": header["command"]}
+        return {**facts, "versions": versions_line(header["versions"]), "command": header["command"]}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"a sweep must have the file beside it that says where it is from, but {known} is missing or damaged; give "

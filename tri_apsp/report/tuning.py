@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from tri_apsp.cli.machine import versions_line
 from tri_apsp.cli.output import amount
 from tri_apsp.report import markdown
 from tri_apsp.report.markdown import paragraph, section, table
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Write DIR/<machine>/tuning/, say where its page is, and return the exit status."""
     sweeps = read_sweeps(args.sources)
     folder = args.out / sweeps.device["slug"] / "tuning"
-    check_folder(folder)
+    check_folder(folder, "--out")
     _write_tables(sweeps, folder)
     page = _write_page(sweeps, folder, draw(sweeps, folder), args)
     print(page)
@@ -284,7 +285,7 @@ def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:
     rows = [
         {
             "device": sweeps.device["name"],
-            "versions": ", ".join(f"{name} {version}" for name, version in header["versions"].items() if version),
+            "versions": versions_line(header["versions"]),
             "commit": here["commit"],
             "date": header["created"],
             "command": header["command"],

@@ -44,8 +44,8 @@ class SweepRows:
     importances: dict[Task, dict[str, float]]
 
 
-def check_folder(directory: Path) -> None:
-    """Make the folder of a report.
+def check_folder(directory: Path, option: str = "--report") -> None:
+    """Make the folder of a report, which `option` names.
 
     Raises:
         InputError: it cannot be made.
@@ -54,7 +54,7 @@ def check_folder(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"--report must name a folder that can be made, but {directory} cannot ({error.strerror}); give another."
+            f"{option} must name a folder that can be made, but {directory} cannot ({error.strerror}); give another."
         ) from None
 
 
