@@ -267,14 +267,14 @@ def test_a_path_too_negative_is_no_negative_cycle(method: str) -> None:
 
 def test_a_padded_vertex_is_never_named() -> None:
     """Clamped values may turn the diagonal negative at padded vertices alone; overwritten weights cannot tell more."""
-    from tri_apsp.audit import look_early
+    from tri_apsp.audit import EarlyLook
 
     distances = torch.full((2, 3, 3), no_edge(torch.int16), dtype=torch.int16)
     distances[1, 2, 2], distances[1, 0, 1] = -1, -16383
     with pytest.raises(DistanceRangeError, match="weighs too little"):
-        look_early(distances, distances, None, torch.tensor([3, 2]))
+        EarlyLook(distances, None, torch.tensor([3, 2]))(distances)
     with pytest.raises(NegativeCycleError) as caught:
-        look_early(distances, distances, None, torch.tensor([3, 3]))
+        EarlyLook(distances, None, torch.tensor([3, 3]))(distances)
     assert caught.value.vertices == (2,)
 
 

@@ -145,26 +145,27 @@ def _solve(
     """
     weights, sizes = problem.weights, problem.sizes
     untouched = None if overwrite else weights
+    engine, bounds = None, None
     one_closure = selection.method == "floyd_warshall" and problem.n <= _block_size(selection)
     if check and one_closure and not overwrite and report is None and has_kernels(weights):
         return _solve_at_once(problem, selection), selection
     if in_place or not has_kernels(weights):
         distances, bounds = start(weights, sizes, in_place, check)
     else:
-        findings = Findings(weights)
+        findings = Findings(weights, unread=not check)
         distances = findings.copy(weights, sizes)
-        bounds = checks.check_graphs(weights, sizes, findings.read()[0]) if check else None
+        if check:
+            engine = _engine(problem, selection, nonnegative=True)  # as most weights need it, while the GPU reads them
+            bounds = checks.check_graphs(weights, sizes, findings.read()[0])
     negative = bounds is not None and bounds.lowest < 0
-    nonnegative = bounds is not None and not negative
-    if not nonnegative:
+    if negative or not check:
         selection = _select(problem, *asked, nonnegative=False)
-    algorithm, engine = METHODS[selection.method], _engine(problem, selection, nonnegative=nonnegative)
+    if negative or engine is None:
+        engine = _engine(problem, selection, nonnegative=check and not negative)
+    algorithm = METHODS[selection.method]
 
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
-
-    def look(closed: torch.Tensor) -> None:
-        audit.look_early(closed, distances, untouched, sizes)
 
     def tell(fraction: float) -> None:
         assert report is not None
@@ -172,9 +173,11 @@ def _solve(
         report(fraction)
 
     total = problem.batch * algorithm.operations(problem.n)
+    look = audit.EarlyLook(distances, untouched, sizes)
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     algorithm.solve(distances, engine, watch)
+    look.finish()
     if bounds is not None:
         audit.audit(distances, untouched, negative, bounds.longest, close, sizes)
     return distances, selection

@@ -7,26 +7,48 @@ from collections.abc import Callable
 import torch
 
 from tri_apsp.errors import DistanceRangeError, NegativeCycleError
+from tri_apsp.findings import Findings, has_kernels
 from tri_apsp.scan import Scan, row_blocks, scan
 from tri_apsp.semirings import DistanceRange, distance_range, dtype_name, no_edge
 
-__all__ = ["audit", "look_early", "raise_out_of_range"]
+__all__ = ["EarlyLook", "audit", "raise_out_of_range"]
 
 
-def look_early(
-    closed: torch.Tensor, distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None = None
-) -> None:
-    """Raise if the diagonal of a block that was closed shows a negative cycle; waits for the device.
+class EarlyLook:
+    """Looks at blocks that a solve has closed, and raises once a diagonal shows a negative cycle.
+
+    On a GPU, each call queues a look and reads what the one before found: the solve has queued more since, so that the GPU
+    never waits for the host.
 
     Args:
-        closed: a diagonal block of `distances`.
         distances: (batch, n, n), as far as they are solved.
         weights: the untouched weights, or None where they were overwritten.
         sizes: (batch,) where graphs are padded: only the leading vertices of `weights` and `distances` are a graph.
     """
-    diagonal = closed.diagonal(dim1=-2, dim2=-1)
-    if diagonal.numel() and diagonal.amin().item() < 0:
-        _raise_negative(distances, weights, sizes)
+
+    def __init__(self, distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None = None) -> None:
+        self._solve = distances, weights, sizes
+        self._queued: Findings | None = None
+
+    def __call__(self, closed: torch.Tensor) -> None:
+        """Look at a diagonal block of the distances that was closed."""
+        diagonal = closed.diagonal(dim1=-2, dim2=-1)[:, None]
+        if not has_kernels(diagonal):
+            if diagonal.numel() and diagonal.amin().item() < 0:
+                _raise_negative(*self._solve)
+            return
+        before, self._queued = self._queued, Findings(diagonal)
+        self._queued.scan(diagonal, None)
+        self._queued.mark()
+        if before is not None and before.read()[0].lowest < 0:
+            self._queued.read()
+            _raise_negative(*self._solve)
+
+    def finish(self) -> None:
+        """Read what the last look found."""
+        last, self._queued = self._queued, None
+        if last is not None and last.read()[0].lowest < 0:
+            _raise_negative(*self._solve)
 
 
 def audit(
@@ -46,7 +68,7 @@ def audit(
         negative: whether any weight was negative.
         longest: the largest weight below no_edge, if any.
         close: solves a matrix in place, as `distances` was solved; called only where reachability is in doubt.
-        sizes: as for look_early; a padded vertex of `distances` is one that no edge touches.
+        sizes: as for EarlyLook; a padded vertex of `distances` is one that no edge touches.
         found: what a scan of `distances` below no_edge, with the diagonal, found, if there was one.
 
     Raises:

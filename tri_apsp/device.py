@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ __all__ = [
     "driver_version",
     "free_memory",
     "is_small",
+    "mark",
     "resolve",
     "wait",
     "wait_for_queue",
@@ -120,8 +122,18 @@ def wait(device: torch.device) -> None:
 
 
 def wait_for_queue(device: torch.device) -> None:
-    """Return when everything queued on the current stream of a CUDA device is done."""
-    torch.cuda.current_stream(device).synchronize()
+    """Return when everything queued on the current stream of `device` is done."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+
+
+def mark(device: torch.device) -> Callable[[], None]:
+    """Return what waits until everything queued so far on the current stream of `device` is done."""
+    if device.type != "cuda":
+        return lambda: None
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+    return event.synchronize
 
 
 def cuda_count() -> int:

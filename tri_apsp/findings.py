@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.device import current, describe
+from tri_apsp.device import current, describe, mark, wait_for_queue
 from tri_apsp.launch import Launcher, has_triton
+from tri_apsp.rooms import FOUND, Room, room_for
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Findings", "Scan", "has_kernels", "limits", "read_at_once"]
+__all__ = ["Findings", "Report", "Scan", "has_kernels", "limits", "read_at_once"]
 
 # A program holds this many bytes of a tile, and this many run on a multiprocessor: enough loads in flight to fill its memory
 # bandwidth, and few enough registers. A tile is one row, or rows of one of three widths, so that a new size is no new kernel.
@@ -24,6 +25,8 @@ _WIDTHS = (16, 64, 256)
 _MOST_ROWS = 1 << 30
 # Values that a program stores: see kernels.portable_extremes.
 _EXTREMES = 5
+# More rows of a Report than this are reduced so many at a time, which NumPy does faster than one by one.
+_ROWS_AT_ONCE = 64
 
 
 class Scan(NamedTuple):
@@ -117,12 +120,20 @@ def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
 
 
 class Findings:
-    """What up to `count` scans find on a GPU, for one wait: room for the extremes that each of their programs stores."""
+    """What up to `count` scans find on a GPU, for one wait: the extremes that each of their programs stores in a room.
 
-    def __init__(self, like: torch.Tensor, count: int = 1) -> None:
+    Args:
+        like: a tensor of the dtype and on the device of what will be scanned.
+        count: see above.
+        unread: nobody will read it; then it takes no room, which only a reader can free.
+    """
+
+    def __init__(self, like: torch.Tensor, count: int = 1, *, unread: bool = False) -> None:
         self._count, self._most = count, _PROGRAMS_A_UNIT * describe(like.device).units
-        # (count, _EXTREMES, most). One row, as each view of it would cost the host as much as a launch.
-        self._found = like.new_empty(count * _EXTREMES * self._most)
+        size = count * _EXTREMES * self._most
+        self._room = None if unread else room_for(like.device, like.dtype, -(-size // FOUND))
+        self._found = like.new_empty(size) if self._room is None else self._room.found
+        self._wait: Callable[[], None] | None = None
         self._scans: list[tuple[int, float | int | None, bool]] = []
 
     def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
@@ -153,10 +164,21 @@ class Findings:
         )  # fmt: skip
         return distances
 
+    def mark(self) -> None:
+        """Say that there is no more to queue: read() then waits for no more than what is queued so far."""
+        assert self._room is not None
+        self._wait = mark(self._room.device)
+
     def read(self) -> list[Scan]:
-        """Wait for the device, and return what each scan found, in their order."""
-        found = self._found.cpu().numpy().reshape(self._count, _EXTREMES, self._most)
-        smallest, _ = limits(self._found.dtype)
+        """Wait for what is queued, and return what each scan found, in their order; once."""
+        room = self._room
+        assert room is not None
+        if self._wait is not None:
+            self._wait()
+        else:
+            wait_for_queue(room.device)
+        found = room.values.reshape(-1)[: self._count * _EXTREMES * self._most].reshape(self._count, _EXTREMES, self._most)
+        smallest, _ = limits(room.found.dtype)
         scans = []
         for values, (programs, below, diagonal) in zip(found, self._scans, strict=False):
             lowest, loop = values[:2, :programs].min(axis=1).tolist()
@@ -170,6 +192,7 @@ class Findings:
                     lowest_diagonal=loop if diagonal else None,
                 )
             )
+        room.free()
         return scans
 
     def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
@@ -197,3 +220,29 @@ def read_at_once(
         for tensor in tensors:
             findings.scan(tensor, below, diagonal=diagonal)
         return findings.read()
+
+
+class Report:
+    """What a solve in one launch, which is queued, will have left in a room once it is done: see kernels.nvidia_solve."""
+
+    def __init__(self, room: Room, rows: int) -> None:
+        self._room, self._rows = room, rows
+
+    def read(self) -> list[Scan]:
+        """Wait for what is queued, and return what it found in the weights, where NaN counts as -inf, and in the distances."""
+        room, rows = self._room, self._rows
+        wait_for_queue(room.device)
+        least = most = room.values[:rows]
+        if rows > _ROWS_AT_ONCE:
+            full = -(-rows // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
+            room.values[rows:full] = room.values[0]
+            together = room.values[:full].reshape(-1, _ROWS_AT_ONCE * FOUND)
+            least, most = (each(axis=0).reshape(_ROWS_AT_ONCE, FOUND) for each in (together.min, together.max))
+        lowest, last_lowest, loop = least.min(axis=0)[:3].tolist()
+        highest, below, last_highest, last_below = most.max(axis=0)[3:7].tolist()
+        smallest, _ = limits(room.found.dtype)
+        room.free()
+        return [
+            Scan(lowest, highest, None if below == smallest else below),
+            Scan(last_lowest, last_highest, None if last_below == smallest else last_below, loop),
+        ]

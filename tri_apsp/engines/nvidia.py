@@ -10,15 +10,15 @@ import torch
 from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
-from tri_apsp.engines.rooms import Counters, Report, room_for
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, in_parts, programs
-from tri_apsp.findings import limits
+from tri_apsp.findings import Report, limits
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel
 from tri_apsp.kernels.nvidia_solve import _solve_kernel
 from tri_apsp.launch import Launcher
+from tri_apsp.rooms import Counters, room_for
 from tri_apsp.semirings import dtype_name, no_edge, reach
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "solve_constants", "strategy"]

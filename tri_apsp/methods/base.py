@@ -16,9 +16,9 @@ class Watch:
 
     Args:
         total: operations that the whole solve takes.
-        look: called with a diagonal block that a step closed; raises if it shows a negative cycle. None: never looks.
+        look: called with a diagonal block that a step, but the last, closed; raises if that shows a negative cycle.
         report: called with the fraction done, when that is known to have finished.
-        every: least operations between two looks, since a look waits for the device.
+        every: least operations between two looks or reports, which wait for the device.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Watch:
         if self._done - self._looked < self._every:
             return
         self._looked = self._done
-        if self._look is not None and closed is not None:
+        if self._look is not None and closed is not None and self._done < self._total:
             self._look(closed)
         if self._report is not None:
             self._report(min(self._done / self._total, 1.0))

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 import torch
 
-from tri_apsp.engines import rooms
-from tri_apsp.engines.rooms import Counters, Report, room_for
-from tri_apsp.findings import Scan
+from tri_apsp import findings, rooms
+from tri_apsp.findings import Report, Scan
+from tri_apsp.rooms import Counters, room_for
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
-def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take ordinary memory, and wait for nothing."""
-    make = torch.empty
-
-    def empty(*size: Any, pin_memory: bool, **options: Any) -> torch.Tensor:
-        assert pin_memory
-        return make(*size, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(torch, "empty", empty)
-        patch.setattr(rooms, "wait_for_queue", lambda device: None)
-        patch.setattr(rooms, "_FREE", {})
-        yield
+def _no_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_FREE", {})
+    monkeypatch.setattr(rooms, "_TAKEN", set())
 
 
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 200, 1024, 1025])
@@ -66,12 +53,11 @@ def test_a_room_whose_solve_was_interrupted_is_nobody_elses(monkeypatch: pytest.
     def interrupted(device: torch.device) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rooms, "_LEFT", [])
-    monkeypatch.setattr(rooms, "wait_for_queue", interrupted)
+    monkeypatch.setattr(findings, "wait_for_queue", interrupted)
     room = room_for(CPU, torch.int32, 10)
     with pytest.raises(KeyboardInterrupt):
         Report(room, 10).read()
-    assert room in rooms._LEFT
+    assert room in rooms._TAKEN
     assert room_for(CPU, torch.int32, 10) is not room
 
 

@@ -1,0 +1,97 @@
+"""Early looks for negative cycles, as a GPU takes them: each reads what the one before found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import audit
+from tri_apsp.audit import EarlyLook
+from tri_apsp.errors import NegativeCycleError
+from tri_apsp.findings import Scan
+
+LOG = list[tuple[str, int]]
+
+
+class Findings:
+    """What tri_apsp.findings.Findings does, noted in `log` under the turn of the look."""
+
+    log: LOG
+
+    def __init__(self, like: torch.Tensor) -> None:
+        self._turn = sum(what == "queue" for what, _ in self.log)
+
+    def scan(self, tensor: torch.Tensor, below: object) -> None:
+        self._lowest = tensor.amin().item()
+        self.log.append(("queue", self._turn))
+
+    def mark(self) -> None:
+        self.log.append(("mark", self._turn))
+
+    def read(self) -> list[Scan]:
+        self.log.append(("read", self._turn))
+        return [Scan(self._lowest, 0)]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> LOG:
+    monkeypatch.setattr(Findings, "log", [], raising=False)
+    monkeypatch.setattr(audit, "Findings", Findings)
+    monkeypatch.setattr(audit, "has_kernels", lambda tensor: True)
+    return Findings.log
+
+
+def test_a_look_reads_what_the_one_before_found(log: LOG) -> None:
+    distances = torch.zeros(1, 4, 4)
+    look = EarlyLook(distances, None)
+    for _ in range(3):
+        look(distances)
+    assert log == [
+        ("queue", 0), ("mark", 0),
+        ("queue", 1), ("mark", 1), ("read", 0),
+        ("queue", 2), ("mark", 2), ("read", 1),
+    ]  # fmt: skip
+    look.finish()
+    assert log[8:] == [("read", 2)]
+    look.finish()
+    assert len(log) == 9
+
+
+def test_a_negative_cycle_is_raised_a_look_later_and_nothing_stays_unread(log: LOG) -> None:
+    distances = torch.zeros(2, 4, 4)
+    look = EarlyLook(distances, None)
+    distances[1, 2, 2] = -1
+    look(distances)
+    with pytest.raises(NegativeCycleError) as caught:
+        look(distances)
+    assert (caught.value.batch, caught.value.vertices) == (1, (2,))
+    assert {turn for what, turn in log if what == "read"} == {0, 1}
+
+
+def test_the_last_look_is_read_in_the_end(log: LOG) -> None:
+    distances = torch.zeros(1, 4, 4)
+    look = EarlyLook(distances, None)
+    look.finish()
+    distances[0, 0, 0] = -1
+    look(distances)
+    with pytest.raises(NegativeCycleError):
+        look.finish()
+
+
+def test_only_the_diagonal_counts(log: LOG) -> None:
+    distances = torch.full((1, 4, 4), -1.0)
+    distances[0].fill_diagonal_(0)
+    look = EarlyLook(distances, None)
+    look(distances)
+    look.finish()
+
+
+def test_a_solve_never_looks_at_what_it_ends_with(log: LOG, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The audit after it does."""
+    monkeypatch.setattr("tri_apsp.api.LOOK_EVERY", 1)
+    weights = torch.ones(40, 40)
+    weights[0, 1] = -0.5
+    tri_apsp.shortest_paths(weights, method="floyd_warshall", config=tri_apsp.Config(block_size=10))
+    assert [what for what, _ in log].count("queue") == 3
+    assert [what for what, _ in log].count("read") == 3
