@@ -114,6 +114,18 @@ class EngineContract:
             self.engine(dtype).product(Update(d, block(d, (0, 40), (7, 8)), block(d, (7, 8), (0, 40))))
             np.testing.assert_array_equal(self.values(d)[0], np.minimum(weights, weights[:, 7, None] + weights[7]))
 
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_copies(self, count: int) -> None:
+        shapes = [(31, 70), (0, 4), (65, 1), (40, 64)][: count + 1]
+        for dtype in self.dtypes:
+            targets, sources = self.blocks(dtype, *shapes), self.blocks(dtype, *shapes, negative=True)
+            around = [target._base.clone() for target in targets]
+            self.engine(dtype).copy(*zip(targets, sources, strict=True))
+            for target, source, before in zip(targets, sources, around, strict=True):
+                assert torch.equal(target, source)
+                before[:, 1 : target.shape[1] + 1, 2 : target.shape[2] + 2] = source
+                assert torch.equal(target._base, before), "what lies around a target changed"
+
     def test_closure(self) -> None:
         for dtype in self.dtypes:
             for n in self.closures:

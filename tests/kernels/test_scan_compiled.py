@@ -1,4 +1,4 @@
-"""The scan, compiled for GPUs that need not be here: enough programs fit a multiprocessor, and nothing spills."""
+"""The scan and the copy, compiled for GPUs that need not be here: enough programs fit a multiprocessor, and nothing spills."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ pytest.importorskip("triton", reason="the kernel needs Triton")
 
 from kernels.sass import TOOLS, Compiled, compile_kernel
 
+from tri_apsp.engines.triton_engine import _COPIED
 from tri_apsp.findings import _PROGRAMS_A_UNIT, _constants, _tile
+from tri_apsp.kernels.portable_copy import _copy_kernel
 from tri_apsp.kernels.portable_scan import _scan_kernel
 from tri_apsp.semirings import distance_range
 
@@ -56,3 +58,16 @@ def test_one_row(dtype: torch.dtype, capability: int) -> None:
 def test_rows_of_any_stride(dtype: torch.dtype) -> None:
     found, values = compiled(dtype, 90, rows=2, unit=False)
     assert found.main_loop()["LDG"] == values
+
+
+@pytest.mark.parametrize("capability", [80, 90, 100])
+@types
+def test_copies_go_16_bytes_at_a_time(dtype: torch.dtype, capability: int) -> None:
+    constants = dict(zip(("ROWS", "BLOCK"), _COPIED, strict=True))
+    names = [name for name in _copy_kernel.arg_names if name not in constants]
+    signature = {name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32" for name in names}
+    found = compile_kernel(_copy_kernel, signature, constants, capability=capability, num_warps=4)
+    wide = _COPIED[0] * _COPIED[1] * dtype.itemsize // (128 * 16)
+    assert found.instructions["LDG"] == 2 * wide  # either pair
+    assert found.instructions["STG"] == 2 * wide
+    assert found.instructions["LDL"] == 0

@@ -91,9 +91,10 @@ class Engine(ABC):
         """Return an uninitialised block of the same batch, dtype and device."""
         return like.new_empty((like.shape[0], rows, columns))
 
-    def copy(self, target: Block, source: Block) -> None:
-        """Queue target <- source."""
-        target.copy_(source)
+    def copy(self, *copies: tuple[Block, Block]) -> None:
+        """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an element with another block."""
+        for target, source in copies:
+            target.copy_(source)
 
 
 def block(matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:

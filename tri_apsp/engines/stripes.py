@@ -22,15 +22,16 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
     old_column = engine.scratch(column, min(step, length), height)
     for start in range(0, max(width, length), step):
         across, down = (start, min(start + step, width)), (start, min(start + step, length))
-        updates = []
+        updates, copies = [], []
         if start < width:
             stripe, old = block(row, (0, height), across), block(old_row, (0, height), (0, across[1] - start))
-            engine.copy(old, stripe)
+            copies.append((old, stripe))
             updates.append(Update(stripe, closed, old))
         if start < length:
             stripe, old = block(column, down, (0, height)), block(old_column, (0, down[1] - start), (0, height))
-            engine.copy(old, stripe)
+            copies.append((old, stripe))
             updates.append(Update(stripe, old, closed))
+        engine.copy(*copies)
         engine.product(*updates)
 
 

@@ -14,6 +14,7 @@ from tri_apsp.configs import CpuTiles, GpuTiles
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Engine, Update
 from tri_apsp.findings import Findings, Scan
+from tri_apsp.kernels.portable_copy import _copy_kernel
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
@@ -24,6 +25,8 @@ Shape = tuple[int, int, int]
 
 # Graphs are the second dimension of a grid, which no GPU takes larger.
 _MOST_GRAPHS = (1 << 16) - 1
+# Rows and columns that a program copies.
+_COPIED = (32, 64)
 
 
 class Launch(NamedTuple):
@@ -78,6 +81,19 @@ class TritonEngine(Engine):
         findings.scan(distances, self.no_edge, diagonal=True)
         return distances, findings
 
+    def copy(self, *copies: tuple[Block, Block]) -> None:
+        copies = tuple(pair for pair in copies if pair[0].numel())
+        for first, second in itertools.zip_longest(copies[::2], copies[1::2]):
+            blocks = *first, *(second or first)
+            shapes = [first[0].shape[1:], second[0].shape[1:] if second else (0, 0)]
+            tiles = sum(-(-m // _COPIED[0]) * -(-n // _COPIED[1]) for m, n in shapes)
+            for t0, s0, t1, s1 in in_parts(*blocks):
+                _copy_launcher()(
+                    (tiles, t0.shape[0], 1),
+                    t0, s0, *shapes[0], *t0.stride()[:2], *s0.stride()[:2],
+                    t1, s1, *shapes[1], *t1.stride()[:2], *s1.stride()[:2],
+                )  # fmt: skip
+
     def product(self, *updates: Update) -> None:
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
@@ -95,7 +111,12 @@ class TritonEngine(Engine):
             )  # fmt: skip
 
 
-# Kept from solve to solve: it remembers what Triton compiled.
+# Launchers are kept from solve to solve: they remember what Triton compiled.
+@cache
+def _copy_launcher() -> Launcher:
+    return Launcher(_copy_kernel, {"ROWS": _COPIED[0], "BLOCK": _COPIED[1], "num_warps": 4})
+
+
 @cache
 def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
     constants = {

@@ -31,14 +31,14 @@ class Squaring(Method):
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
         for _ in range(_products(n, engine.weights.nonnegative)):
-            engine.copy(target, current)
+            engine.copy((target, current))
             engine.product(Update(target, current, current))
             current, target = target, current
             watch.step(batch * n**3, current)
             if torch.equal(current, target):
                 break
         if current is not d:
-            engine.copy(d, current)
+            engine.copy((d, current))
 
 
 def _products(n: int, nonnegative: bool) -> int:
