@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,3 +109,14 @@ def test_methods_use_engines_only_through_the_seam() -> None:
 def test_kernels_hold_no_host_logic() -> None:
     for path in (ROOT / "kernels").glob("portable_*.py"):
         assert {name.split(".")[0] for name in imports(path)} <= {"__future__", "triton", "tri_apsp"}, path
+
+
+def test_triton_is_not_needed_on_a_cpu() -> None:
+    """It exists for Linux only."""
+    code = """
+import sys
+sys.modules["triton"] = None  # as if it were not there
+import torch, tri_apsp
+assert tri_apsp.shortest_paths(torch.ones(3, 3)).engine == "cpu"
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
 from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
-from tri_apsp.tune import sweep
+from tri_apsp.tune import processes, sweep
 from tri_apsp.tuned import cache, places
+
+
+@pytest.fixture(autouse=True, scope="module")
+def new_server() -> None:
+    """End the server that processes are forked from: an earlier test may have started it in another environment."""
+    if sys.platform == "linux":
+        forkserver._forkserver._stop()
+        processes._at_first.cache_clear()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
@@ -35,11 +36,19 @@ class Machine:
         self.compiles: Callable[[Config, bool], Outcome] = lambda config, odd: Outcome(Kind.correct, compile_seconds=2.0)
         self.may_compile = threading.Event()
         self.may_compile.set()
+        self.may_begin = threading.Event()
+        self.may_begin.set()
         self.prepared = threading.Event()
         self.wrong_default = False
 
     def worker(self, device: torch.device, prepare: object = None) -> FakeWorker:
         return FakeWorker(self)
+
+    def wait_for_starts(self, count: int) -> None:
+        """Return when so many processes have begun to start, or after some seconds."""
+        deadline = time.monotonic() + 10
+        while [what for what, *_ in self.done].count("begin") < count and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def compiled(self, task: Task) -> set[tuple[Config, bool]]:
         return {(config, odd) for what, its, config, odd in self.done if (what, its) == ("compile", task)}
@@ -50,6 +59,7 @@ class FakeWorker:
         self.machine, self.closed = machine, threading.Event()
 
     def begin(self) -> None:
+        assert self.machine.may_begin.wait(10)
         self.machine.done.append(("begin", None, None, False))
 
     def prepare(self, task: Task) -> None:
@@ -93,9 +103,35 @@ def bench(machine: Machine) -> Iterator[Workers]:
     made.close()
 
 
-def test_all_processes_start_at_once(machine: Machine, bench: Workers) -> None:
+def test_all_processes_start_at_once_and_nobody_waits(machine: Machine) -> None:
+    machine.may_begin.clear()
+    bench = Workers([GPU])
+    assert machine.done == []
+    machine.may_begin.set()
+    machine.wait_for_starts(3)
     assert [what for what, *_ in machine.done] == ["begin"] * 3
     assert len(bench.evaluators(TASK, lambda _: DEFAULT)) == 3
+    bench.close()
+
+
+def test_a_process_that_does_not_start_is_for_the_first_question_to_tell(machine: Machine, monkeypatch: Any) -> None:
+    tried = threading.Event()
+
+    def begin(self: FakeWorker) -> None:
+        tried.set()
+        raise OSError("no more processes")
+
+    told: list[Any] = []
+    monkeypatch.setattr(FakeWorker, "begin", begin)
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    bench = Workers([GPU])
+    assert tried.wait(10)
+    for thread in threading.enumerate():
+        if thread.name == "tri_apsp-start":
+            thread.join(10)
+    assert bench.evaluators(TASK, lambda _: A)[0]({}, None).kind is Kind.correct
+    bench.close()
+    assert told == []
 
 
 @pytest.mark.parametrize(
@@ -197,6 +233,7 @@ def test_closing_ends_what_waits_for_a_compiler(machine: Machine, bench: Workers
 
 def test_a_cpu_has_one_worker_and_compiles_nothing_ahead(machine: Machine) -> None:
     bench = Workers([torch.device("cpu")])
+    machine.wait_for_starts(1)
     task = Task("cpu", "product", "float32", "any", 96)
     bench.ahead(task, lambda: pytest.fail("nobody needs them"))
     bench.ahead_of_final(task, [A])

@@ -31,7 +31,9 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
     pytest.importorskip("triton")
     from tune import absent_gpu
 
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    with Compilers(CPU, 1, planted.Answering) as compilers:
+        compilers.submit(TASK, planted.GOOD).result()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # which no server knows that has started before
 
     def cubins(kernel: str) -> int:
         return len(list(tmp_path.rglob(f"{kernel}.cubin")))
@@ -49,11 +51,12 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         assert broken.kind is Kind.compile_error
         assert "^" not in broken.message
         assert cubins("_product_kernel") == 2
-        for kernel in ("closure", "batch"):
-            task = Task("nvidia", kernel, "float32", "nonnegative", 256, 64 if kernel == "batch" else 1)
-            config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1)
-            assert compilers.submit(task, config).result().kind is Kind.correct
-        assert cubins("_closure_kernel") == 1
+        for block_size, kernel_name in ((256, "_solve_kernel"), (128, "_closure_kernel")):
+            for kernel in ("closure", "batch"):
+                task = Task("nvidia", kernel, "float32", "nonnegative", 256, 64 if kernel == "batch" else 1)
+                config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1, block_size=block_size)
+                assert compilers.submit(task, config).result().kind is Kind.correct
+            assert cubins(kernel_name) == 1  # that of a call, or of a block of a larger solve
     with Compilers(CPU, 1, absent_gpu.prepare) as compilers:
         again = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert again.kind is Kind.correct

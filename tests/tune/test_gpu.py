@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tri_apsp import rooms
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.tune.compilers import Compilers
+from tri_apsp.tune.measure import Measurement
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.space import candidates, resolved, space_of
 from tri_apsp.tune.task import Task
@@ -48,6 +50,15 @@ def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtyp
     for outcome in worker.final(task, configs, rounds=3):
         print(outcome)
         assert outcome.kind is Kind.correct, outcome
+
+
+@pytest.mark.parametrize(("kernel", "n", "batch"), [("batch", 64, 200), ("batch", 256, 200), ("closure", 512, 1)])
+def test_what_solves_have_found_is_given_back(kernel: str, n: int, batch: int) -> None:
+    taken = set(rooms._TAKEN)
+    measurement = Measurement(Task("nvidia", kernel, "float32", "any", n, batch), GPU)
+    measurement.check_default()
+    assert measurement.screen(default_config("nvidia", torch.float32)).kind is Kind.correct
+    assert taken == rooms._TAKEN
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -13,9 +14,12 @@ from tune import planted
 from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.engines import Block, Engine, Update, Weights, block
 from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.engines.triton_engine import Pending, TritonEngine
+from tri_apsp.findings import Scan
 from tri_apsp.reference import floyd_warshall
-from tri_apsp.semirings import no_edge
-from tri_apsp.tune.measure import Measurement, kind_of, measured, outcome_of
+from tri_apsp.semirings import no_edge, reach
+from tri_apsp.tune import measure as module
+from tri_apsp.tune.measure import Compilation, Measurement, kind_of, measured, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import Task
@@ -154,6 +158,156 @@ def test_a_wrong_engine_is_found_wrong(engine: str, kernel: str, wrong: type[Wro
     assert measurement.screen(complete(task)).kind is Kind.correct
     with pytest.raises(WrongResultError):
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
+
+
+class Report:
+    """What a solve has found; `left` are those that nobody has read."""
+
+    left: ClassVar[list[Report]] = []
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.left.append(self)
+
+    def read(self) -> list[Scan]:
+        time.sleep(self._seconds)
+        self.left.remove(self)
+        return []
+
+
+class Solving(Substitute, TritonEngine):
+    """Stands in for an engine that solves in one launch; reading what it found takes long."""
+
+    reading: ClassVar[float] = 0.0
+    solved: ClassVar[list[int]] = []
+    closed: ClassVar[list[int]] = []
+
+    @staticmethod
+    def product_constants(*_: object) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def closure(self, d: Block) -> None:
+        self.closed.append(d.shape[1])
+        super().closure(d)
+
+    def solve(self, weights: Block) -> tuple[Block, Pending]:
+        assert not Report.left, "each has what it found to itself"
+        self.solved.append(weights.shape[1])
+        distances = weights.new_empty(weights.shape)
+        distances.copy_(weights)
+        Substitute.closure(self, distances)
+        return distances, Report(self.reading)
+
+
+class WrongDistance(Wrong, Solving):
+    def solve(self, weights: Block) -> tuple[Block, Pending]:
+        distances, found = super().solve(weights)
+        if not self.default:
+            distances[-1, 0, -1] -= 1
+        return distances, found
+
+
+class Overwrites(Wrong, Solving):
+    def solve(self, weights: Block) -> tuple[Block, Pending]:
+        distances, found = super().solve(weights)
+        if not self.default:
+            weights[-1, -1] = 1
+        return distances, found
+
+
+class StraySolve(Wrong, Solving):
+    def solve(self, weights: Block) -> tuple[Block, Pending]:
+        distances, found = super().solve(weights)
+        if not self.default and weights.storage_offset():
+            weights.as_strided((1,), (1,), weights.storage_offset() - 1).fill_(0)
+        return distances, found
+
+
+@pytest.mark.parametrize("kernel", ["closure", "batch"])
+class TestSolvesOfACall:
+    """A graph that one closure solves is measured as a call solves it."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_done(self) -> None:
+        for done in (Solving.solved, Solving.closed, Report.left):
+            done.clear()
+
+    def whole(self, task: Task) -> Config:
+        return dataclasses.replace(complete(task), block_size=task.n)
+
+    @pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("float64", "any"), ("int16", "any")])
+    @pytest.mark.parametrize("n", [1, 30, 144])
+    def test_are_found_right_and_read_one_by_one(self, kernel: str, dtype: str, sign: str, n: int) -> None:
+        task = task_of("nvidia", kernel, dtype, sign, n)
+        measurement = Measurement(task, CPU, make_of(Solving))
+        measurement.check_default()
+        for outcome in (measurement.screen(self.whole(task)), measurement.verify(self.whole(task))):
+            assert outcome.kind is Kind.correct
+        measurement.final([self.whole(task)] * 2, rounds=1)
+        assert len(Solving.solved) > 20
+        assert Solving.closed == []
+        assert Report.left == []
+
+    @pytest.mark.parametrize("wrong", [WrongDistance, Overwrites, StraySolve])
+    def test_are_found_wrong(self, kernel: str, wrong: type[Solving]) -> None:
+        task = task_of("nvidia", kernel)
+        measurement = Measurement(task, CPU, make_of(wrong))
+        assert measurement.screen(self.whole(task)).kind is Kind.correct
+        with pytest.raises(WrongResultError):
+            measurement.screen(dataclasses.replace(self.whole(task), cutoff=77))
+
+    def test_are_read_when_the_time_is_taken(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        task = task_of("nvidia", kernel, n=30)
+        measurement = Measurement(task, CPU, make_of(Solving))
+        measurement.check_default()
+        monkeypatch.setattr(Solving, "reading", 0.3)
+        outcome = measurement.screen(self.whole(task))
+        assert outcome.p80_ms is not None
+        assert outcome.p80_ms < 300
+
+    @pytest.mark.parametrize(
+        "changes", [{"block_size": 143}, {"method": "floyd_warshall", "block_size": 143}, {"method": "kleene"}]
+    )
+    def test_that_take_more_run_the_closure_alone(self, kernel: str, changes: dict[str, Any]) -> None:
+        """Not even the small problems, whose one closure would be all of a solve."""
+        task = task_of("nvidia", kernel)
+        measurement = Measurement(task, CPU, make_of(Solving))
+        outcome = measurement.screen(dataclasses.replace(self.whole(task), **changes), 0.0)
+        assert outcome.kind is Kind.correct
+        assert set(Solving.closed) == {144, small_sizes(task)[0]}
+        # What the default computes is taken for right, however it is told to.
+        assert set(Solving.solved) <= {144}
+
+    def test_a_compiler_frees_what_it_took(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_only_compile", lambda: None)
+        monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
+        task = task_of("nvidia", kernel)
+        outcomes = [Compilation(task, CPU, make_of(Solving)).compile(self.whole(task), odd) for odd in (False, True)]
+        assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
+        assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]
+        assert Report.left == []
+
+
+class Allocates(Substitute):
+    """Notes what new memory holds."""
+
+    found: ClassVar[list[float]] = []
+
+    def product(self, *updates: Update) -> None:
+        super().product(*updates)
+        memory = torch.stack([self.scratch(updates[0].c, 1, 1), updates[0].c.new_empty((1, 1, 1))])
+        self.found.append(memory.unique().item())
+
+
+def test_new_memory_wins_every_minimum_while_results_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "new_empty", lambda like, shape: torch.ones(shape, dtype=like.dtype))
+    measurement = Measurement(task_of("cpu", "product"), CPU, make_of(Allocates))
+    config, floor = complete(task_of("cpu", "product")), -reach(torch.float32)
+    measurement.check_default()
+    assert set(Allocates.found) == {floor}
+    Allocates.found.clear()
+    measurement.screen(config, 0.0)
+    assert Allocates.found == [floor, floor, 1.0]  # a small problem, the task, and the run that is timed
 
 
 class WrongWhereOdd(Wrong):

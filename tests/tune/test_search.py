@@ -17,7 +17,8 @@ from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, cost, everything, new
 
 from tri_apsp.tune.evaluated import Evaluated
 from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.search import SearchResult, needs_more, opening, search
+from tri_apsp.tune.search import SearchResult, opening, search
+from tri_apsp.tune.space import needs_more
 
 ALL = everything()
 
@@ -139,21 +140,6 @@ class TestFailures:
         for values in costs.calls:
             assert not any(needs_more(values, other) for other in failed)
             failed += [values] if values["product.num_stages"] > 3 else []
-
-
-@pytest.mark.parametrize(
-    ("change", "more"),
-    [
-        ({"product.block_m": 64}, True),
-        ({"product.block_m": 64, "product.num_stages": 5}, True),
-        ({"product.block_m": 16}, False),
-        ({"product.block_m": 64, "product.num_stages": 2, "product.block_n": 16}, False),
-        ({"product.num_warps": 8}, False),
-        ({"method": "kleene"}, False),
-    ],
-)
-def test_needs_more(change: dict[str, Any], more: bool) -> None:
-    assert needs_more(DEFAULT | change, DEFAULT) == more
 
 
 class TestResume:

@@ -11,7 +11,7 @@ from tri_apsp.configs import Config, GpuTiles, default_config, invalid_because, 
 from tri_apsp.device import Device, describe
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tune.space import SPACES, Parameter, Space, candidates, resolved, space_hash, space_of
+from tri_apsp.tune.space import SPACES, Parameter, Space, candidates, needs_more, resolved, space_hash, space_of
 from tri_apsp.tune.task import Task
 from tri_apsp.tuned.kernels import FIELDS
 
@@ -193,15 +193,41 @@ def test_hashes_tell_spaces_apart() -> None:
     assert space_hash(Space((Parameter("a", (1, 2)),))) == space_hash(Space((Parameter("a", (1, 2)),)))
 
 
-def test_what_needs_more_memory_does_not_fit_either() -> None:
-    space = SPACES["nvidia", "product"]
-    base = space.values(default_config("nvidia", torch.float32))
-    assert space.dominates(base, base)
-    assert space.dominates(base, {**base, "product.block_m": 128, "product.num_stages": 4, "product.group_m": 1})
-    assert not space.dominates(base, {**base, "product.block_m": 128, "product.block_n": 64})
-    assert not space.dominates(base, {**base, "product.block_m": 128, "product.num_warps": 8})
-    assert not space.dominates(base, {**base, "product.block_k": 8})
-    solve = SPACES["cpu", "solve"]
-    assert not solve.dominates(
-        {"method": "kleene", "block_size": 64, "cutoff": 256}, {"method": "floyd_warshall", "block_size": 64, "cutoff": 256}
-    )
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({}, True),
+        ({"block_m": 128}, True),
+        ({"block_m": 128, "num_stages": 4}, True),
+        ({"block_m": 128, "group_m": 1}, True),  # which numbers programs
+        ({"group_m": 16}, True),
+        ({"block_m": 32}, False),
+        ({"block_m": 128, "block_n": 32}, False),
+        ({"block_k": 4, "num_stages": 4}, False),
+        ({"block_m": 128, "num_warps": 8}, False),  # which share what there is
+        ({"num_warps": 2}, False),
+        ({"block_m": 128, "thread_n": 4}, False),
+    ],
+)
+def test_what_needs_more_cannot_fit_either(change: dict[str, int], more: bool) -> None:
+    names = ("block_m", "block_n", "block_k", "group_m", "num_warps", "num_stages", "thread_n")
+    failed = {f"product.{name}": value for name, value in zip(names, (64, 64, 8, 8, 4, 3, 8), strict=True)}
+    assert failed.keys() == {parameter.name for parameter in SPACES["nvidia", "product"].parameters}
+    assert needs_more(failed | {f"product.{name}": value for name, value in change.items()}, failed) == more
+
+
+def test_larger_blocks_of_a_solve_may_fit() -> None:
+    """One closure of all vertices launches no product, whose tiles may be what did not fit."""
+    small = SPACES["nvidia", "solve"].parameters[-1].choices
+    failed = {"method": "floyd_warshall", "block_size": 512, "cutoff": 1024, "small_product": small[0]}
+    for change in ({"block_size": 1024}, {"method": "kleene"}, {"cutoff": 2048}, {"small_product": small[1]}):
+        assert not needs_more(failed | change, failed)
+
+
+def test_what_needs_more_in_the_other_spaces() -> None:
+    closure = {"closure_tile": 64, "closure_warps": 4, "closure_programs": 2}
+    assert needs_more(closure | {"closure_tile": 128}, closure)
+    assert not needs_more(closure | {"closure_tile": 128, "closure_programs": 1}, closure)
+    panels = {"panel": 32, "panel_warps": 4}
+    assert needs_more(panels | {"panel": 64}, panels)
+    assert not needs_more(panels, panels | {"panel": 64})

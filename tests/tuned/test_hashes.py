@@ -63,14 +63,21 @@ def test_every_kernel_has_sources(engine):
     assert kernel_hash(engine, "product") != kernel_hash("cpu" if engine == "portable" else "portable", "product")
 
 
-def test_a_change_of_a_source_shows(tmp_path, monkeypatch):
-    before = kernel_hash("portable", "panels")
+@pytest.mark.parametrize(
+    ("changed", "engine", "kernels"),
+    [
+        ("portable_tiles.py", "portable", {"product", "closure", "panels", "solve"}),
+        ("nvidia_solve.py", "nvidia", {"closure", "batch"}),
+        ("nvidia_closure.py", "nvidia", {"closure", "batch", "solve"}),
+    ],
+)
+def test_a_change_of_a_source_shows_where_it_was_measured(tmp_path, monkeypatch, changed, engine, kernels):
     for path in hashes._FOLDER.glob("*.py"):
-        (tmp_path / path.name).write_text(path.read_text() + ("x = 1\n" if path.name == "portable_tiles.py" else "# x\n"))
+        (tmp_path / path.name).write_text(path.read_text() + ("x = 1\n" if path.name == changed else "# x\n"))
+    before = {(engine, kernel): kernel_hash(engine, kernel) for engine in KERNELS for kernel in KERNELS[engine]}
     monkeypatch.setattr(hashes, "_FOLDER", tmp_path)
-    uncached = kernel_hash.__wrapped__
-    assert uncached("portable", "panels") != before
-    assert uncached("nvidia", "product") == kernel_hash("nvidia", "product")
+    after = {key: kernel_hash.__wrapped__(*key) for key in before}
+    assert {key for key in before if before[key] != after[key]} == {(engine, kernel) for kernel in kernels}
 
 
 def test_an_unknown_kernel():

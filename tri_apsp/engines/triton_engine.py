@@ -14,7 +14,6 @@ from tri_apsp.configs import CpuTiles, GpuTiles
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Engine, Update
 from tri_apsp.findings import Findings, Scan
-from tri_apsp.kernels.portable_copy import _copy_kernel
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
@@ -114,6 +113,8 @@ class TritonEngine(Engine):
 # Launchers are kept from solve to solve: they remember what Triton compiled.
 @cache
 def _copy_launcher() -> Launcher:
+    from tri_apsp.kernels.portable_copy import _copy_kernel
+
     return Launcher(_copy_kernel, {"ROWS": _COPIED[0], "BLOCK": _COPIED[1], "num_warps": 4})
 
 

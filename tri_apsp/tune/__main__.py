@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tri_apsp.cli.main import guarded
+from tri_apsp.tune import processes
 from tri_apsp.tune.options import build_parser
 
 __all__ = ["main"]
@@ -19,6 +20,8 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> int:
+        if not (args.dry_run or args.list or args.show or args.verify):
+            processes.begin()  # beside the imports of this process, which take as long
         from tri_apsp.tune.commands import run
 
         return run(args)

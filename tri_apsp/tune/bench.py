@@ -54,10 +54,8 @@ class Workers:
         self._finalists: set[tuple[Task, Config]] = set()
         self._lock = threading.Lock()
         self._begun: Task | None = None
-        for worker in self._workers:
-            worker.begin()  # this takes seconds, for which nobody waits
-        if self._compilers is not None:
-            self._compilers.begin()
+        # This takes seconds, for which nobody waits.
+        threading.Thread(target=self._start, name="tri_apsp-start", daemon=True).start()
 
     def evaluators(self, task: Task, config: Callable[[Values], Config]) -> list[Evaluate]:
         def on(worker: Worker) -> Evaluate:
@@ -104,6 +102,13 @@ class Workers:
                 stack.callback(worker.close)
             if self._compilers is not None:
                 stack.callback(self._compilers.close)
+
+    def _start(self) -> None:
+        with contextlib.suppress(Exception):  # who asks first tries again, and is told
+            for worker in self._workers:
+                worker.begin()
+            if self._compilers is not None:
+                self._compilers.begin()
 
     def _begin(self, task: Task) -> None:
         """Have the workers make the operands of a task while its default, which they check first, is compiled."""

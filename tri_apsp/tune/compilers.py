@@ -58,7 +58,7 @@ class Compilers:
             thread.start()
 
     def begin(self) -> None:
-        """Start all processes ahead of the first job, for that takes seconds; returns at once."""
+        """Start all processes ahead of the first job; see Worker.begin."""
         for worker in self._workers:
             worker.begin()
 

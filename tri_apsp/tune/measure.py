@@ -17,7 +17,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config, GpuTiles, default_config
 from tri_apsp.device import check_memory, wait
-from tri_apsp.engines import Block, Engine, Weights
+from tri_apsp.engines import Engine, Weights
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import Problem, WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import MATRICES, Task
@@ -151,9 +151,10 @@ class Measurement:
     def _execute(self, config: Config, problem: Problem) -> Engine:
         engine = self._engine(config, problem)
         problem.restore()
-        with _poisoned_scratch(engine):
+        with _poisoned_memory(engine.floor):
             problem.run(engine)
         wait(self._device)
+        problem.settle()
         return engine
 
     def _compare(self, config: Config, problem: Problem) -> Engine:
@@ -164,7 +165,9 @@ class Measurement:
     def _run(self, problem: Problem, engine: Engine) -> float:
         if not problem.idempotent:
             problem.restore()
-        return self._timer.milliseconds(lambda: problem.run(engine))
+        time_ms = self._timer.milliseconds(lambda: problem.run(engine))
+        problem.settle()
+        return time_ms
 
 
 class Compilation:
@@ -195,6 +198,7 @@ class Compilation:
             problem = problem_of(self._task, torch.device("meta"), n, config.block_size, small=small)
             weights = Weights(n, problem.dtype, self._device, self._task.nonnegative)
             problem.run(self._make(self._task.engine, weights, measured(config, self._task)))
+            problem.settle()
         return Outcome(Kind.correct, compile_seconds=time.perf_counter() - start)
 
 
@@ -258,18 +262,18 @@ class _Timer:
 
 
 @contextlib.contextmanager
-def _poisoned_scratch(engine: Engine) -> Iterator[None]:
-    """Fill the workspace that `engine` takes with values that win every minimum."""
-    scratch = engine.scratch
+def _poisoned_memory(floor: float | int) -> Iterator[None]:
+    """Fill what an engine allocates, its workspace and what a solve returns, with `floor`, which wins every minimum."""
+    new_empty = torch.Tensor.new_empty
 
-    def poisoned(like: Block, rows: int, columns: int) -> Block:
-        return scratch(like, rows, columns).fill_(engine.floor)
+    def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
+        return new_empty(like, *shape, **options).fill_(floor)
 
-    engine.scratch = poisoned  # type: ignore[method-assign]
+    torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
-        del engine.scratch
+        torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
 
 
 def _timed(samples: npt.ArrayLike, message: str, compile_seconds: float, measure_seconds: float) -> Outcome:

@@ -52,7 +52,7 @@ def build_parser() -> Parser:
         "--effort",
         choices=list(BUDGETS),
         default="quick",
-        help="quick (default): up to 55 s a task; full: up to 10 minutes",
+        help="quick (default): up to 45 s a task; full: up to 10 minutes",
     )
     how.add_argument("--trials", type=int, metavar="T", help="most configurations a task; default: 100 quick, 400 full")
     how.add_argument("--time-budget", type=float, metavar="SECONDS", help="in all, shared over the tasks")

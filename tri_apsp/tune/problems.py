@@ -11,7 +11,9 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
+from tri_apsp.configs import Config
 from tri_apsp.engines import Block, Engine, Update, block
+from tri_apsp.engines.triton_engine import Pending, TritonEngine
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import distance_range, no_edge, reach
 from tri_apsp.tune.task import Task
@@ -46,7 +48,7 @@ class Problem(ABC):
 
     Args:
         task: what is tuned.
-        device: of the operands; "meta": there are none, and only `run` may be called.
+        device: of the operands; "meta": there are none, and only `run` and `settle` may be called.
         n: rows of the matrices, near enough to task.n for the same kernels to be compiled.
         block_size: of the configurations that it is for; only panels depend on it.
         small: compute what must come out from the definition, and put what is written inside of a poisoned matrix.
@@ -61,11 +63,18 @@ class Problem(ABC):
         self._outputs: list[Output] = []
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
+        self._pending: Pending | None = None
         self._seed = n
 
     @abstractmethod
     def run(self, engine: Engine) -> None:
         """Queue the operation."""
+
+    def settle(self) -> None:
+        """Read what `run` found, once it is done. Call it after each: only that frees what a run has to itself."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.read()
 
     def restore(self) -> None:
         """Queue copies that bring back what `run` overwrites."""
@@ -74,7 +83,7 @@ class Problem(ABC):
 
     def adopt(self) -> None:
         """Take what the last run computed for right."""
-        self._expected = [self._canonical(output.whole).clone() for output in self._outputs]
+        self._expected = [self._canonical(found).clone() for found in self._found()]
 
     def check(self) -> None:
         """Compare what the last run computed.
@@ -82,12 +91,16 @@ class Problem(ABC):
         Raises:
             WrongResultError: if any value differs.
         """
-        for output, expected in zip(self._outputs, self._expected, strict=True):
-            found = self._canonical(output.whole)
+        for output, found, expected in zip(self._outputs, self._found(), self._expected, strict=True):
+            self._canonical(found)
             if not torch.equal(found, expected):
                 wrong = int((found != expected).sum())
                 batch, rows, columns = output.view.shape
                 raise WrongResultError(f"{wrong} values of {batch} x {rows} x {columns} differ from what they must be")
+
+    def _found(self) -> list[torch.Tensor]:
+        """Return what the last run computed, for each output."""
+        return [output.whole for output in self._outputs]
 
     def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
         """Replace what may stand for "no edge" beside no_edge, in negative integers, where the order of sums decides it."""
@@ -215,10 +228,30 @@ class _Distances(Problem):
 
 
 class _Closure(_Distances):
-    """One closure of all n vertices."""
+    """One closure of all n vertices; where a call runs nothing else, as it does: with a copy first, and scans of both."""
+
+    _solved: torch.Tensor | None = None
 
     def run(self, engine: Engine) -> None:
-        engine.closure(self._d)
+        self._solved = None  # first, so that its memory is there for the next
+        if isinstance(engine, TritonEngine) and self._is_whole_solve(engine.config):
+            self._solved, self._pending = engine.solve(self._d)
+        else:
+            engine.closure(self._d)
+
+    def check(self) -> None:
+        super().check()
+        if self._solved is not None and not torch.equal(self._outputs[0].whole, self._initial[0]):
+            raise WrongResultError("the weights changed in a solve that must leave them as they are")
+
+    def _is_whole_solve(self, config: Config) -> bool:
+        """Return whether one closure solves a graph of the task; a small problem does as the task, to compile its kernels."""
+        assert config.block_size is not None
+        method = config.method or auto.choose(self.task.n, config).method
+        return method == "floyd_warshall" and self.task.n <= config.block_size
+
+    def _found(self) -> list[torch.Tensor]:
+        return super()._found() if self._solved is None else [self._in_margin(self._solved)]
 
 
 class _Solve(_Distances):

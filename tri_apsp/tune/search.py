@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 
 from tri_apsp.tune.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.space import Space, Values
+from tri_apsp.tune.space import Space, Values, needs_more
 
 __all__ = [
     "Evaluate",
@@ -26,7 +26,6 @@ __all__ = [
     "SearchResult",
     "known_trials",
     "memory_study",
-    "needs_more",
     "neighbours",
     "opening",
     "search",
@@ -47,22 +46,6 @@ CLIMB = 0.25
 _UNEVALUATED = "passed over"
 # A configuration that takes this many times the best so far has lost.
 _GIVE_UP = 2.0
-
-
-# The more of these, the more registers and shared memory.
-_DEMANDS = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "panel"}
-
-
-def needs_more(values: Values, failed: Values) -> bool:
-    """Return whether `values` cannot fit since `failed` did not: nothing that takes room is smaller, and the rest the same."""
-    for name, value in values.items():
-        other = failed[name]
-        if value == other:
-            continue
-        grows = isinstance(value, int) and isinstance(other, int) and value > other
-        if not grows or name.rpartition(".")[2] not in _DEMANDS:
-            return False
-    return True
 
 
 def neighbours(space: Space, values: Values, others: Iterable[Values]) -> list[Values]:

@@ -17,15 +17,29 @@ from tri_apsp.device import Device
 from tri_apsp.methods import auto
 from tri_apsp.tune.task import Task
 
-__all__ = ["SPACES", "Choice", "Parameter", "Space", "Values", "candidates", "resolved", "space_hash", "space_of", "tiles_name"]
+__all__ = [
+    "SPACES",
+    "Choice",
+    "Parameter",
+    "Space",
+    "Values",
+    "candidates",
+    "needs_more",
+    "resolved",
+    "space_hash",
+    "space_of",
+    "tiles_name",
+]
 
 Choice = int | str
 Values = dict[str, Choice]
 """A value for each parameter of a space, by its name."""
 
 
-# Fields with which the memory grows that a program needs; group_m only numbers programs, and of the others nothing is known.
-_NEEDS_MORE = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "block_size", "panel"}
+# Fields with which registers and shared memory grow that a program needs, and those that change nothing of either. Of others
+# nothing is known: with more warps a thread has less to hold, and block_size also decides which kernels a solve runs.
+_NEED_ROOM = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "panel"}
+_NEED_NONE = {"group_m"}
 
 
 @dataclass(frozen=True)
@@ -75,16 +89,6 @@ class Space:
                 value = getattr(value, part)
             found[parameter.name] = tiles_name(value) if isinstance(value, GpuTiles) else value
         return found
-
-    def dominates(self, values: Values, others: Values) -> bool:
-        """Return whether `others` need at least the memory of `values`, and so do not fit where these do not."""
-        for name, value in values.items():
-            field, other = name.rpartition(".")[2], others[name]
-            if field in _NEEDS_MORE and int(other) < int(value):
-                return False
-            if field not in _NEEDS_MORE and field != "group_m" and other != value:
-                return False
-        return True
 
 
 _TILES = ("product", "small_product")
@@ -197,6 +201,18 @@ SPACES: dict[tuple[str, str], Space] = {
 def space_of(task: Task) -> Space:
     """Return the space of a task."""
     return SPACES[task.engine, task.kernel]
+
+
+def needs_more(values: Values, failed: Values) -> bool:
+    """Return whether `values` cannot fit since `failed` did not: they need at least as much room in every respect."""
+    for name, value in values.items():
+        field, other = name.rpartition(".")[2], failed[name]
+        if field in _NEED_ROOM:
+            if int(value) < int(other):
+                return False
+        elif field not in _NEED_NONE and value != other:
+            return False
+    return True
 
 
 def space_hash(space: Space) -> str:

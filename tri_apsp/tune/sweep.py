@@ -24,6 +24,7 @@ from tri_apsp.tune.keeping import Keeper, clock
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.race import Race
 from tri_apsp.tune.result import SweepResult, TaskResult
 from tri_apsp.tune.rivals import Contest, contest_of, own_fields
 from tri_apsp.tune.search import STARTUP, known_trials, memory_study, neighbours, opening, search
@@ -108,21 +109,38 @@ class _Sweep:
         study = self._study(task, space, contest, storage, resume=self._settings.resume)
         if task.kernel == "solve":
             self._solves[task] = study
-        product = self._product_of(task)
-        end = start + seconds
-        if product is not None:
-            seconds *= _BEFORE_RECHECK
-        settings = self._settings
-        asked = [settings.effort, settings.trials, settings.time_budget]
-        done = study.user_attrs.get("result")
-        if done is not None and done["asked"] == asked:
+        if self._is_done(study):
             return self._again(task, space, study)
+        product = self._product_of(task)
+        share = seconds if product is None else _BEFORE_RECHECK * seconds
+        allowed = candidates(space, task, self._device, contest.default)
+        race = Race(task, contest, allowed, bench, share, start + share)
+        searching = time.monotonic()
+        found = self._search(race, study, after)
+        searched = time.monotonic()
+        outcomes = self._final(race, found)
+        result = judged(task, contest, found, outcomes, complete=not self.interrupted)
+        if product is not None and result.complete and result.config is not None and "product" not in result.config:
+            result = self._recheck(result, contest, product, bench, start + seconds)
+        decided = time.monotonic()
+        result = dataclasses.replace(
+            self._keeper.keep(result, space),
+            seconds=time.monotonic() - start,
+            prepare_seconds=searching - start + found.waited,
+            final_seconds=decided - searched,
+        )
+        self._record(result, study, storage)
+        return result
 
-        allowed, budget = candidates(space, task, self._device, contest.default), settings.budget
-        self._progress.started(task, min(budget.trials, len(allowed)), start + seconds)
-        config_of = partial(space.config, base=contest.default)
-        known = unlike([contest.default, contest.plain, contest.incumbent])
-        finalists = Ahead(bench, task, known, budget.finalists, config_of)
+    def _search(self, race: Race, study: optuna.Study, after: Task | None) -> SearchResult:
+        """Search the fastest candidates of a task.
+
+        Raises:
+            EngineError: there is none.
+        """
+        task, space, bench, settings = race.task, race.space, race.bench, self._settings
+        self._progress.started(task, min(settings.budget.trials, len(race.candidates)), race.end)
+        finalists = Ahead(bench, task, race.known, settings.budget.finalists, race.config)
 
         def evaluated(trial: Evaluated) -> None:
             nonlocal after
@@ -132,54 +150,57 @@ class _Sweep:
                 after = None
             finalists.evaluated(trial)
 
-        searching = time.monotonic()
         found = search(
             space,
-            allowed,
-            bench.evaluators(task, config_of),
+            race.candidates,
+            bench.evaluators(task, race.config),
             study=study,
-            default=space.values(contest.default),
-            anchors=self._anchors(task, space, contest),
+            default=space.values(race.contest.default),
+            anchors=self._anchors(task, space, race.contest),
             sampler=settings.sampler,
             seed=settings.seed,
-            trials=budget.trials,
-            seconds=_SEARCH * seconds,
+            trials=settings.budget.trials,
+            seconds=_SEARCH * race.seconds,
             on_trial=evaluated,
         )
-        searched = time.monotonic()
         self.interrupted = found.interrupted
         if found.best is None and not found.interrupted:
             raise EngineError(_all_failed(task, found))
-        best = [config_of(trial.values) for trial in found.ranked]
-        entrants = known + [config for config in best if config not in known][: budget.finalists]
-        outcomes: list[Outcome] | None = None
+        return found
+
+    def _final(self, race: Race, found: SearchResult) -> dict[Config, Outcome]:
+        """Return what became of the finalists; where the sweep is interrupted, of the default and the fastest in the search."""
+        best = [race.config(trial.values) for trial in found.ranked]
         if not self.interrupted:
+            entrants = race.known + [config for config in best if config not in race.known][: self._settings.budget.finalists]
             self._progress.final(len(entrants))
             try:
-                outcomes = bench.final(task, entrants, self._rounds(found, len(entrants), start + seconds))
+                outcomes = race.bench.final(race.task, entrants, self._rounds(found, len(entrants), race.end))
+                return dict(zip(entrants, outcomes, strict=True))
             except KeyboardInterrupt:
                 self.interrupted = True
-        if outcomes is None:
-            # Only those of the same rest were screened.
-            screened = {tuple(trial.values.values()): trial.outcome for trial in found.evaluated}
-            entrants = unlike([contest.default, *best[:1]])
-            unknown = Outcome(Kind.timeout, message="interrupted")
-            outcomes = [screened.get(tuple(space.values(config).values()), unknown) for config in entrants]
-        result = judged(task, contest, found, dict(zip(entrants, outcomes, strict=True)), complete=not self.interrupted)
-        if product is not None and result.complete and result.config is not None and "product" not in result.config:
-            result = self._recheck(result, contest, product, bench, end)
-        decided = time.monotonic()
-        result = dataclasses.replace(
-            self._keeper.keep(result, space),
-            seconds=time.monotonic() - start,
-            prepare_seconds=searching - start + found.waited,
-            final_seconds=decided - searched,
-        )
+        # Only those of the same rest were screened.
+        screened = {tuple(trial.values.values()): trial.outcome for trial in found.evaluated}
+        unknown = Outcome(Kind.timeout, message="interrupted")
+        entrants = unlike([race.contest.default, *best[:1]])
+        return {config: screened.get(tuple(race.space.values(config).values()), unknown) for config in entrants}
+
+    def _record(self, result: TaskResult, study: optuna.Study, storage: BaseStorage) -> None:
+        """Let --resume find a result that is complete."""
         if result.complete:
-            study.set_user_attr("result", {"asked": asked, **result.to_dict()})
+            study.set_user_attr("result", {"asked": self._asked, **result.to_dict()})
         if result.product is not None:
             self._rename_solves(storage)
-        return result
+
+    @property
+    def _asked(self) -> list[Any]:
+        """What a result depends on that the name of its study does not say."""
+        return [self._settings.effort, self._settings.trials, self._settings.time_budget]
+
+    def _is_done(self, study: optuna.Study) -> bool:
+        """Return whether the study has the result that is asked for."""
+        done = study.user_attrs.get("result")
+        return done is not None and done["asked"] == self._asked
 
     def _first_of(self, task: Task, now: Task) -> list[Config]:
         """Return what the search of `task` will begin with, as far as that is known while `now` is searched."""

@@ -10,7 +10,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -25,6 +25,7 @@ from tri_apsp.device import current
 from tri_apsp.errors import ApspError, EngineError
 from tri_apsp.tune.measure import Measurement, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
+from tri_apsp.tune.processes import start
 from tri_apsp.tune.task import Task
 
 __all__ = ["Prepare", "Worker"]
@@ -61,7 +62,7 @@ class Worker:
         self.processes = 0
 
     def begin(self) -> None:
-        """Start the process ahead of the first question, for that takes seconds; returns at once."""
+        """Start the process ahead of the first question, which need not wait for it then; takes as long as processes.start."""
         with self._asking:
             if self._process is None and not self._closed:
                 self._start()
@@ -151,25 +152,16 @@ class Worker:
         self.close()
 
     def _start(self) -> None:
-        # spawn: CUDA does not survive a fork.
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        self._pipe, theirs = multiprocessing.Pipe()
         handle, self._log = tempfile.mkstemp(prefix="tri_apsp-", suffix=".log")
         os.close(handle)
-        process = context.Process(
-            target=_serve,
-            args=(theirs, self._log, self._device, self._prepare),
-            name=f"tri_apsp tuner {self._device}",
-            daemon=True,
-        )
+        arguments = (theirs, self._log, self._device, self._prepare)
         try:
-            with _interrupts_blocked():
-                process.start()
+            self._process = start(_serve, arguments, f"tri_apsp tuner {self._device}")
         except BaseException:
             Path(self._log).unlink()
             raise
         theirs.close()
-        self._process = process
         self._ready = False
         self.processes += 1
 
@@ -240,19 +232,6 @@ class Worker:
                 return self._pipe.recv()
         self._process.join(_END_SECONDS)
         raise _LostError(Kind.runtime_error, f"the process ended {_how(self._process.exitcode)}{_last_line(self._log)}", fatal)
-
-
-@contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Hold back Ctrl-C, for a process that starts meanwhile too: it reaches the whole group, before _serve can ignore it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _LostError(Exception):

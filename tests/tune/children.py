@@ -1,0 +1,38 @@
+"""What processes of tests do, and what they answer."""
+
+from __future__ import annotations
+
+import os
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+import tri_apsp
+
+
+def describe(pipe: Connection) -> None:
+    """Say what this process found when it began."""
+    found = {
+        "environment": dict(os.environ),
+        "folder": str(Path.cwd()),
+        "parent": os.getppid(),
+        "threads": torch.get_num_threads(),
+        "cuda": torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork(),
+    }
+    pipe.send(found)
+
+
+def compute(pipe: Connection, threads: int) -> None:
+    """Run what OpenMP divides between its threads, and what the cpu engine divides between its own."""
+    torch.set_num_threads(threads)
+    total = torch.ones(1 << 22).exp().sum()
+    distances = tri_apsp.shortest_paths(torch.ones(300, 300)).distances
+    pipe.send((total.item(), distances.sum().item()))
+
+
+def wait(pipe: Connection) -> None:
+    """Say who this process and its parent are, and wait to be ended."""
+    pipe.send((os.getpid(), os.getppid()))
+    time.sleep(1000)
