@@ -10,10 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
 import optuna
 import pytest
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, SPACE, Costs, everything
 
@@ -32,7 +34,7 @@ def some_trials(
     """Search as one process does; return what it knows in the end, and how many it evaluated itself."""
     costs = Costs(before=before)
     with open_storage(url, SLUG) as storage:
-        study = open_study(storage, "product", resume=resume, alone=url is None)
+        study = open_study(storage, "product", resume=resume)
         result = search(SPACE, everything(), [costs], study=study, default=DEFAULT, trials=trials)
     return result, len(costs.calls)
 
@@ -71,10 +73,10 @@ def test_names_are_readable_and_differ_with_every_fact() -> None:
 
 class TestJournal:
     def test_a_killed_process_leaves_nothing_that_hurts(self) -> None:
-        """A line cut short, Optuna's lock, and a trial that seems to run."""
+        """A line cut short, Optuna's lock, and a trial that seems to run, as earlier versions stored it."""
         some_trials(None, 4)
         with open_storage(None, SLUG) as storage:
-            trial = open_study(storage, "product", resume=True, alone=True).ask()
+            trial = open_study(storage, "product", resume=True).ask()
             trial.suggest_categorical("method", ["floyd_warshall", "kleene"])
             trial.set_user_attr("outcome", {"kind": "correct"})
         path = journal_path(SLUG)
@@ -84,7 +86,20 @@ class TestJournal:
         with open_storage(None, SLUG) as storage:
             (study,) = optuna.get_all_study_summaries(storage)
             states = [trial.state for trial in storage.get_all_trials(study._study_id)]
-        assert states == [TrialState.COMPLETE] * 4 + [TrialState.FAIL] + [TrialState.COMPLETE] * 2
+        assert states == [TrialState.COMPLETE] * 4 + [TrialState.RUNNING] + [TrialState.COMPLETE] * 2
+
+    def test_is_written_once_a_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A write may take milliseconds, where the file system is slow."""
+        written, append = list[dict[str, Any]](), JournalFileBackend.append_logs
+
+        def count(self: JournalFileBackend, logs: list[dict[str, Any]]) -> None:
+            written.extend(logs)
+            append(self, logs)
+
+        some_trials(None, 1)
+        monkeypatch.setattr(JournalFileBackend, "append_logs", count)
+        assert some_trials(None, 31)[1] == 30
+        assert len(written) == 30
 
     def test_two_tuners_at_once(self) -> None:
         with open_storage(None, SLUG), pytest.raises(InputError, match=r"is locked by another; wait for it"):
@@ -155,7 +170,7 @@ def test_a_database_that_goes_away(tmp_path: Path) -> None:
 
     def lose_it() -> None:
         with open_storage(f"sqlite:///{path}", SLUG) as storage:
-            study = open_study(storage, "product", resume=True, alone=False)
+            study = open_study(storage, "product", resume=True)
             path.write_bytes(b"no database any more" * 1000)
             study.ask()
 

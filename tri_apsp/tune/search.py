@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -42,10 +43,10 @@ STARTUP = 10
 # What is left of the budget when the hill-climb starts: .97, .99 and .99 of the optimum after 100 evaluations of a model of the
 # product's space where it was 0, 1/5 and 3/10, in the mean of 21 runs.
 CLIMB = 0.25
-# The origin of proposals of TPE that are repeats, or no candidates.
-_UNEVALUATED = "passed over"
 # A configuration that takes this many times the best so far has lost.
 _GIVE_UP = 2.0
+# A study may hold others: RUNNING and FAIL, of earlier versions.
+_EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def neighbours(space: Space, values: Values, others: Iterable[Values]) -> list[Values]:
@@ -78,13 +79,13 @@ def known_trials(study: optuna.Study) -> list[Evaluated]:
     """Return the configurations that were evaluated in `study`, by whatever process, in their order."""
     found: dict[_Key, Evaluated] = {}
     started = None
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
+    for trial in study.get_trials(deepcopy=False, states=_EVALUATED):
         assert trial.datetime_start is not None
         assert trial.datetime_complete is not None
         started = started or trial.datetime_start
         outcome, origin = Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
         key = tuple(sorted(trial.params.items()))
-        if origin != _UNEVALUATED and key not in found:
+        if key not in found:
             seconds = (trial.datetime_complete - started).total_seconds()
             found[key] = Evaluated(trial.params, outcome, origin, seconds, earlier=True)
     return list(found.values())
@@ -109,19 +110,22 @@ def search(
     Only the thread of the caller touches the study; each evaluator runs in a thread of its own. Ctrl-C ends the search, and
     what is known is returned.
 
+    The study gets a trial when an evaluation ends, in one write, and nothing of one that was interrupted. So what another
+    machine evaluates at this moment is not known, and both may now and then evaluate the same.
+
     Args:
         space: the parameters and their choices.
         candidates: the combinations that may be evaluated.
         evaluators: each evaluates one configuration at a time, side by side; one a worker.
-        study: where the trials are kept. Those in it already count as evaluated. A failed configuration is told as pruned,
-            with its class as user attribute "outcome"; one that was interrupted as failed.
+        study: where the trials are kept. Those in it already count as evaluated, and those that other machines add meanwhile.
+            A failed configuration is pruned there, with its class in the user attribute "outcome".
         default: evaluated first, be it a candidate or not.
         anchors: evaluated next, if they are candidates.
         sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
         seed: of the sampler.
         trials: most distinct configurations to know in the end.
         seconds: no evaluation starts later, but that of the default.
-        on_trial: called after each evaluation.
+        on_trial: called after each evaluation that told something new.
     """
     run = _Search(space, candidates, evaluators, study, default, list(anchors), sampler, seed, trials, seconds, on_trial)
     return run.run()
@@ -155,7 +159,10 @@ class _Proposal:
 
 
 class _Search:
-    """The state of one search."""
+    """The state of one search.
+
+    TPE samples from a mirror of the study in memory: to ask writes a dozen times, and a write to a journal takes milliseconds.
+    """
 
     def __init__(
         self,
@@ -188,8 +195,10 @@ class _Search:
         self._in_flight = 0
         self._result = SearchResult(candidates=len(self._candidates))
         self._read: set[int] = set()
+        self._id = uuid.uuid4().hex
+        self._mirror = memory_study()
         self._refresh()
-        study.sampler = tpe_sampler(seed + len(self._read))
+        self._mirror.sampler = tpe_sampler(seed + len(self._read))
         exhaustive = len(self._candidates) <= trials
         self._tpe = sampler == "tpe" and not exhaustive
         self._planned = self._plan(default, anchors, shuffled=exhaustive or sampler != "grid")
@@ -231,9 +240,6 @@ class _Search:
         finally:
             # What still runs ends when the caller closes its worker.
             pool.shutdown(wait=False, cancel_futures=True)
-            for proposal, _ in running.values():
-                if proposal.trial is not None:
-                    self._study.tell(proposal.trial, state=TrialState.FAIL)
         self._result.seconds = time.monotonic() - self._start
         return self._result
 
@@ -253,18 +259,18 @@ class _Search:
 
     def _ask(self) -> _Proposal:
         """Ask TPE. A proposal that is known, or no candidate, is told at once, and the nearest new candidate evaluated."""
-        trial = self._study.ask(self._distributions)
+        trial = self._mirror.ask(self._distributions)
         index = self._index.get(self._key(trial.params))
         if index is not None and self._open[index]:
             self._open[index] = False
             return _Proposal(self._candidates[index], "tpe", trial)
         known = self._known.get(self._key(trial.params))
         if known is not None:
-            self._tell(trial, known, _UNEVALUATED)
+            self._mirror.tell(trial, known.p50_ms, state=_state(known))
         elif index is None:
-            self._tell(trial, Outcome(Kind.does_not_fit, message="no candidate"), _UNEVALUATED)
+            self._mirror.tell(trial, state=TrialState.PRUNED)
         else:  # evaluated at this moment, or passed over
-            self._study.tell(trial, state=TrialState.FAIL)
+            self._mirror.tell(trial, state=TrialState.FAIL)
         distances = np.where(self._open, np.abs(self._places - self._place(trial.params)).sum(axis=1), np.inf)
         return self._take("tpe", int(distances.argmin()))
 
@@ -273,28 +279,23 @@ class _Search:
         return _Proposal(self._candidates[index], origin)
 
     def _finish(self, proposal: _Proposal, outcome: Outcome) -> None:
+        finished = optuna.create_trial(
+            state=_state(outcome),
+            value=outcome.p50_ms,
+            params=proposal.values,
+            distributions=self._distributions,
+            user_attrs={"outcome": outcome.to_dict(), "origin": proposal.origin, "search": self._id},
+        )
+        self._study.add_trial(finished)
         if proposal.trial is not None:
-            self._tell(proposal.trial, outcome, proposal.origin)
+            self._mirror.tell(proposal.trial, outcome.p50_ms, state=_state(outcome))
         else:
-            # Not enqueued and asked for, since another machine might be given it instead.
-            self._study.add_trial(
-                optuna.create_trial(
-                    state=_state(outcome),
-                    value=outcome.p50_ms,
-                    params=proposal.values,
-                    distributions=self._distributions,
-                    user_attrs=_attributes(outcome, proposal.origin),
-                )
-            )
-        if self._key(proposal.values) not in self._known:  # another machine may have been faster
-            self._learn(proposal.values, outcome, proposal.origin)
+            self._mirror.add_trial(finished)
+        if self._key(proposal.values) in self._known:
+            return  # another machine was faster
+        self._learn(proposal.values, outcome, proposal.origin)
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
-
-    def _tell(self, trial: optuna.Trial, outcome: Outcome, origin: str) -> None:
-        for name, value in _attributes(outcome, origin).items():
-            trial.set_user_attr(name, value)
-        self._study.tell(trial, outcome.p50_ms, state=_state(outcome))
 
     def _learn(self, values: Values, outcome: Outcome, origin: str, *, earlier: bool = False) -> None:
         key = self._key(values)
@@ -310,11 +311,14 @@ class _Search:
 
     def _refresh(self) -> None:
         """Learn what others told the study: earlier runs, and other machines."""
-        for trial in self._study.get_trials(deepcopy=False):
-            if trial.number in self._read or not trial.state.is_finished():
+        for trial in self._study.get_trials(deepcopy=False, states=_EVALUATED):
+            if trial.number in self._read:
                 continue
             self._read.add(trial.number)
-            key = self._key(trial.params) if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) else None
+            if trial.user_attrs.get("search") == self._id:
+                continue
+            self._mirror.add_trial(trial)
+            key = self._key(trial.params)
             if key not in self._index or key in self._known:
                 continue
             outcome = Outcome.from_dict(trial.user_attrs["outcome"])
@@ -355,7 +359,3 @@ class _Search:
 def _state(outcome: Outcome) -> TrialState:
     # TPE would ignore a failed trial; a pruned one teaches it to stay away.
     return TrialState.COMPLETE if outcome.kind is Kind.correct else TrialState.PRUNED
-
-
-def _attributes(outcome: Outcome, origin: str) -> dict[str, Any]:
-    return {"outcome": outcome.to_dict(), "origin": origin}

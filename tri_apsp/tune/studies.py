@@ -16,7 +16,6 @@ import platformdirs
 import sqlalchemy
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-from optuna.trial import TrialState
 
 from tri_apsp.errors import InputError
 
@@ -143,22 +142,17 @@ def study_name(words: list[str], facts: dict[str, Any]) -> str:
     return "-".join([*words, digest])
 
 
-def open_study(storage: BaseStorage, name: str, *, resume: bool, alone: bool) -> optuna.Study:
+def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
     """Return a study to minimise milliseconds, `name` and a number behind it.
 
     Args:
         storage: where.
         name: of study_name().
         resume: continue the newest of these, if there is one; else begin another, and leave the old ones as they are.
-        alone: nobody else uses the storage, so that trials that run in the study are of a process that was killed.
     """
     names = optuna.get_all_study_names(storage)
     numbers = [int(known.removeprefix(f"{name}-")) for known in names if known.startswith(f"{name}-")]
     newest = max(numbers, default=0)
     if not (resume and numbers):
         return optuna.create_study(storage=storage, study_name=f"{name}-{newest + 1}", direction="minimize")
-    study = optuna.load_study(storage=storage, study_name=f"{name}-{newest}")
-    if alone:
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            study.tell(trial.number, state=TrialState.FAIL)
-    return study
+    return optuna.load_study(storage=storage, study_name=f"{name}-{newest}")

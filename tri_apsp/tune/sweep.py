@@ -291,7 +291,7 @@ class _Sweep:
 
     def _study(self, task: Task, space: Space, contest: Contest, storage: BaseStorage, *, resume: bool) -> optuna.Study:
         name = self._study_name(task, space, contest)
-        return open_study(storage, name, resume=resume, alone=self._settings.storage is None)
+        return open_study(storage, name, resume=resume)
 
     def _study_name(self, task: Task, space: Space, contest: Contest) -> str:
         words = [task.engine, task.kernel, task.dtype, task.sign, f"n{task.n}", *([f"b{task.batch}"] if task.batch > 1 else [])]
