@@ -41,7 +41,7 @@ class EarlyLook:
         self._queued.scan(diagonal, None)
         self._queued.mark()
         if before is not None and before.read()[0].lowest < 0:
-            self._queued.read()
+            self._queued.read()  # which frees its room
             _raise_negative(*self._solve)
 
     def finish(self) -> None:

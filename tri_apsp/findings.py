@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -133,7 +133,7 @@ class Findings:
         size = count * _EXTREMES * self._most
         self._room = None if unread else room_for(like.device, like.dtype, -(-size // FOUND))
         self._found = like.new_empty(size) if self._room is None else self._room.found
-        self._wait: Callable[[], None] | None = None
+        self._wait: Callable[[], None] = partial(wait_for_queue, like.device)
         self._scans: list[tuple[int, float | int | None, bool]] = []
 
     def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
@@ -173,10 +173,7 @@ class Findings:
         """Wait for what is queued, and return what each scan found, in their order; once."""
         room = self._room
         assert room is not None
-        if self._wait is not None:
-            self._wait()
-        else:
-            wait_for_queue(room.device)
+        self._wait()
         found = room.values.reshape(-1)[: self._count * _EXTREMES * self._most].reshape(self._count, _EXTREMES, self._most)
         smallest, _ = limits(room.found.dtype)
         scans = []

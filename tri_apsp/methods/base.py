@@ -18,7 +18,7 @@ class Watch:
         total: operations that the whole solve takes.
         look: called with a diagonal block that a step, but the last, closed; raises if that shows a negative cycle.
         report: called with the fraction done, when that is known to have finished.
-        every: least operations between two looks or reports, which wait for the device.
+        every: least operations between two looks or reports, for which the host waits.
     """
 
     def __init__(

@@ -52,9 +52,10 @@ def build_parser() -> Parser:
         "--effort",
         choices=list(BUDGETS),
         default="quick",
-        help="quick (default): up to 45 s a task; full: up to 10 minutes",
+        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s a task; full: up to {BUDGETS['full'].seconds:.0f} s",
     )
-    how.add_argument("--trials", type=int, metavar="T", help="most configurations a task; default: 100 quick, 400 full")
+    trials = ", ".join(f"{budget.trials} {effort}" for effort, budget in BUDGETS.items())
+    how.add_argument("--trials", type=int, metavar="T", help=f"most configurations a task; default: {trials}")
     how.add_argument("--time-budget", type=float, metavar="SECONDS", help="in all, shared over the tasks")
     how.add_argument(
         "--sampler",
