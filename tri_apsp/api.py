@@ -98,7 +98,7 @@ def shortest_paths(
         EngineError: the engine that config names cannot run here.
 
     Cost: n^3 min-plus operations a graph ("squaring": up to log2 n times as many); besides the result at most 5% of
-    the matrix as workspace ("squaring": one more matrix).
+    the matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix).
     """
     return solve(weights, sizes=sizes, method=method, config=config, overwrite=overwrite, check=check)
 
@@ -240,11 +240,11 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     shape = (left.shape[0], left.shape[1], right.shape[2])
     with checks.product_fits(shape, left), device.current(left.device):
         if start is None:
-            result = torch.full(shape, no_edge(left.dtype), dtype=left.dtype, device=left.device)
+            result = torch.empty(shape, dtype=left.dtype, device=left.device)
         else:
             result = start.clone(memory_format=torch.contiguous_format)
         left, right = _unit_stride(left), _unit_stride(right)
-        engine.product(engines.Update(result, left, right))
+        engine.product(engines.Update(result, left, right, fresh=start is None))
         if not left.is_floating_point():
             _audit_product(result, left, right, start, engine, bounds)
     return result if batched else result[0]

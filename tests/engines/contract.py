@@ -95,6 +95,17 @@ class EngineContract:
         np.testing.assert_array_equal(self.values(c0), expected[0])
         np.testing.assert_array_equal(self.values(c1), expected[1])
 
+    def test_what_a_fresh_block_holds_does_not_matter(self) -> None:
+        for dtype in self.dtypes:
+            for m, n, k in (self.shapes[-1], (3, 4, 0)):
+                c0, a0, b0, c1, a1, b1 = self.blocks(dtype, (m, n), (m, k), (k, n), (m, n), (m, k), (k, n))
+                expected = min_plus(self.values(a0), self.values(b0)), min_plus(self.values(a1), self.values(b1))
+                expected = expected[0], np.minimum(expected[1], self.values(c1))
+                c0.fill_(-reach(dtype))
+                self.engine(dtype).product(Update(c0, a0, b0, fresh=True), Update(c1, a1, b1))
+                np.testing.assert_array_equal(self.values(c0), expected[0], str(dtype))
+                np.testing.assert_array_equal(self.values(c1), expected[1], str(dtype))
+
     @pytest.mark.parametrize("skip", [(0, 5), (3, 9), (20, 31)])
     def test_product_skips_a_cross_where_its_operands_lie(self, skip: tuple[int, int]) -> None:
         for dtype in self.dtypes:

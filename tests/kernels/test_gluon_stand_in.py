@@ -60,15 +60,16 @@ Operands = list[np.ndarray]  # C, A and B
 
 
 def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands | None = None, **options: Any) -> None:
-    """Launch the kernel as TritonEngine does. Options: `skip`, the `shape` of the first product, and constants."""
-    skip = options.pop("skip", (0, 0))
+    """Launch the kernel as TritonEngine does. Options: `skip`, `fresh`, the `shape` of the first product, and constants."""
+    skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
     shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
     constants = {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "STRATEGY": strategy, **TILES, **LAYOUTS, **options}
     programs = sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
     pointers = [Pointer(array, (*strides, 1)) for array, strides in zip([*first, *(second or first)], STRIDES, strict=True)]
     launch(
         product_kernel, (programs, len(first[0])),
-        *pointers[:3], *shapes[0], *skip, *sum(STRIDES[:3], ()), *pointers[3:], *shapes[1], *sum(STRIDES[3:], ()),
+        *pointers[:3], *shapes[0], fresh[0], *skip, *sum(STRIDES[:3], ()),
+        *pointers[3:], *shapes[1], fresh[1], *sum(STRIDES[3:], ()),
         **constants,
     )  # fmt: skip
 
@@ -101,6 +102,19 @@ def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.d
     product(strategy, dtype, [c0, a0, b0], [c1, a1, b1], skip=skip, STAGES=3)
     np.testing.assert_array_equal(c0, expected[0])
     np.testing.assert_array_equal(c1, expected[1])
+
+
+@pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
+@pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)
+def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dtype, fresh: tuple[int, int]) -> None:
+    operands = blocks(dtype, *[(20, 33), (20, 9), (9, 33)] * 2, negative=strategy != "nonnegative")
+    pairs = operands[:3], operands[3:]
+    old = [np.full_like(c, no_edge(dtype)) if new else c for (c, _, _), new in zip(pairs, fresh, strict=True)]
+    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip(old, pairs, strict=True)]
+    pairs[fresh.index(1)][0][:] = -reach(dtype)
+    product(strategy, dtype, *pairs, fresh=fresh)
+    for (c, _, _), found in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(c, found)
 
 
 @pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)

@@ -8,9 +8,17 @@ import torch
 from methods.contract import MethodContract
 
 import tri_apsp
+from tri_apsp.engines import Engine, triton_engine
+from tri_apsp.engines.base import WORKSPACE
 from tri_apsp.methods import METHODS
 
 pytest.importorskip("triton", reason="the nvidia engine needs Triton")
+
+
+def _only_stripes(engine: Engine, like: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+    if rows * columns > WORKSPACE / 2 * engine.weights.n**2:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return like.new_empty((like.shape[0], rows, columns))
 
 
 @pytest.mark.gpu
@@ -68,7 +76,21 @@ class TestMethodsOnNvidia(MethodContract):
             expected = tri_apsp.shortest_paths(graphs, sizes=sizes).distances
             assert torch.equal(found.distances.cpu(), expected), dtype
 
-    def test_workspace_is_at_most_a_twentieth(self) -> None:
+    def test_spare_memory_changes_no_bit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for n in (2500, 4097):
+            weights = torch.rand((n, n), generator=torch.Generator("cuda").manual_seed(n), device="cuda")
+            found = self.solve(weights, "kleene").distances
+            with monkeypatch.context() as patch:
+                patch.setattr(triton_engine, "SPARE", 0.0)
+                assert torch.equal(self.solve(weights, "kleene").distances, found), n
+            with monkeypatch.context() as patch:
+                patch.setattr(Engine, "scratch", _only_stripes)
+                assert torch.equal(self.solve(weights, "kleene").distances, found), n
+
+    @pytest.mark.parametrize("share", [0.0, 0.01])
+    def test_workspace_is_bounded(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+        monkeypatch.setattr(triton_engine, "SPARE", share)
         for n in (1000, 4097):
             workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), "kleene")
-            assert workspace <= 0.05 * matrix + 65536, n  # counters, and what the checks add up
+            most = max(0.05 * matrix, share * torch.cuda.get_device_properties(0).total_memory)
+            assert workspace <= most + 65536, n  # counters, and what the checks add up

@@ -46,12 +46,44 @@ class SeamChecked(CpuEngine):
         super().panels(d, row, column, skip)
 
 
+class Spacious(SeamChecked):
+    """Has memory to spare, which holds the smallest value there is."""
+
+    def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+        first, second = self.scratch(like, rows, columns), self.scratch(like, columns, rows)
+        return first.fill_(self.floor), second.fill_(self.floor)
+
+    def panels(self, d: torch.Tensor, row: torch.Tensor, column: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> None:
+        assert d.shape[1] <= 6, "only the panels of one diagonal block are replaced in place"
+        super().panels(d, row, column, skip)
+
+
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"iterative"}))  # whose rank-1 update is the exception
 @pytest.mark.parametrize("n", [1, 7, 30, 41])
-def test_no_operation_reads_what_it_writes(monkeypatch: pytest.MonkeyPatch, method: str, n: int) -> None:
-    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine", SeamChecked)
+@pytest.mark.parametrize("engine", [SeamChecked, Spacious])
+def test_no_operation_reads_what_it_writes(
+    monkeypatch: pytest.MonkeyPatch, method: str, n: int, engine: type[SeamChecked]
+) -> None:
+    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine", engine)
     weights = cases.random_graph(n)
     config = tri_apsp.Config(block_size=6, cutoff=13)
     cases.assert_distances(
         tri_apsp.shortest_paths(cases.tensor(weights, torch.float64), method=method, config=config).distances, weights
     )
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    weights = torch.rand((2, n, n), generator=torch.Generator().manual_seed(n))
+    config = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
+    expected = tri_apsp.shortest_paths(weights, method="kleene", config=config).distances
+    spare = []
+
+    def record(engine: CpuEngine, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+        spare.append((like.new_full((2, rows, columns), -1.0), like.new_full((2, columns, rows), -1.0)))
+        return spare[-1]
+
+    monkeypatch.setattr(CpuEngine, "spare", record)
+    assert torch.equal(tri_apsp.shortest_paths(weights, method="kleene", config=config).distances, expected)
+    assert len(spare) == 1
+    assert all((block >= 0).any() for block in spare[0])

@@ -16,10 +16,13 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["WORKSPACE", "Block", "Engine", "Update", "Weights", "block"]
+__all__ = ["SPARE", "WORKSPACE", "Block", "Engine", "Update", "Weights", "block"]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
+
+SPARE = 0.01
+"""Share of a device's memory that an engine may take on top, where that makes a solve faster."""
 
 Block = torch.Tensor
 """A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the last dimension."""
@@ -28,13 +31,15 @@ Block = torch.Tensor
 class Update(NamedTuple):
     """C <- min(C, A * B): c (batch, m, n), a (batch, m, k), b (batch, k, n).
 
-    Rows and columns skip[0] to skip[1] of C stay as they are, and so may be where A and B lie.
+    Rows and columns skip[0] to skip[1] of C stay as they are, and so may be where A and B lie. If C is `fresh`, whatever it
+    holds counts as no_edge: C <- A * B.
     """
 
     c: Block
     a: Block
     b: Block
     skip: tuple[int, int] = (0, 0)
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,13 @@ class Engine(ABC):
         `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie
         where they are skipped. Takes at most WORKSPACE of the matrix.
         """
+
+    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+        """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most SPARE.
+
+        None: there is not so much memory, or panels() replaces them as fast.
+        """
+        return None
 
     def scratch(self, like: Block, rows: int, columns: int) -> Block:
         """Return an uninitialised block of the same batch, dtype and device."""

@@ -59,6 +59,8 @@ class CpuEngine(Engine):
         tasks: list[Task] = []
         work = 0
         for update in updates:
+            if update.fresh:
+                update.c.fill_(self.no_edge)
             whole_c, whole_a, whole_b = (block.numpy() for block in update[:3])
             for rows, columns in itertools.product(
                 _outside(update.skip, whole_c.shape[1]), _outside(update.skip, whole_c.shape[2])

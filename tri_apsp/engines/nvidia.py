@@ -122,14 +122,19 @@ class NvidiaEngine(TritonEngine):
         parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count), 1)
         return tile, count, parts
 
+    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+        return None if self._is_exact() else super().spare(like, rows, columns)
+
+    def _is_exact(self) -> bool:
+        """Whole numbers do not round: D D = D, so a panel's value read after it was replaced gives the same minimum."""
+        return self.weights.nonnegative and not self.weights.dtype.is_floating_point
+
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         height, width, length = d.shape[1], row.shape[2], column.shape[1]
-        whole = self.weights.nonnegative and not self.weights.dtype.is_floating_point
         for start, stop in ((0, skip[0]), (skip[1], max(width, length))):
             part_of_row = block(row, (0, height), (min(start, width), min(stop, width)))
             part_of_column = block(column, (min(start, length), min(stop, length)), (0, height))
-            if whole:
-                # Whole numbers do not round: D D = D, so a value read after it was replaced gives the same minimum.
+            if self._is_exact():
                 self.product(Update(part_of_row, d, part_of_row), Update(part_of_column, part_of_column, d))
             elif part_of_row.numel() or part_of_column.numel():
                 multiply_in_stripes(self, d, part_of_row, part_of_column)

@@ -12,7 +12,7 @@ import torch
 
 from tri_apsp.configs import CpuTiles, GpuTiles
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, Engine, Update
+from tri_apsp.engines.base import SPARE, Block, Engine, Update
 from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
@@ -80,6 +80,15 @@ class TritonEngine(Engine):
         findings.scan(distances, self.no_edge, diagonal=True)
         return distances, findings
 
+    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+        values = 2 * like.shape[0] * rows * columns
+        if values * like.itemsize > describe(like.device).memory * SPARE:
+            return None
+        try:
+            return self.scratch(like, rows, columns), self.scratch(like, columns, rows)
+        except torch.OutOfMemoryError:
+            return None
+
     def copy(self, *copies: tuple[Block, Block]) -> None:
         copies = tuple(pair for pair in copies if pair[0].numel())
         for first, second in itertools.zip_longest(copies[::2], copies[1::2]):
@@ -94,6 +103,9 @@ class TritonEngine(Engine):
                 )  # fmt: skip
 
     def product(self, *updates: Update) -> None:
+        for update in updates:
+            if update.fresh and not update.a.numel():
+                update.c.fill_(self.no_edge)
         updates = tuple(update for update in updates if update.c.numel() and update.a.numel())
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
             self._product_pair(first, second)
@@ -105,8 +117,8 @@ class TritonEngine(Engine):
         for operands in in_parts(*first[:3], *(second or first)[:3]):
             launch.kernel(
                 (programs(shapes, launch.tiles), operands[0].shape[0], 1),
-                *operands[:3], *shapes[0], *first.skip, *_strides(first),
-                *operands[3:], *shapes[1], *_strides(second or first),
+                *operands[:3], *shapes[0], int(first.fresh), *first.skip, *_strides(first),
+                *operands[3:], *shapes[1], int((second or first).fresh), *_strides(second or first),
             )  # fmt: skip
 
 

@@ -25,6 +25,13 @@ def _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, NO_EDGE: gl.const
 
 
 @gluon.jit
+def _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K: gl.constexpr):
+    """Load slices of BLOCK_K, if there are so many; what is masked is of rows and columns never stored."""
+    whole = rest >= BLOCK_K
+    return gl.load(a_ptr + offs_a, mask=mask_a & whole), gl.load(b_ptr + offs_b, mask=mask_b & whole)
+
+
+@gluon.jit
 def _copy_slices(
     a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
     NO_EDGE: gl.constexpr, BLOCK_K: gl.constexpr,
@@ -42,9 +49,11 @@ def _copy_slices(
 
 @gluon.jit
 def _twice(a):
-    """Return int16 values in both halves of a word."""
-    word = a.to(gl.int32)
-    return (word & 0xFFFF) | (word << 16)
+    """Return int16 values in both halves of a word: one instruction a value, which takes it from the word that holds two."""
+    return gl.inline_asm_elementwise(
+        "{ .reg .b16 low, high; mov.b32 {low, high}, $2; mov.b32 $0, {low, low}; mov.b32 $1, {high, high}; }",
+        "=r,=r,r", [a], gl.int32, True, 2,
+    )  # fmt: skip
 
 
 @gluon.jit
@@ -55,13 +64,13 @@ def _halves(words, M: gl.constexpr, N: gl.constexpr):
 
 # m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
 # nothing by it, and k = 1 known in advance breaks the compiler of Triton 3.6.
-@gluon.jit(do_not_specialize=["k0", "k1"])
+@gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
-    m0, n0, k0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are
+    m0, n0, k0, fresh0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are
     stride_c0b, stride_c0m, stride_a0b, stride_a0m, stride_b0b, stride_b0k,
     c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
-    m1, n1, k1,
+    m1, n1, k1, fresh1,
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
@@ -70,19 +79,20 @@ def _product_kernel(
 ):  # fmt: skip
     """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
 
-    C overlaps no A or B, except as Engine.product allows. Rows past m, columns past n and everything past k load NO_EDGE.
+    A C that is fresh counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows. Rows
+    past m, columns past n and everything past k load NO_EDGE.
     """
     pid = gl.program_id(0)
     item = gl.program_id(1).to(gl.int64)
     tiles0 = gl.cdiv(m0, BLOCK_M) * gl.cdiv(n0, BLOCK_N)
     c_ptr, a_ptr, b_ptr = c0_ptr + item * stride_c0b, a0_ptr + item * stride_a0b, b0_ptr + item * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
-    left_start, left_stop = skip_start, skip_stop
+    fresh, left_start, left_stop = fresh0, skip_start, skip_stop
     if pid >= tiles0:
         pid -= tiles0
         c_ptr, a_ptr, b_ptr = c1_ptr + item * stride_c1b, a1_ptr + item * stride_a1b, b1_ptr + item * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
-        left_start, left_stop = 0, 0
+        fresh, left_start, left_stop = fresh1, 0, 0
 
     group = pid // (GROUP_M * gl.cdiv(n, BLOCK_N))
     group_m = gl.minimum(gl.cdiv(m, BLOCK_M) - group * GROUP_M, GROUP_M)
@@ -109,29 +119,27 @@ def _product_kernel(
         a_smem = gl.allocate_shared_memory(gl.int32, [STAGES, BLOCK_M, BLOCK_K], SHARED)
         b_smem = gl.allocate_shared_memory(gl.int16, [STAGES, BLOCK_K, BLOCK_N], SHARED)
         acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)
-        whole = rest >= BLOCK_K
-        a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & whole, mask_b & whole, NO_EDGE)
+        a, b = _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
+        a_smem.index(0).store(_twice(a))
+        b_smem.index(0).store(b)
         for step in range(k // BLOCK_K):
-            a_slice, b_slice = a_smem.index(step % STAGES), b_smem.index(step % STAGES)
-            a_slice.store(_twice(a))
-            b_slice.store(b)
-            barrier()
             a_ptr += BLOCK_K
             b_ptr += BLOCK_K * stride_bk.to(gl.int64)
             rest -= BLOCK_K
-            whole = rest >= BLOCK_K
-            a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & whole, mask_b & whole, NO_EDGE)
-            words = b_slice.reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
-            acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
+            a, b = _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
+            barrier()
+            words = b_smem.index(step % STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            acc = rank_update(acc, a_smem.index(step % STAGES), words, BLOCK_K, ACC, STRATEGY)
+            a_smem.index((step + 1) % STAGES).store(_twice(a))
+            b_smem.index((step + 1) % STAGES).store(b)
         if rest > 0:
             a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
-            a_slice, b_slice = a_smem.index(0), b_smem.index(0)
             barrier()
-            a_slice.store(_twice(a))
-            b_slice.store(b)
+            a_smem.index(0).store(_twice(a))
+            b_smem.index(0).store(b)
             barrier()
-            words = b_slice.reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
-            acc = rank_update(acc, a_slice, words, BLOCK_K, ACC, STRATEGY)
+            words = b_smem.index(0).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+            acc = rank_update(acc, a_smem.index(0), words, BLOCK_K, ACC, STRATEGY)
         tile = _halves(acc, BLOCK_M, BLOCK_N)
     else:
         a_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, BLOCK_K], SHARED)
@@ -167,5 +175,5 @@ def _product_kernel(
     store_n = (offs_n < n) & ((offs_n < left_start) | (offs_n >= left_stop))
     mask_c = store_m[:, None] & store_n[None, :]
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    c = gl.load(c_ptrs, mask=mask_c, other=NO_EDGE)
+    c = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     gl.store(c_ptrs, gl.maximum(gl.minimum(c, tile), FLOOR), mask=mask_c)

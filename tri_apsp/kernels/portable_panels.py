@@ -30,12 +30,12 @@ def _panels_kernel(
         offs_n = pid * PANEL + outer
         update_tile(
             panel_ptr, d_ptr + offset, panel_ptr, inner, offs_n, inner >= 0, outside(offs_n, skip_start, skip_stop),
-            size, n, size, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
+            size, n, size, 0, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
         )  # fmt: skip
     else:
         panel_ptr = column_ptr + offset
         offs_m = (pid - row_strips) * PANEL + outer
         update_tile(
             panel_ptr, panel_ptr, d_ptr + offset, offs_m, inner, outside(offs_m, skip_start, skip_stop), inner >= 0,
-            m, size, size, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
+            m, size, size, 0, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
         )  # fmt: skip

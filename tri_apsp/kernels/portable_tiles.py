@@ -73,10 +73,10 @@ def update_tile(
     c_ptr, a_ptr, b_ptr,  # C [m, n], A [m, k], B [k, n], unit column strides
     offs_m, offs_n,  # rows [BLOCK_M] and columns [BLOCK_N] of the tile
     store_m, store_n,  # which of them to store, if they lie inside C
-    m, n, k, stride_cm, stride_am, stride_bk,
+    m, n, k, fresh, stride_cm, stride_am, stride_bk,
     NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK_K: tl.constexpr, IN_PLACE: tl.constexpr,
 ):  # fmt: skip
-    """C tile <- max(min(C tile, A * B), FLOOR).
+    """C tile <- max(min(C tile, A * B), FLOOR), where C counts as all NO_EDGE if it is fresh.
 
     Rows past m read row 0 of A, columns past n are masked off B; neither is stored. IN_PLACE: this program's tile is
     also its A or B, so that all its threads must have read before the first one writes.
@@ -90,7 +90,7 @@ def update_tile(
     a_ptrs = a_rows[:, None] + tl.arange(0, BLOCK_K)[None, :]
     b_ptrs = b_ptr + offs_n
 
-    c = tl.load(c_ptrs, mask=mask_c, other=NO_EDGE)
+    c = tl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     acc = wide(c)
     for _ in range(k // BLOCK_K):
         acc = _slice_min(acc, tl.load(a_ptrs), b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K)

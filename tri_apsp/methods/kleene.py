@@ -11,6 +11,9 @@ __all__ = ["Kleene"]
 # A split at a multiple of this keeps every tile of the left half whole and its rows aligned.
 _GRAIN = 128
 
+Spare = tuple[Block, Block] | None
+"""Memory for a row panel and for a column panel; what it holds is not needed."""
+
 
 class Kleene(Method):
     """Split the vertices in two halves, D = [[A, B], [C, E]], down to β = `cutoff` vertices:
@@ -22,6 +25,7 @@ class Kleene(Method):
         C <- E C   and  B <- B E      side by side
         A <- min(A, B C)
 
+    Each panel is multiplied into spare memory and, the second time, back; or in place, where the engine has none to spare.
     All but the base cases are large products, which is where an engine is fastest.
 
     Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 (its "recursive
@@ -29,7 +33,7 @@ class Kleene(Method):
     """
 
     name = "kleene"
-    summary = "n^3 operations, 3/4 of them in six products of size n / 2; 5% of the matrix as workspace"
+    summary = "n^3 operations, 3/4 of them in six products of size n / 2; workspace of 5% of the matrix or 1% of a GPU"
     workspace = WORKSPACE
 
     def __init__(self) -> None:
@@ -37,22 +41,48 @@ class Kleene(Method):
 
     def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
         n = d.shape[1]
-        assert engine.config.cutoff is not None
-        if n <= engine.config.cutoff:
+        half = _half(n)
+        self._solve(d, engine, watch, engine.spare(d, half, n - half) if n > _cutoff(engine) else None)
+
+    def _solve(self, d: Block, engine: Engine, watch: Watch, spare: Spare) -> None:
+        n = d.shape[1]
+        if n <= _cutoff(engine):
             self._base_case.solve(d, engine, watch)
             return
         half = _half(n)
         first, last = (0, half), (half, n)
         a, b = block(d, first, first), block(d, first, last)
         c, e = block(d, last, first), block(d, last, last)
-        self.solve(a, engine, watch)
-        engine.panels(a, b, c)
-        engine.product(Update(e, c, b))
+        new = _part(spare, half, n - half)
+        self._solve(a, engine, watch, spare)
+        new_b, new_c = _panels(engine, a, b, c, new)
+        engine.product(Update(e, new_c, new_b))
         watch.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self.solve(e, engine, watch)
-        engine.panels(e, c, b)
+        self._solve(e, engine, watch, new and (b, c))  # which are not needed until they are replaced
+        _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
         watch.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
+
+
+def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: Spare) -> tuple[Block, Block]:
+    """Return closed * row and column * closed, which are in `new` then, or else where they were."""
+    if new is None:
+        engine.panels(closed, row, column)
+        return row, column
+    engine.product(Update(new[0], closed, row, fresh=True), Update(new[1], column, closed, fresh=True))
+    return new
+
+
+def _part(spare: Spare, rows: int, columns: int) -> Spare:
+    """Return blocks (rows, columns) and (columns, rows) of `spare`, if these fit."""
+    if spare is None or rows > spare[0].shape[1] or columns > spare[0].shape[2]:
+        return None
+    return block(spare[0], (0, rows), (0, columns)), block(spare[1], (0, columns), (0, rows))
+
+
+def _cutoff(engine: Engine) -> int:
+    assert engine.config.cutoff is not None
+    return engine.config.cutoff
 
 
 def _half(n: int) -> int:
