@@ -32,11 +32,26 @@ class Kernel:
 
 
 class Compiled:
+    """What Triton compiled, as far as it stayed the same from 3.6 to 3.9."""
+
+    function, packed_metadata = "function", "metadata"
+
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
-    def __getitem__(self, grid: tuple[int, int, int]) -> Callable[..., None]:
-        return lambda *args: self._kernel.launched.append((grid, *args))
+    def run(self, x: int, y: int, z: int, stream: int, *args: Any) -> None:
+        (function, metadata, *hooks), args = args[:5], args[5:]
+        assert (stream, function, metadata, hooks) == (STREAM, "function", "metadata", [None] * 3)
+        self._kernel.launched.append(((x, y, z), *args))
+
+
+STREAM = 17
+
+
+@pytest.fixture(autouse=True)
+def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.launch.raw_stream", lambda index: STREAM)
+    monkeypatch.setattr("tri_apsp.launch._has_hooks", lambda: False)
 
 
 CONSTANTS = {"SIGN": "any", "num_warps": 4, "SIZE": 8}
@@ -52,8 +67,27 @@ def test_the_second_launch_asks_nobody() -> None:
     assert len(kernel.compiled) == 1
     (grid, x, y, *rest) = kernel.launched[0]
     assert (grid, rest) == ((3, 1, 1), [48, 8, "any"]), "constants stand in the order of the kernel's arguments"
-    assert x is other
-    assert y is MEMORY
+    assert (x, y) == (other.data_ptr(), MEMORY.data_ptr())
+
+
+def test_hooks_hear_of_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton calls them, and so must launch."""
+    knobs = pytest.importorskip("triton.knobs")
+    monkeypatch.undo()
+    monkeypatch.setattr("tri_apsp.launch.raw_stream", lambda index: STREAM)
+    kernel = Kernel()
+    launch = Launcher(kernel, CONSTANTS)
+    launch((1, 1, 1), MEMORY, MEMORY, 32)
+    for chain in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+        hook = lambda metadata: None  # noqa: E731
+        chain.add(hook)
+        try:
+            launch((1, 1, 1), MEMORY, MEMORY, 32)
+        finally:
+            chain.remove(hook)
+    assert (len(kernel.compiled), len(kernel.launched)) == (3, 0)
+    launch((1, 1, 1), MEMORY, MEMORY, 32)
+    assert (len(kernel.compiled), len(kernel.launched)) == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "configs": "errors device semirings",
     "tuned": "errors device semirings configs",
     "kernels": "",
-    "launch": "",
+    "launch": "device",
     "engines": "errors device semirings configs kernels launch rooms findings",
     "graphs": "errors device semirings",
     "rooms": "device",
@@ -39,7 +39,7 @@ MAY_IMPORT = {
 }
 # Libraries that only these rooms may import.
 ONLY_IN = {
-    "triton": {"kernels", "engines"},
+    "triton": {"kernels", "engines", "launch"},
     "numba": {"kernels", "engines"},
     "llvmlite": {"kernels"},
     "triton.experimental": {"kernels"},

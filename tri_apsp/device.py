@@ -29,6 +29,7 @@ __all__ = [
     "free_memory",
     "is_small",
     "mark",
+    "raw_stream",
     "resolve",
     "wait",
     "wait_for_queue",
@@ -124,7 +125,7 @@ def wait(device: torch.device) -> None:
 def wait_for_queue(device: torch.device) -> None:
     """Return when everything queued on the current stream of `device` is done."""
     if device.type == "cuda":
-        torch.cuda.current_stream(device).synchronize()
+        _current_stream(device).synchronize()
 
 
 def mark(device: torch.device) -> Callable[[], None]:
@@ -132,8 +133,24 @@ def mark(device: torch.device) -> Callable[[], None]:
     if device.type != "cuda":
         return lambda: None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    event.record(torch.cuda.current_stream(device))
+    event.record(_current_stream(device))
     return event.synchronize
+
+
+def raw_stream(index: int) -> int:
+    """Return the handle of the current stream of a CUDA device."""
+    return torch._C._cuda_getCurrentRawStream(index)
+
+
+def _current_stream(device: torch.device) -> torch.cuda.Stream:
+    """Return what torch.cuda.current_stream does, for a third of the time: 3 instead of 10 us of an H200's host."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return _stream(*torch._C._cuda_getCurrentStream(index))
+
+
+@cache
+def _stream(stream_id: int, device_index: int, device_type: int) -> torch.cuda.Stream:
+    return torch.cuda.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)  # type: ignore[no-untyped-call]
 
 
 def cuda_count() -> int:
