@@ -203,7 +203,7 @@ def _nvidia_default(dtype: torch.dtype) -> Config:
         small_product=small,
         closure_tile=64,
         closure_warps=8 if wide else 4,
-        closure_programs=1 if wide else 2,  # each thread then has registers to load far ahead
+        closure_programs=1 if wide else 3,
         batch_programs=1 if wide else 3,
     )
 

@@ -25,8 +25,6 @@ _WIDTHS = (16, 64, 256)
 _MOST_ROWS = 1 << 30
 # Values that a program stores: see kernels.portable_extremes.
 _EXTREMES = 5
-# More rows of a Report than this are reduced so many at a time, which NumPy does faster than one by one.
-_ROWS_AT_ONCE = 64
 
 
 class Scan(NamedTuple):
@@ -220,23 +218,23 @@ def read_at_once(
 
 
 class Report:
-    """What a solve in one launch, which is queued, will have left in a room once it is done: see kernels.nvidia_solve."""
+    """What a solve in one launch, which is queued, will have left in a room once it is done: see kernels.nvidia_solve.
 
-    def __init__(self, room: Room, rows: int) -> None:
-        self._room, self._rows = room, rows
+    A batch of very many graphs takes several launches, each of which leaves a row.
+    """
+
+    def __init__(self, room: Room, launches: int) -> None:
+        self._room, self._launches = room, launches
 
     def read(self) -> list[Scan]:
         """Wait for what is queued, and return what it found in the weights, where NaN counts as -inf, and in the distances."""
-        room, rows = self._room, self._rows
+        room = self._room
         wait_for_queue(room.device)
-        least = most = room.values[:rows]
-        if rows > _ROWS_AT_ONCE:
-            full = -(-rows // _ROWS_AT_ONCE) * _ROWS_AT_ONCE
-            room.values[rows:full] = room.values[0]
-            together = room.values[:full].reshape(-1, _ROWS_AT_ONCE * FOUND)
-            least, most = (each(axis=0).reshape(_ROWS_AT_ONCE, FOUND) for each in (together.min, together.max))
-        lowest, last_lowest, loop = least.min(axis=0)[:3].tolist()
-        highest, below, last_highest, last_below = most.max(axis=0)[3:7].tolist()
+        row = room.values[0].tolist()
+        if self._launches > 1:
+            rows = room.values[: self._launches]
+            row = [*rows[:, :3].min(axis=0).tolist(), *rows[:, 3:].max(axis=0).tolist()]
+        lowest, last_lowest, loop, highest, below, last_highest, last_below, _ = row
         smallest, _ = limits(room.found.dtype)
         room.free()
         return [

@@ -1,4 +1,4 @@
-"""What kernels need besides matrices: memory of the host to leave their findings in, and counters to meet at.
+"""What kernels need besides matrices: memory to leave their findings in, some of it the host's, and counters to meet at.
 
 Both are kept from solve to solve: to make them costs the host more than to launch the kernel.
 """
@@ -10,7 +10,7 @@ import torch
 __all__ = ["FOUND", "Counters", "Room", "room_for"]
 
 FOUND = 8
-"""Values in a row of a room, which a program leaves: see kernels.nvidia_solve."""
+"""Values in a row, which a program leaves, or a solve in one launch: see kernels.nvidia_solve."""
 
 # A room has at least so many.
 _LEAST_ROWS = 1024
@@ -27,7 +27,7 @@ class Counters:
         """Return the counters (2, batch) and how far the first row stands; it grows by `meetings`, or less where `uneven`."""
         before = self._meetings
         if self._arrived is None or before + meetings > 1 << 30:
-            self._arrived, before = torch.zeros((2, batch), dtype=torch.int32, device=device), 0
+            self._arrived, before = torch.zeros((2, batch), dtype=torch.int64, device=device), 0
         arrived = self._arrived
         self._meetings = before + meetings
         if uneven:
@@ -48,10 +48,18 @@ class Room:
         self.found = torch.empty((rows, FOUND), dtype=dtype, pin_memory=device.type == "cuda")
         self.values = self.found.numpy()
         self._counters: dict[int, Counters] = {}
+        self._rows = self.found[:0]
+        self._done = Counters()
 
     def counters(self, batch: int, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
         """As Counters.next, for solves of `batch` graphs."""
         return self._counters.setdefault(batch, Counters()).next(batch, self.device, meetings, uneven)
+
+    def rows_for(self, programs: int) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Return (programs or more, FOUND) on the device, a counter that grows by each program, and how far that stands."""
+        if self._rows.shape[0] < programs:
+            self._rows = self.found.new_empty((max(_LEAST_ROWS, 1 << (programs - 1).bit_length()), FOUND), device=self.device)
+        return self._rows, *self._done.next(1, self.device, programs, uneven=False)
 
     def free(self) -> None:
         """Let others use it, since the device is done with it.

@@ -36,7 +36,7 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
 
     @pytest.fixture(autouse=True)
     def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tri_apsp.engines.triton_engine._MOST_GRAPHS", 1)
+        monkeypatch.setattr("tri_apsp.engines.triton_engine.MOST_GRAPHS", 1)
 
 
 def test_parts_are_even() -> None:

@@ -142,6 +142,12 @@ def _wait_group(late: int) -> None:
             target.store(values)
 
 
+def _atomic_add(pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
+    before = pointer.load()
+    pointer.store(before + value)
+    return before
+
+
 NAMES = {
     "barrier": lambda: None,
     "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
@@ -150,7 +156,7 @@ NAMES = {
     "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
-        **{name: getattr(np, name) for name in ("minimum", "maximum", "min", "ravel", "reshape", "expand_dims")},
+        **{name: getattr(np, name) for name in ("minimum", "maximum", "min", "max", "ravel", "reshape", "expand_dims")},
         **dict.fromkeys(["SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),
@@ -167,7 +173,7 @@ NAMES = {
         allocate_shared_memory=_allocate,
         load=Pointer.load,
         store=Pointer.store,
-        atomic_add=lambda pointer, value, sem, scope: pointer.store(pointer.load() + value),
+        atomic_add=_atomic_add,
         inline_asm_elementwise=_assembly,
     ),
 }

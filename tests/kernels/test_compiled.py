@@ -163,9 +163,11 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
             return  # one kernel for both signs
         constants |= solve_constants(dtype, tile=tile, warps=warps, one=one)
     source = _nvidia_solve_kernel if solves else _nvidia_closure_kernel
-    signature = _signature(source, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i32"}
+    signature = _signature(source, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i64"}
+    if solves:
+        signature["done_ptr"] = "*i64"
     if solves and dtype == torch.int16:
-        signature["out_ptr"] = "*i32"
+        signature |= {"rows_ptr": "*i32", "found_ptr": "*i32"}
     compiled = compile_kernel(
         source, signature, constants, capability=capability, num_warps=launched["num_warps"], maxnreg=launched["maxnreg"]
     )
@@ -177,14 +179,26 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
     closing = [loop for loop in compiled.loops if 0 < loop["BAR"] <= 6 and loop["LDG"] == 0 and loop["STG"] == 0]
     assert one or len(products) >= 2, compiled.loops
     assert closing, compiled.loops
-    if dtype.itemsize < 8:  # around them, a few addresses spill, so that three programs fit a multiprocessor
-        few = 1 if capability == 100 else 0
-        assert all(loop["STL"] + loop["LDL"] <= few for loop in (*products, *closing)), (products, closing)
+    if dtype.itemsize < 8:  # around them, addresses spill, so that three programs fit a multiprocessor; in them, one or two
+        assert all(loop["STL"] + loop["LDL"] <= 2 for loop in (*products, *closing)), (products, closing)
     if capability == 90 and dtype == torch.float32:
         assert all(loop["FADD"] == 8 * values for loop in products)
         limits = [1.65 if nonnegative else 2.15, 2.15 if solves or not nonnegative else 1.65]  # of the best and the worst loop
         totals = sorted(loop.total() for loop in products)
         assert all(total <= limit * 8 * values for total, limit in zip(totals[:1] + totals[-1:], limits, strict=False)), totals
+
+
+def test_nvidia_closure_of_one_vertex() -> None:
+    """Triton compiles for n = 1 apart, and folds what it then knows; its 3.6 crashes on a loop of one turn."""
+    config = default_config("nvidia", torch.float32)
+    assert config.closure_tile is not None
+    assert config.closure_warps is not None
+    constants = closure_constants(
+        torch.float32, True, tile=config.closure_tile, warps=config.closure_warps, programs=3, many=False
+    ) | {"PARTS": 1, "SIZES": False, "n": 1}  # fmt: skip
+    launched = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
+    signature = _signature(_nvidia_closure_kernel, torch.float32, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i64"}
+    assert compile_kernel(_nvidia_closure_kernel, signature, constants, capability=90, **launched).loops
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)

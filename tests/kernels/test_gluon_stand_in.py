@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import Pointer, import_kernels, launch
+from kernels.gluon_stand_in import Pointer, import_kernels, launch, program
 
 from tri_apsp.findings import limits
 from tri_apsp.semirings import distance_range, no_edge, reach
@@ -144,7 +146,7 @@ def closure(
     steps = -(-np.array(sizes or [n] * batch) // tile)
     closed = []
     for shift in (True, False):
-        arrived = np.full(batch if programs > 1 else 0, before, np.int32)
+        arrived = np.full(batch if programs > 1 else 0, before)
         closed.append(d.copy())
         launch(
             closure_kernel, (programs, batch),
@@ -154,7 +156,7 @@ def closure(
             COMPUTE=compute, STRATEGY=strategy, ACC=None, TALL=None, SHARED=None, SHIFT=shift,
         )  # fmt: skip
         if programs > 1:
-            assert (arrived == before + 2 * steps * programs).all(), "NvidiaEngine reckons with these meetings"
+            assert (arrived == before + 2 * steps * (programs - 1)).all(), "NvidiaEngine reckons with these arrivals"
     np.testing.assert_array_equal(*closed)
     d[:] = closed[0]
 
@@ -199,9 +201,10 @@ def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
         np.testing.assert_array_equal(d, before, "closed more than was asked for")
 
 
-@pytest.mark.parametrize("programs", [2, 3, 5])
+@pytest.mark.parametrize("programs", [2, 3, 5, 7])
 @pytest.mark.parametrize("n", [1, 17, 40])
 def test_programs_that_meet(n: int, programs: int) -> None:
+    """A program that leads, and others: one, as many as a phase has tiles, more; for graphs of no tile, one, or some."""
     weights = graphs("float", n)
     for sizes in ([n, n], [n // 2, n]):
         d = cases.tensor(weights, torch.float32).numpy()
@@ -222,34 +225,40 @@ def test_programs_that_divide_tiles(programs: int, parts: int) -> None:
 def solve(
     dtype: torch.dtype, w: np.ndarray, *, tile: int, sizes: list[int] | None = None, programs: int = 1, parts: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distances, and what the programs found."""
+    """Return the distances, and what all programs found."""
     batch, n, _ = w.shape
     before = 7  # how far the counters stand
     compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
     smallest, _ = limits(torch.from_numpy(np.empty(0, compute)).dtype)
-    arrived = np.array([[before] * batch, [before] * batch], np.int32)  # as if the last call had marked its own
-    d, found = np.empty_like(w), np.zeros((batch, programs, 8), compute)
+    steps = -(-np.array(sizes or [n] * batch) // tile)
+    arrived = np.full((2, batch), before)  # as if the last call had marked its own
+    d, found = np.empty_like(w), np.zeros(8, compute)
+    rows, done = np.full((batch * programs, 8), -1000, compute), np.array([before])
     launch(
         solve_kernel, (programs, batch),
         Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(np.array(sizes or [], np.int32), (1,)),
-        Pointer(arrived, (batch, 1)), Pointer(found, (programs * 8, 8, 1)), n, before, *STRIDES[0], 2,
+        Pointer(arrived, (batch, 1)), Pointer(rows, (8, 1)), Pointer(done, (1,)), Pointer(found, (1,)),
+        n, before, before + batch * programs, *STRIDES[0], 2,
         NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), SMALLEST=smallest, TILE=tile, PARTS=parts,
         SIZES=sizes is not None, MANY=programs > 1, ONE=n <= tile, ROWS=8, COMPUTE=compute.type,
         STRATEGY={torch.float32: "nonnegative"}.get(dtype, "int32" if dtype.itemsize < 8 else "compare"),
         SIGNED="float" if dtype == torch.float32 else None, ACC=None, TALL=None, SHARED=None, SHIFT=True, OUT=None,
+        GROUP=4, REPORT=None,
     )  # fmt: skip
+    assert done == before + batch * programs
     if programs > 1:
-        assert (arrived[0] == before + 2 * (1 - (-np.array(sizes or [n] * batch) // tile)) * programs).all()
+        grown = 2 * (programs + steps * (programs - 1))
+        assert (arrived[0] == before + grown).all(), "NvidiaEngine reckons with these arrivals"
     return d, found
 
 
 def assert_found(found: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype) -> None:
-    """What all programs found, together, is what W and D hold; no_edge may count as one of their values."""
+    """It is what W and D hold; no_edge may count as one of their values."""
     infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(found).dtype)
     graphs = [w[i, :size, :size] for i, size in enumerate(sizes or [w.shape[1]] * len(w))]
     weights = [value for graph in graphs for value in graph.ravel().tolist()]
     distances = d.ravel().tolist()
-    least, most = found[..., :3].min(axis=(0, 1)).tolist(), found[..., 3:7].max(axis=(0, 1)).tolist()
+    least, most = found[:3].tolist(), found[3:7].tolist()
     assert least == [min([infinity, *weights]), min(distances), d.diagonal(axis1=1, axis2=2).min().tolist()]
     assert most[0] in (infinity, max([smallest, *weights]))
     assert most[1:] == [
@@ -261,7 +270,7 @@ def assert_found(found: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[in
 
 @pytest.mark.parametrize("n", [1, 8, 13, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
-@pytest.mark.parametrize("programs", [1, 3])
+@pytest.mark.parametrize("programs", [1, 2, 3])
 def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
     """The first graph has no negative weight, the second has."""
     weights = np.stack([cases.random_graph(n, seed=1, degree=3), cases.negative_graph(n, seed=2)])
@@ -281,13 +290,43 @@ def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
         assert_found(found, w, d, sizes, dtype)
 
 
+def lingering(function: Callable[..., None], late: int) -> Callable[..., None]:
+    """Return the function of a kernel, but before and after it, program `late` lets the others run as far as they can."""
+
+    def linger() -> None:
+        if program.ids[0] == late:
+            program.baton.release()
+            time.sleep(0.01)
+            program.baton.acquire()
+
+    def call(*args: Any, **options: Any) -> None:
+        linger()
+        function(*args, **options)
+        linger()
+
+    return call
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+@pytest.mark.parametrize(("programs", "parts"), [(2, 1), (3, 1), (9, 2), (17, 2)])
+def test_who_comes_first_does_not_matter(monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, late: int) -> None:
+    """Not to a bit: neither how many programs follow, nor how soon they replace what the one that leads has read."""
+    weights = np.random.default_rng(3).random((4, 75, 75)).astype(np.float32)
+    expected, _ = solve(torch.float32, weights, tile=16, programs=2)
+    names = solve_kernel.__globals__["close"].__globals__
+    for name in ("_say", "_wait", "_share"):
+        monkeypatch.setitem(names, name, lingering(names[name], late))
+    found, _ = solve(torch.float32, weights, tile=16, programs=programs, parts=parts)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 def test_solve_shows_nan_and_infinity(value: float) -> None:
     for tile, programs in ((16, 1), (8, 1), (8, 3)):
         w = cases.tensor(cases.random_graph(15), torch.float32).numpy()[None]
         w[0, 3, 14] = value
         _, found = solve(torch.float32, w, tile=tile, programs=programs)
-        assert found[..., 0].min() == -np.inf
+        assert found[0] == -np.inf
 
 
 @pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)

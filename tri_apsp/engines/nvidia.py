@@ -11,7 +11,7 @@ from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import Launch, Shape, TritonEngine, in_parts, programs
+from tri_apsp.engines.triton_engine import MOST_GRAPHS, Launch, Shape, TritonEngine, in_parts, programs
 from tri_apsp.findings import Report, limits
 from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia_closure import _closure_kernel
@@ -75,7 +75,7 @@ class NvidiaEngine(TritonEngine):
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
-            arrived, before = self._counters.next(batch, d.device, 2 * count * -(-n // tile), sizes is not None)
+            arrived, before = self._counters.next(batch, d.device, 2 * (count - 1) * -(-n // tile), sizes is not None)
         launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._fit(count))
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
@@ -86,14 +86,19 @@ class NvidiaEngine(TritonEngine):
         sizes = self.weights.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
         distances = weights.new_empty(weights.shape)
-        room = room_for(weights.device, _computed(weights.dtype), batch * count)
-        arrived, before = distances, 0
+        room = room_for(weights.device, _computed(weights.dtype), 1 + batch // MOST_GRAPHS)
+        rows, counter, done = room.rows_for(batch * count)
+        found, arrived, before = room.found, distances, 0
         if count > 1:
-            arrived, before = room.counters(batch, 2 * count * (1 + -(-n // tile)), sizes is not None)
+            arrived, before = room.counters(batch, 2 * (count + (count - 1) * -(-n // tile)), sizes is not None)
         launch = _solve_launcher(weights.dtype, n <= tile, sizes is not None, tile, parts, *self._fit(count))
-        for operands in in_parts(distances, weights, distances if sizes is None else sizes, arrived, room.found):
-            launch((count, operands[0].shape[0], 1), *operands, n, before, *weights.stride())
-        return distances, Report(room, batch * count)
+        launches = 0
+        for operands in in_parts(distances, weights, distances if sizes is None else sizes, arrived, rows):
+            graphs = operands[0].shape[0]
+            done += graphs * count
+            launch((count, graphs, 1), *operands, counter, found, n, before, done, *weights.stride())
+            found, launches = found[1:], launches + 1
+        return distances, Report(room, launches)
 
     def _fit(self, count: int) -> tuple[int, int, bool]:
         """Return the warps of a program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -106,6 +111,7 @@ class NvidiaEngine(TritonEngine):
     def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
         """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
 
+        Of many, the first closes tiles while the others share panels and the rest: see kernels.nvidia_closure.
         All programs must be resident to wait for each other. A batch that is launched in parts has one a graph.
         """
         tile, most = self.config.closure_tile, self.config.closure_programs
@@ -119,7 +125,7 @@ class NvidiaEngine(TritonEngine):
         others = -(-n // tile) - 1
         a_unit = min(most, max(1, batch * others**2 // (_TILES_A_PROGRAM * self._units)))
         count = min(others**2 + 1, self._units * a_unit // batch)
-        parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count), 1)
+        parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count - 1), 1)
         return tile, count, parts
 
     def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
@@ -207,6 +213,8 @@ def solve_constants(dtype: torch.dtype, *, tile: int, warps: int, one: bool) -> 
         "ONE": one,
         "ROWS": min(tile, _ROWS),
         "OUT": gl.BlockedLayout([1], [32], [warps], [0]),
+        "GROUP": 64 * warps,
+        "REPORT": gl.BlockedLayout([1, 8], [32, 1], [warps, 1], [1, 0]),
     }
 
 

@@ -17,13 +17,13 @@ from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
+__all__ = ["MOST_GRAPHS", "Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
 # Graphs are the second dimension of a grid, which no GPU takes larger.
-_MOST_GRAPHS = (1 << 16) - 1
+MOST_GRAPHS = (1 << 16) - 1
 # Rows and columns that a program copies.
 _COPIED = (32, 64)
 
@@ -144,10 +144,10 @@ def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, non
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
     """Yield operands (batch, ...) of as many graphs as one launch takes, in parts as even as can be; their strides stay."""
     batch = operands[0].shape[0]
-    if batch <= _MOST_GRAPHS:
+    if batch <= MOST_GRAPHS:
         yield operands
         return
-    step = -(-batch // -(-batch // _MOST_GRAPHS))
+    step = -(-batch // -(-batch // MOST_GRAPHS))
     for start in range(0, batch, step):
         yield [operand[start : start + step] for operand in operands]
 

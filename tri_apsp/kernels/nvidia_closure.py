@@ -1,14 +1,34 @@
-"""D <- D* in Gluon, in one launch: blocked Floyd-Warshall by one program a graph, or by many that meet between phases.
+"""D <- D* in Gluon, in one launch: blocked Floyd-Warshall by one program a graph, or by many that wait for each other.
 
     for each tile on the diagonal, k:                       # TILE vertices
-        every other tile of row and column k: D[k, j] <- D[k, k] D[k, j],  D[i, k] <- D[i, k] D[k, k]
-        meet
-        program 0: D[k+1, k+1] <- (min(D[k+1, k+1], D[k+1, k] D[k, k+1]))*
-        the others: D[i, j] <- min(D[i, j], D[i, k] D[k, j])  for all other i, j
-        meet
+        D[k, k] <- D[k, k]*
+        the panels, every other tile of row and column k: D[k, j] <- D[k, k] D[k, j],  D[i, k] <- D[i, k] D[k, k]
+        the rest, all other i, j: D[i, j] <- min(D[i, j], D[i, k] D[k, j])
 
-So nobody waits for the closure of a tile unless it takes longer than the rest of the matrix. Where a phase, or the last turn
-of one, has so few tiles that some programs get none, tiles are divided. The closure of a tile is itself blocked, by 8 rows:
+The tiles on the diagonal are a chain: each needs the one before. Of many programs, program 0 does nothing else. It leads the
+others by a step, since it goes from tile to tile with two products of its own, not with the panels:
+
+    the lead:                                               # T stays in registers; at first it is D[0, 0]
+        for each k:
+            T <- T*,  D[k, k] <- T
+            announce k
+            wait until the others have arrived from the rest of k-1
+            C, R <- D[k+1, k], D[k, k+1]
+            let these be replaced
+            T <- min(D[k+1, k+1], C (T R))
+
+    the others:
+        for each k:
+            wait until k is announced, and the others have arrived from the rest of k-1
+            share the panels, but replace D[k+1, k] and D[k, k+1] when the lead has read them
+            arrive; wait until the others have
+            share the rest, but D[k+1, k+1]
+            arrive
+
+So nobody waits for the closure of a tile unless it takes longer than the rest of the matrix. C and R would do as well once the
+others have replaced them, but sums of floats would round otherwise, and results depend on who came first. Where a phase, or the
+last turn of one, has so few tiles that some programs get none, tiles are divided. The closure of a tile is itself blocked, by
+8 rows:
 
     strip = X* strip   for the 8 rows, where X (8x8) is the strip's own diagonal block: three times strip = X strip, X anew
     tile = min(tile, 8 columns * strip)                     # strip covers itself, since X* X = X*
@@ -119,21 +139,26 @@ def _load(
 
 
 @gluon.jit
+def _store(d_ptr, first_m, first_n, n, stride_dm, tile, ACC: gl.constexpr):
+    ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, tile.shape[0], tile.shape[1], ACC)
+    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+
+
+@gluon.jit
 def _multiply(
-    tile, d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
-    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    tile, a, b, smem,
+    FLOOR: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """Return min(tile, A B) for blocks A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile."""
-    a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
-    b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
-    a_smem = smem[0].reinterpret(COMPUTE, [M, TILE], SHARED)
-    b_smem = smem[1].reinterpret(COMPUTE, [TILE, N], SHARED)
+    """Return min(tile, A B) for a tile [M, N], A [M, TILE] and B [TILE, N], all in registers; A and B in any layout."""
+    M: gl.constexpr = tile.shape[0]
+    N: gl.constexpr = tile.shape[1]
+    TILE: gl.constexpr = b.shape[0]
+    a_smem = smem[0].reinterpret(a.dtype, [M, TILE], SHARED)
+    b_smem = smem[1].reinterpret(b.dtype, [TILE, N], SHARED)
     _store_columns(a_smem, a, M, TILE, SHARED, SHIFT)
     b_smem.store(b)
     barrier()
-    by_rows = b_smem.reinterpret(COMPUTE, [TILE // 8, 8, N], SHARED)
+    by_rows = b_smem.reinterpret(b.dtype, [TILE // 8, 8, N], SHARED)
     for q in range(TILE // 8):
         eight = _columns(a_smem, q, 0, M, TILE, M, SHARED, SHIFT)
         tile = rank_update(tile, eight, by_rows.index(q), 8, ACC, STRATEGY)
@@ -142,19 +167,22 @@ def _multiply(
 
 @gluon.jit
 def _update(
-    d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
+    d_ptr, first_m, first_k, first_n, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """Block [M, N] of D <- min(block, A B), as _multiply."""
-    tile = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
-    tile = _multiply(
-        tile, d_ptr, first_m, first_k, first_n, n, stride_dm, smem,
-        NO_EDGE, FLOOR, TILE, M, N, COMPUTE, STRATEGY, ACC, SQUARE, SHARED, SHIFT,
-    )  # fmt: skip
-    ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
-    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+    """C <- min(C, A B) for blocks C [M, N], A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile.
+
+    Unless `read` is 0, C is replaced when the lead has said so often that it closed a tile or read what comes next.
+    """
+    c = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
+    a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
+    b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
+    c = _multiply(c, a, b, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+    if read > 0:
+        _wait(arrived_ptr, 0, read)
+    _store(d_ptr, first_m, first_n, n, stride_dm, c, ACC)
 
 
 @gluon.jit
@@ -180,17 +208,164 @@ def _tile_of(t, phase, k, others):
 def count(arrived_ptr):
     """Read a counter that other programs add to, and with it all they had written before."""
     address = arrived_ptr.to(gl.int64)
-    return gl.inline_asm_elementwise("ld.acquire.gpu.global.u32 $0, [$1];", "=r,l", [address], gl.int32, False, 1)
+    return gl.inline_asm_elementwise("ld.acquire.gpu.global.u64 $0, [$1];", "=l,l", [address], gl.int64, False, 1)
+
+
+@gluon.jit
+def _wait(arrived_ptr, arrived, said):
+    """Wait until a counter has come to `arrived` in its lower and `said` in its upper half.
+
+    What programs did before they brought it there comes before what follows.
+    """
+    now = count(arrived_ptr)
+    while (now.to(gl.int32) < arrived) | (now >> 32 < said):
+        now = count(arrived_ptr)
+    barrier()
+
+
+@gluon.jit
+def _say(arrived_ptr, what):
+    """Add to a counter, after all that the threads of this program have read and written."""
+    barrier()
+    gl.atomic_add(arrived_ptr, what, sem="release", scope="gpu")
 
 
 @gluon.jit
 def meet(arrived_ptr, expected, MANY: gl.constexpr):
     """Wait for all programs of a graph; what any of them wrote before, each can read after."""
-    barrier()
     if MANY:
-        gl.atomic_add(arrived_ptr, 1, sem="release", scope="gpu")
-        while count(arrived_ptr) < expected:
-            pass
+        _say(arrived_ptr, 1)
+        _wait(arrived_ptr, expected, 0)
+    else:
+        barrier()
+
+
+@gluon.jit
+def _share(
+    d_ptr, phase, k, first, stride, n, stride_dm, smem, arrived_ptr, read,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Do the share of program `first` of `stride` in a phase of k: phase 0, the panels, or 1, the rest but D[k+1, k+1].
+
+    The panels' D[k+1, k] and D[k, k+1] are replaced as _update says.
+    """
+    PART: gl.constexpr = TILE // PARTS
+    others = gl.cdiv(n, TILE) - 1
+    tiles = 2 * others
+    if phase == 1:
+        tiles = others * others
+    whole = tiles
+    if PARTS > 1:  # tiles of a last turn that would leave most programs without one
+        whole = tiles // stride * stride
+        if (tiles - whole) * PARTS > stride:
+            whole = tiles
+    for t in range(first, whole, stride):
+        i, j = _tile_of(t, phase, k, others)
+        if (i != k + 1) | (j != k + 1):
+            until = read if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
+            _update(
+                d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, until,
+                NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+            )  # fmt: skip
+    if PARTS > 1:
+        if first < (tiles - whole) * PARTS:
+            i, j = _tile_of(whole + first // PARTS, phase, k, others)
+            part = first % PARTS * PART
+            until = read if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
+            if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
+                _update(
+                    d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem, arrived_ptr, until,
+                    NO_EDGE, FLOOR, TILE, TILE, PART, COMPUTE, STRATEGY, TALL, ACC, SHARED, SHIFT,
+                )  # fmt: skip
+            elif (i != k + 1) | (j != k + 1):
+                _update(
+                    d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, until,
+                    NO_EDGE, FLOOR, TILE, PART, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                )  # fmt: skip
+
+
+@gluon.jit
+def _lead(
+    d_ptr, arrived_ptr, n, expected, stride_dm, smem,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Close the tiles on the diagonal, while the other programs _follow.
+
+    It says so twice for each tile k: when it is closed, and when D[k+1, k] and D[k, k+1] are read; at once, if the others have
+    arrived by then, who would wait for the one as for the other.
+    """
+    followers = gl.num_programs(0) - 1
+    steps = gl.cdiv(n, TILE)
+    tile = _load(d_ptr, 0, 0, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+    for k in range(steps):
+        here, there = k * TILE, (k + 1) * TILE
+        tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+        _store(d_ptr, here, here, n, stride_dm, tile, ACC)
+        if k + 1 < steps:
+            arrived = expected + 2 * k * followers
+            late = gl.atomic_add(arrived_ptr, 0, sem="acquire", scope="gpu").to(gl.int32) < arrived
+            if late:
+                _say(arrived_ptr, 1 << 32)
+                _wait(arrived_ptr, arrived, 0)
+            column = _load(d_ptr, there, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            row = _load(d_ptr, here, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            following = _load(d_ptr, there, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            _say(arrived_ptr, gl.where(late, 1, 2).to(gl.int64) << 32)
+            row = _multiply(row, tile, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+            tile = _multiply(following, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+        else:
+            _say(arrived_ptr, 1 << 32)
+    # Once all others have arrived from the last panels, nobody waits for a tile any more: the next call counts from 0. And who
+    # arrived before at a meeting of the caller would count as one of them.
+    _wait(arrived_ptr, expected + (2 * steps - 1) * followers, 0)
+    gl.atomic_add(arrived_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu")
+
+
+@gluon.jit
+def _follow(
+    d_ptr, arrived_ptr, n, expected, stride_dm, smem,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Share the panels and the rest among the programs from 1 on, which arrive after each."""
+    first, followers = gl.program_id(0) - 1, gl.num_programs(0) - 1
+    for k in range(gl.cdiv(n, TILE)):
+        for phase in range(2):
+            _wait(arrived_ptr, expected + (2 * k + phase) * followers, 2 * k + 1 if phase == 0 else 0)
+            _share(
+                d_ptr, phase, k, first, followers, n, stride_dm, smem, arrived_ptr, 2 * k + 2,
+                NO_EDGE, FLOOR, TILE, PARTS, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+            )  # fmt: skip
+            _say(arrived_ptr, 1)
+
+
+@gluon.jit
+def _alone(
+    d_ptr, n, stride_dm, smem,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
+    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Do it all. A tile on the diagonal gets its update by the step before, which _share leaves out, as it is closed."""
+    for turn in range(2 * gl.cdiv(n, TILE)):
+        k, phase = turn // 2, turn % 2
+        if phase == 0:  # in the loop: before one of phases, registers would spill as a tile is closed
+            here, before = k * TILE, (k - 1) * TILE
+            tile = _load(d_ptr, here, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            if k > 0:
+                column = _load(d_ptr, here, before, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+                row = _load(d_ptr, before, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+                tile = _multiply(tile, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+            tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+            _store(d_ptr, here, here, n, stride_dm, tile, ACC)
+            barrier()
+        _share(
+            d_ptr, phase, k, 0, 1, n, stride_dm, smem, d_ptr, 0,
+            NO_EDGE, FLOOR, TILE, 1, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+        )  # fmt: skip
         barrier()
 
 
@@ -201,71 +376,31 @@ def close(
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
-    """D <- D* for one graph, in the workspace `smem`; see _closure_kernel. Programs meet twice a tile on the diagonal."""
-    pid = gl.program_id(0)
-    programs = gl.num_programs(0)
-    steps = gl.cdiv(n, TILE)
-    PART: gl.constexpr = TILE // PARTS
-    others = steps - 1
-    for k in range(-1, steps):  # before the first step there is only a tile to close
-        for phase in range(2):  # the panels, then the rest
-            if k >= 0:
-                expected += programs
-                meet(arrived_ptr, expected, MANY)
-            first = pid
-            stride = programs
-            tiles = 2 * others
-            if phase == 1:
-                tiles = others * others
-                if (pid == 0) & (k + 1 < steps):
-                    start = (k + 1) * TILE
-                    tile = _load(d_ptr, start, start, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-                    if k >= 0:
-                        tile = _multiply(
-                            tile, d_ptr, start, start - TILE, start, n, stride_dm, smem,
-                            NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
-                        )  # fmt: skip
-                    tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
-                    ptrs, mask = pointers(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC)
-                    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
-                if MANY:
-                    stride -= 1
-                    first = pid - 1 if pid > 0 else tiles * PARTS
-            if k < 0:
-                tiles = 0
-            whole = tiles
-            if PARTS > 1:  # tiles of a last turn that would leave most programs without one
-                whole = tiles // stride * stride
-                if (tiles - whole) * PARTS > stride:
-                    whole = tiles
-            for t in range(first, whole, stride):
-                i, j = _tile_of(t, phase, k, others)
-                if (phase == 0) | (i != k + 1) | (j != k + 1):
-                    _update(
-                        d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem,
-                        NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
-                    )  # fmt: skip
-            if PARTS > 1:
-                if first < (tiles - whole) * PARTS:
-                    i, j = _tile_of(whole + first // PARTS, phase, k, others)
-                    part = first % PARTS * PART
-                    if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
-                        _update(
-                            d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem,
-                            NO_EDGE, FLOOR, TILE, TILE, PART, COMPUTE, STRATEGY, TALL, ACC, SHARED, SHIFT,
-                        )  # fmt: skip
-                    elif (phase == 0) | (i != k + 1) | (j != k + 1):
-                        _update(
-                            d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, smem,
-                            NO_EDGE, FLOOR, TILE, PART, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
-                        )  # fmt: skip
+    """D <- D* for one graph, in the workspace `smem`; see _closure_kernel.
+
+    If MANY, the counter at arrived_ptr stands at `expected`, and grows by two for each tile on the diagonal and each program
+    but one; programs may meet at it before and after. In its upper half the lead counts what it has said, and takes that back.
+    """
+    if MANY:
+        if gl.program_id(0) == 0:
+            _lead(
+                d_ptr, arrived_ptr, n, expected, stride_dm, smem,
+                NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
+            )  # fmt: skip
+        else:
+            _follow(
+                d_ptr, arrived_ptr, n, expected, stride_dm, smem,
+                NO_EDGE, FLOOR, TILE, PARTS, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+            )  # fmt: skip
+    else:
+        _alone(d_ptr, n, stride_dm, smem, NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT)
 
 
 @gluon.jit(do_not_specialize=["expected"])
 def _closure_kernel(
     d_ptr,  # D (batch, n, n), unit column stride
     sizes_ptr,  # (batch,): the leading vertices of each graph to close, if SIZES
-    arrived_ptr,  # (batch,) counters that stand at `expected`, if MANY
+    arrived_ptr,  # (batch,) counters of int64 that stand at `expected`, if MANY
     n, expected, stride_db, stride_dm,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
     PARTS: gl.constexpr,  # into which a tile is divided where there are fewer tiles than programs; 1 if not MANY

@@ -4,16 +4,17 @@
     meet
     D <- D*                 # nvidia_closure, by the strategy for negative weights only where W has any
     meet
-    out[graph, program] = (lowest W, lowest D, lowest on the diagonal of D,
-                           highest W, highest W below NO_EDGE, highest D, highest D below NO_EDGE, unused)
+    rows[graph, program] = (lowest W, lowest D, lowest on the diagonal of D,
+                            highest W, highest W below NO_EDGE, highest D, highest D below NO_EDGE, unused)
+    the last program of all: found = (least of the rows in the first three columns, most in the others)
 
-The first and the last step go by blocks [ROWS, TILE], divided among the programs of a graph. A graph of one tile stays in
+D is filled, and looked at, by blocks [ROWS, TILE], divided among the programs of a graph. A graph of one tile stays in
 registers. NaN in W shows as minus infinity.
 """
 
 from __future__ import annotations
 
-from tri_apsp.kernels.gluon_names import gl, gluon
+from tri_apsp.kernels.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia_closure import allocate, close, close_tile, count, meet, pointers
 
 __all__ = ["_solve_kernel"]
@@ -96,14 +97,38 @@ def _look(
     return lowest, gl.min(gl.ravel(loop), 0), highest, below
 
 
-@gluon.jit(do_not_specialize=["expected"])
+@gluon.jit
+def _report(
+    row, at, rows_ptr, done_ptr, found_ptr, done,
+    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr, COMPUTE: gl.constexpr, GROUP: gl.constexpr, REPORT: gl.constexpr,
+):  # fmt: skip
+    """Leave what this program found, row [8]; the last to do so leaves the least and most of all, for the host to read."""
+    graphs, programs = gl.num_programs(1), gl.num_programs(0)
+    gl.store(rows_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + at, row)
+    barrier()
+    if gl.atomic_add(done_ptr, 1, sem="acq_rel", scope="gpu") + 1 == done:
+        column = gl.arange(0, 8, layout=gl.SliceLayout(0, REPORT))
+        least = gl.full([GROUP, 8], NO_EDGE, COMPUTE, REPORT)
+        most = gl.full([GROUP, 8], SMALLEST, COMPUTE, REPORT)
+        for first in range(0, graphs * programs, GROUP):
+            i = first + gl.arange(0, GROUP, layout=gl.SliceLayout(1, REPORT))
+            inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
+            x = gl.load(rows_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=NO_EDGE)
+            least = gl.minimum(least, x)
+            most = gl.maximum(most, gl.where(inside, x, SMALLEST))
+        gl.store(found_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
+
+
+@gluon.jit(do_not_specialize=["expected", "done"])
 def _solve_kernel(
     d_ptr,  # D (batch, n, n), contiguous
     w_ptr,  # W (batch, n, n), any strides
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
-    arrived_ptr,  # if MANY, (2, batch): counters that stand at `expected`; and what is not expected + 1
-    out_ptr,  # (batch, programs, 8) of COMPUTE, where the host reads it
-    n, expected, stride_wb, stride_wm, stride_wn,
+    arrived_ptr,  # if MANY, (2, batch) of int64: counters that stand at `expected`; and what is not expected + 1
+    rows_ptr,  # (batch, programs, 8) of COMPUTE
+    done_ptr,  # (1,) of int64, which comes to `done` as the last program is
+    found_ptr,  # (8,) of COMPUTE, where the host reads it
+    n, expected, done, stride_wb, stride_wm, stride_wn,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     SMALLEST: gl.constexpr,  # of COMPUTE; minus infinity for floats
     TILE: gl.constexpr, PARTS: gl.constexpr, SIZES: gl.constexpr, MANY: gl.constexpr,  # as _closure_kernel
@@ -113,13 +138,13 @@ def _solve_kernel(
     SIGNED: gl.constexpr,  # the strategy where a weight is negative, or None: the same
     ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
     OUT: gl.constexpr,  # a layout of eight values
+    GROUP: gl.constexpr, REPORT: gl.constexpr,  # so many rows of eight at a time, and their layout
 ):  # fmt: skip
     """Values are computed as COMPUTE, and kept in [FLOOR, NO_EDGE]."""
     item = gl.program_id(1).to(gl.int64)
     programs = gl.num_programs(0)
     w_ptr += item * stride_wb
     d_ptr += item * n * n
-    out_ptr += (item * programs + gl.program_id(0)) * 8
     size = n
     if SIZES:
         size = gl.load(sizes_ptr + item).to(gl.int32)
@@ -167,7 +192,8 @@ def _solve_kernel(
                 d_ptr, arrived_ptr, size, expected, n, smem,
                 NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
-        meet(arrived_ptr, expected + (2 * gl.cdiv(size, TILE) + 1) * programs, MANY)
+        expected += 2 * gl.cdiv(size, TILE) * (programs - 1) + programs
+        meet(arrived_ptr, expected, MANY)
         last_lowest, last_loop, last_highest, last_below = _look(d_ptr, n, NO_EDGE, SMALLEST, ROWS, TILE, COMPUTE, ACC)
     at = gl.arange(0, 8, layout=OUT)
     found = gl.full([8], lowest, COMPUTE, OUT)
@@ -177,4 +203,4 @@ def _solve_kernel(
     found = gl.where(at == 4, below, found)
     found = gl.where(at == 5, last_highest, found)
     found = gl.where(at == 6, last_below, found)
-    gl.store(out_ptr + at, found)
+    _report(found, at, rows_ptr, done_ptr, found_ptr, done, NO_EDGE, SMALLEST, COMPUTE, GROUP, REPORT)
