@@ -160,6 +160,35 @@ def test_a_wrong_engine_is_found_wrong(engine: str, kernel: str, wrong: type[Wro
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
 
 
+@pytest.mark.parametrize("queued", [True, False])
+def test_whether_launches_count(monkeypatch: pytest.MonkeyPatch, queued: bool) -> None:
+    """They do where a call's GPU waits for them: many launches may cost more than they save."""
+    said: list[str] = []
+
+    class Event:
+        def __init__(self, device: str, enable_timing: bool) -> None: ...
+
+        def record(self) -> None:
+            said.append("record")
+
+        def elapsed_time(self, other: Event) -> float:
+            return 3.0
+
+    monkeypatch.setattr("torch.Event", Event)
+    monkeypatch.setattr(module, "wait", lambda device: said.append("wait"))
+    timer = module._Timer(torch.device("cpu"))
+    timer._device = torch.device("cuda")
+    assert timer.milliseconds(lambda: said.append("run"), queued) == 3.0
+    assert said == ["wait"] * (not queued) + ["record", "run", "record", "wait"]
+
+
+def test_solves_count_launches() -> None:
+    """A whole solve is what a call does once it has read the weights; other operations follow each other in it."""
+    for kernel in KERNELS["nvidia"]:
+        task = Task("nvidia", kernel, "float32", "any", 64)
+        assert problem_of(task, torch.device("meta"), 64, 64, small=False).queued == (kernel != "solve")
+
+
 class Report:
     """What a solve has found; `left` are those that nobody has read."""
 

@@ -165,7 +165,7 @@ class Measurement:
     def _run(self, problem: Problem, engine: Engine) -> float:
         if not problem.idempotent:
             problem.restore()
-        time_ms = self._timer.milliseconds(lambda: problem.run(engine))
+        time_ms = self._timer.milliseconds(lambda: problem.run(engine), problem.queued)
         problem.settle()
         return time_ms
 
@@ -247,12 +247,15 @@ class _Timer:
         self._device = device
         self._flush = torch.empty(0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device)
 
-    def milliseconds(self, run: Callable[[], None]) -> float:
+    def milliseconds(self, run: Callable[[], None], queued: bool) -> float:
+        """Return how long `run` takes; on a GPU that is busy while the first of it is queued, or that waits for the host."""
         if self._device.type == "cpu":
             began = time.perf_counter()
             run()
             return 1000 * (time.perf_counter() - began)
-        self._flush.zero_()  # it also keeps the GPU busy while the run is queued
+        self._flush.zero_()  # it also keeps the GPU busy
+        if not queued:
+            wait(self._device)
         start, stop = (torch.Event(self._device.type, enable_timing=True) for _ in range(2))
         start.record()
         run()

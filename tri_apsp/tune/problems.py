@@ -54,6 +54,8 @@ class Problem(ABC):
         small: compute what must come out from the definition, and put what is written inside of a poisoned matrix.
     """
 
+    queued: ClassVar[bool] = True
+    """Whether a GPU is still busy when it is asked for the operation, so that launching it costs nothing."""
     idempotent: ClassVar[bool] = False
     """Whether `run` may follow itself without `restore`, and then does the same work."""
 
@@ -255,7 +257,9 @@ class _Closure(_Distances):
 
 
 class _Solve(_Distances):
-    """A whole method: that of the configuration."""
+    """A whole method: that of the configuration. Before, a call reads what the weights hold: so the GPU waits for launches."""
+
+    queued = False
 
     def run(self, engine: Engine) -> None:
         config = engine.config
