@@ -163,7 +163,7 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     """What is too small to ask for the free memory before is refused where it does not fit after all."""
     weights = torch.zeros(10, 10)
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
-    monkeypatch.setattr("torch.empty", out_of_memory)
+    monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
     calls = {"a problem must fit": tri_apsp.shortest_paths, "a product must fit": lambda x: tri_apsp.min_plus(x, x)}
     for message, call in calls.items():
         monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 100)

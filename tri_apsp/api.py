@@ -239,10 +239,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     engine = engines.make(config.engine, traits, config)
     shape = (left.shape[0], left.shape[1], right.shape[2])
     with checks.product_fits(shape, left), device.current(left.device):
-        if start is None:
-            result = torch.empty(shape, dtype=left.dtype, device=left.device)
-        else:
-            result = start.clone(memory_format=torch.contiguous_format)
+        result = left.new_empty(shape) if start is None else start.clone(memory_format=torch.contiguous_format)
         left, right = _unit_stride(left), _unit_stride(right)
         engine.product(engines.Update(result, left, right, fresh=start is None))
         if not left.is_floating_point():

@@ -108,17 +108,18 @@ def _tiles_named(name: str) -> GpuTiles:
 
 
 # Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was best for products of 256,
-# 512 and 1024 on an H200. In a solve such a product is a stripe of a panel, long and narrow, which may want others.
+# 512 and 1024 on an H200. In a solve such a product may be a stripe of a panel, long and narrow, which may want others.
 _SMALL_PRODUCTS = tuple(
     tiles_name(tiles)
     for tiles in (
         GpuTiles(16, 32, 32, group_m=8, num_warps=2, num_stages=3, thread_n=4),
         GpuTiles(16, 64, 32, group_m=1, num_warps=2, num_stages=2, thread_n=4),
-        GpuTiles(32, 64, 16, group_m=8, num_warps=2, num_stages=2),
+        GpuTiles(32, 64, 16, group_m=8, num_warps=4, num_stages=2, thread_n=4),
         GpuTiles(32, 64, 32, group_m=8, num_warps=2, num_stages=2, thread_n=4),
         GpuTiles(32, 64, 32, group_m=8, num_warps=4, num_stages=2, thread_n=4),
         GpuTiles(64, 64, 8, group_m=8, num_warps=4, num_stages=2),
         GpuTiles(64, 64, 16, group_m=8, num_warps=4, num_stages=3),
+        GpuTiles(64, 64, 32, group_m=8, num_warps=4, num_stages=2, thread_n=4),
         GpuTiles(64, 128, 16, group_m=8, num_warps=4, num_stages=2),
     )
 )
