@@ -58,7 +58,7 @@ class Room:
     def rows_for(self, programs: int) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Return (programs or more, FOUND) on the device, a counter that grows by each program, and how far that stands."""
         if self._rows.shape[0] < programs:
-            self._rows = self.found.new_empty((max(_LEAST_ROWS, 1 << (programs - 1).bit_length()), FOUND), device=self.device)
+            self._rows = self.found.new_empty((_enough(programs), FOUND), device=self.device)
         return self._rows, *self._done.next(1, self.device, programs, uneven=False)
 
     def free(self) -> None:
@@ -84,6 +84,11 @@ def room_for(device: torch.device, dtype: torch.dtype, rows: int) -> Room:
         if room.rows >= rows:
             _TAKEN.add(room)
             return room
-    room = Room(device, dtype, max(_LEAST_ROWS, 1 << (rows - 1).bit_length()))
+    room = Room(device, dtype, _enough(rows))
     _TAKEN.add(room)
     return room
+
+
+def _enough(rows: int) -> int:
+    """Return how many rows to make where so many are needed: so that more are seldom needed soon."""
+    return max(_LEAST_ROWS, 1 << (rows - 1).bit_length())

@@ -11,6 +11,7 @@ from kernels.sass import TOOLS, Compiled, compile_kernel
 
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines.nvidia import closure_constants, product_layouts, product_registers, solve_constants, strategy
+from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED
 from tri_apsp.kernels.nvidia_closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia_product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.nvidia_solve import _solve_kernel as _nvidia_solve_kernel
@@ -179,8 +180,9 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
     closing = [loop for loop in compiled.loops if 0 < loop["BAR"] <= 6 and loop["LDG"] == 0 and loop["STG"] == 0]
     assert one or len(products) >= 2, compiled.loops
     assert closing, compiled.loops
-    if dtype.itemsize < 8:  # around them, addresses spill, so that three programs fit a multiprocessor; in them, one or two
-        assert all(loop["STL"] + loop["LDL"] <= 2 for loop in (*products, *closing)), (products, closing)
+    if dtype.itemsize < 8:  # around them, a few addresses spill, so that three programs fit a multiprocessor
+        few = {100: 1, 90: 0 if VIEWS_MAY_EXCEED else 2}.get(capability, 0)  # Triton 3.9 spills up to two more in them
+        assert all(loop["STL"] + loop["LDL"] <= few for loop in (*products, *closing)), (products, closing)
     if capability == 90 and dtype == torch.float32:
         assert all(loop["FADD"] == 8 * values for loop in products)
         limits = [1.65 if nonnegative else 2.15, 2.15 if solves or not nonnegative else 1.65]  # of the best and the worst loop
