@@ -325,8 +325,8 @@ def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
 
 
 def closure_bytes(tile: int, itemsize: int) -> int:
-    """Return the shared memory of a program of the nvidia engine's closure in bytes: two tiles, up to four strips of 8 rows."""
-    return (2 * tile + 32) * tile * max(itemsize, _WORD)
+    """Return the shared memory of a program of the nvidia engine's closure in bytes: two tiles, a strip of 4 rows, and some."""
+    return (2 * tile + 8) * tile * max(itemsize, _WORD)
 
 
 def is_valid(config: Config, device: Device) -> bool:

@@ -157,7 +157,7 @@ NAMES = {
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
         **{name: getattr(np, name) for name in ("minimum", "maximum", "min", "max", "ravel", "reshape", "expand_dims")},
-        **dict.fromkeys(["SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
+        **dict.fromkeys(["BlockedLayout", "SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),
         num_programs=lambda axis: _tensor(program.grid[axis], np.int32),
@@ -168,6 +168,7 @@ NAMES = {
         join=lambda x, y: _tensor(np.stack([x, y], -1)),
         split=lambda x: (x[..., 0], x[..., 1]),
         permute=np.transpose,
+        num_warps=lambda: 4,
         reduce=lambda inputs, axis, combine: functools.reduce(lambda x, y: combine(*x, *y), zip(*inputs, strict=True)),
         convert_layout=lambda x, layout, assert_trivial: x,
         allocate_shared_memory=_allocate,

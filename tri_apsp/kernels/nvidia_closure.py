@@ -11,10 +11,9 @@ others by a step, since it goes from tile to tile with two products of its own, 
     the lead:                                               # T stays in registers; at first it is D[0, 0]
         for each k:
             T <- T*,  D[k, k] <- T
-            announce k
-            wait until the others have arrived from the rest of k-1
+            if the others have not arrived from the rest of k-1, announce k and wait until they have
             C, R <- D[k+1, k], D[k, k+1]
-            let these be replaced
+            announce k, unless it has been, and let C and R be replaced
             T <- min(D[k+1, k+1], C (T R))
 
     the others:
@@ -27,11 +26,7 @@ others by a step, since it goes from tile to tile with two products of its own, 
 
 So nobody waits for the closure of a tile unless it takes longer than the rest of the matrix. C and R would do as well once the
 others have replaced them, but sums of floats would round otherwise, and results depend on who came first. Where a phase, or the
-last turn of one, has so few tiles that some programs get none, tiles are divided. The closure of a tile is itself blocked, by
-8 rows:
-
-    strip = X* strip   for the 8 rows, where X (8x8) is the strip's own diagonal block: three times strip = X strip, X anew
-    tile = min(tile, 8 columns * strip)                     # strip covers itself, since X* X = X*
+last turn of one, has so few tiles that some programs get none, tiles are divided.
 
 Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Katz and Kider, All-Pairs
 Shortest-Paths for Large Graphs on the GPU.
@@ -40,84 +35,9 @@ Shortest-Paths for Large Graphs on the GPU.
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
-from tri_apsp.kernels.nvidia_tiles import rank_update
+from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile, multiply
 
-__all__ = ["_closure_kernel", "allocate", "close", "close_tile", "count", "meet", "pointers"]
-
-
-@gluon.jit
-def _store_columns(smem, tile, M: gl.constexpr, N: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
-    """Store tile [M, N] so that _columns can take eight of its columns: as it is, or in blocks of eight columns."""
-    if SHIFT:
-        smem.store(tile)
-    else:
-        blocks = gl.permute(gl.reshape(tile, [M, N // 8, 8]), (1, 0, 2))
-        smem.reinterpret(smem.dtype, [N // 8 * M, 8], SHARED).store(gl.reshape(blocks, [N // 8 * M, 8]))
-
-
-@gluon.jit
-def _columns(
-    smem, q, first,
-    M: gl.constexpr, N: gl.constexpr, ROWS: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
-):  # fmt: skip
-    """View columns 8q to 8q + 7 of ROWS rows, from row `first` on, of what _store_columns stored; `first` is 0 or 8q.
-
-    Slices may only start at columns known in advance. SHIFT: so view everything from the first value on instead.
-    """
-    if SHIFT:
-        groups = smem.reinterpret(smem.dtype, [smem.numel // 8, 8], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-        return groups.index(first * (N // 8) + q).reinterpret(smem.dtype, [ROWS, N], SHARED)
-    else:
-        blocks = smem.reinterpret(smem.dtype, [smem.numel // (8 * ROWS), ROWS, 8], SHARED)
-        return blocks.index(q * (M // ROWS) + first // ROWS)
-
-
-@gluon.jit
-def allocate(TILE: gl.constexpr, COMPUTE: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr):
-    """Return the shared memory that close() works in: tiles A and B, two strips [8, TILE], and a tile and strips by columns.
-
-    With SHIFT, the last three are the same memory as A and the strips.
-    """
-    a_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
-    b_smem = gl.allocate_shared_memory(COMPUTE, [TILE, TILE], SHARED)
-    strip0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    strip1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    columns, square0, square1 = a_smem, strip0, strip1
-    if not SHIFT:
-        columns = b_smem  # which a closing tile does not need
-        square0 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-        square1 = gl.allocate_shared_memory(COMPUTE, [8, TILE], SHARED)
-    return a_smem, b_smem, strip0, strip1, columns, square0, square1
-
-
-@gluon.jit
-def close_tile(
-    tile, smem,
-    FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr,
-    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
-):  # fmt: skip
-    """Return tile* [TILE, TILE], for a workspace as allocate() returns it."""
-    whole, strip0, strip1, columns, square0, square1 = smem[0], smem[2], smem[3], smem[4], smem[5], smem[6]
-    by_rows = whole.reinterpret(whole.dtype, [TILE // 8, 8, TILE], SHARED)
-    for q in range(TILE // 8):
-        whole.store(tile)
-        if not SHIFT:
-            _store_columns(columns, tile, TILE, TILE, SHARED, SHIFT)
-        rows = by_rows.index(q)
-        square = _columns(columns, q, 8 * q, TILE, TILE, 8, SHARED, SHIFT)
-        strip = gl.maximum(rank_update(rows.load(ACC), square, rows, 8, ACC, STRATEGY), FLOOR)
-        for _ in gl.static_range(2):
-            strip0.store(strip)
-            if not SHIFT:
-                _store_columns(square0, strip, 8, TILE, SHARED, SHIFT)
-            square = _columns(square0, q, 0, 8, TILE, 8, SHARED, SHIFT)
-            strip = gl.maximum(rank_update(strip, square, strip0, 8, ACC, STRATEGY), FLOOR)
-            strip0, strip1 = strip1, strip0
-            square0, square1 = square1, square0
-        strip0.store(strip)
-        eight = _columns(columns, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
-        tile = gl.maximum(rank_update(tile, eight, strip0, 8, ACC, STRATEGY), FLOOR)
-    return tile
+__all__ = ["_closure_kernel", "close", "count", "meet", "pointers"]
 
 
 @gluon.jit
@@ -145,27 +65,6 @@ def _store(d_ptr, first_m, first_n, n, stride_dm, tile, ACC: gl.constexpr):
 
 
 @gluon.jit
-def _multiply(
-    tile, a, b, smem,
-    FLOOR: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
-):  # fmt: skip
-    """Return min(tile, A B) for a tile [M, N], A [M, TILE] and B [TILE, N], all in registers; A and B in any layout."""
-    M: gl.constexpr = tile.shape[0]
-    N: gl.constexpr = tile.shape[1]
-    TILE: gl.constexpr = b.shape[0]
-    a_smem = smem[0].reinterpret(a.dtype, [M, TILE], SHARED)
-    b_smem = smem[1].reinterpret(b.dtype, [TILE, N], SHARED)
-    _store_columns(a_smem, a, M, TILE, SHARED, SHIFT)
-    b_smem.store(b)
-    barrier()
-    by_rows = b_smem.reinterpret(b.dtype, [TILE // 8, 8, N], SHARED)
-    for q in range(TILE // 8):
-        eight = _columns(a_smem, q, 0, M, TILE, M, SHARED, SHIFT)
-        tile = rank_update(tile, eight, by_rows.index(q), 8, ACC, STRATEGY)
-    return gl.maximum(tile, FLOOR)
-
-
-@gluon.jit
 def _update(
     d_ptr, first_m, first_k, first_n, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
@@ -179,7 +78,7 @@ def _update(
     c = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
     a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
     b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
-    c = _multiply(c, a, b, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+    c = multiply(c, a, b, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
     if read > 0:
         _wait(arrived_ptr, 0, read)
     _store(d_ptr, first_m, first_n, n, stride_dm, c, ACC)
@@ -241,6 +140,12 @@ def meet(arrived_ptr, expected, MANY: gl.constexpr):
 
 
 @gluon.jit
+def _until(phase, k, i, j, read):
+    """Return `read` if the lead reads D[i, j] in a phase of k, else 0."""
+    return read if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
+
+
+@gluon.jit
 def _share(
     d_ptr, phase, k, first, stride, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
@@ -264,16 +169,15 @@ def _share(
     for t in range(first, whole, stride):
         i, j = _tile_of(t, phase, k, others)
         if (i != k + 1) | (j != k + 1):
-            until = read if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
             _update(
-                d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, until,
+                d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, _until(phase, k, i, j, read),
                 NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
             )  # fmt: skip
     if PARTS > 1:
         if first < (tiles - whole) * PARTS:
             i, j = _tile_of(whole + first // PARTS, phase, k, others)
             part = first % PARTS * PART
-            until = read if (phase == 0) & ((i == k + 1) | (j == k + 1)) else 0
+            until = _until(phase, k, i, j, read)
             if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
                 _update(
                     d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem, arrived_ptr, until,
@@ -314,8 +218,8 @@ def _lead(
             row = _load(d_ptr, here, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
             following = _load(d_ptr, there, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
             _say(arrived_ptr, gl.where(late, 1, 2).to(gl.int64) << 32)
-            row = _multiply(row, tile, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
-            tile = _multiply(following, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+            row = multiply(row, tile, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+            tile = multiply(following, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
         else:
             _say(arrived_ptr, 1 << 32)
     # Once all others have arrived from the last panels, nobody waits for a tile any more: the next call counts from 0. And who
@@ -358,7 +262,7 @@ def _alone(
             if k > 0:
                 column = _load(d_ptr, here, before, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
                 row = _load(d_ptr, before, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-                tile = _multiply(tile, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+                tile = multiply(tile, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
             tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
             _store(d_ptr, here, here, n, stride_dm, tile, ACC)
             barrier()
@@ -416,7 +320,7 @@ def _closure_kernel(
     arrived_ptr += item
     if SIZES:
         n = gl.load(sizes_ptr + item).to(gl.int32)
-    smem = allocate(TILE, COMPUTE, SHARED, SHIFT)
+    smem = allocate(TILE, COMPUTE, SHARED)
     close(
         d_ptr, arrived_ptr, n, expected, stride_dm, smem,
         NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,

@@ -15,7 +15,8 @@ registers. NaN in W shows as minus infinity.
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
-from tri_apsp.kernels.nvidia_closure import allocate, close, close_tile, count, meet, pointers
+from tri_apsp.kernels.nvidia_closure import close, count, meet, pointers
+from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile
 
 __all__ = ["_solve_kernel"]
 
@@ -148,7 +149,7 @@ def _solve_kernel(
     size = n
     if SIZES:
         size = gl.load(sizes_ptr + item).to(gl.int32)
-    smem = allocate(TILE, COMPUTE, SHARED, SHIFT)
+    smem = allocate(TILE, COMPUTE, SHARED)
     if ONE:
         x, graph, diagonal = _block(w_ptr, 0, 0, size, stride_wm, stride_wn, NO_EDGE, TILE, TILE, COMPUTE, ACC)
         lowest, highest, below = _extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))

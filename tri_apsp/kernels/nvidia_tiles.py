@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import gl, gluon
 
-__all__ = ["rank_update"]
+__all__ = ["clamp", "columns_of", "one_sum", "rank_update"]
 
 
 @gluon.jit
@@ -60,6 +60,17 @@ def _sum_compare(acc, a, b):
 
 
 @gluon.jit
+def one_sum(acc, a, b, STRATEGY: gl.constexpr):
+    """min(acc, a + b)."""
+    if STRATEGY == "int32":
+        return _sum_int32(acc, a, b)
+    elif STRATEGY == "compare":
+        return _sum_compare(acc, a, b)
+    else:
+        return gl.minimum(acc, a + b)
+
+
+@gluon.jit
 def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
     """min(acc, a0 + b0, a1 + b1) for acc [M, N], a [M, 1], b [1, N]."""
     if STRATEGY == "nonnegative":
@@ -75,7 +86,13 @@ def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
 
 
 @gluon.jit
-def _columns(tile, ROWS: gl.constexpr):
+def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
+    """max(x, FLOOR), where x may be negative."""
+    return x if STRATEGY == "nonnegative" else gl.maximum(x, FLOOR)
+
+
+@gluon.jit
+def columns_of(tile, ROWS: gl.constexpr):
     """Split a register tile [M, 4] into its columns [M, 1]; no data moves."""
     even, odd = gl.split(gl.reshape(tile, [tile.shape[0], 2, 2]))
     a0, a2 = gl.split(even)
@@ -92,7 +109,7 @@ def rank_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRATEG
     """Return min(acc, A * B) for acc [M, N] in registers, and the first K columns of A and rows of B in shared memory."""
     ROWS: gl.constexpr = gl.SliceLayout(1, ACC)
     for x in gl.static_range(0, K, 4):
-        a0, a1, a2, a3 = _columns(a_smem.slice(x, 4, dim=1).load(ACC), ROWS)
+        a0, a1, a2, a3 = columns_of(a_smem.slice(x, 4, dim=1).load(ACC), ROWS)
         b0 = b_smem.slice(x, 1, dim=0).load(ACC)
         b1 = b_smem.slice(x + 1, 1, dim=0).load(ACC)
         acc = _two_sums(acc, a0, b0, a1, b1, STRATEGY)

@@ -16,15 +16,16 @@ __all__ = ["kernel_hash", "tokens"]
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 
 _GLUON = ("nvidia_tiles.py", "gluon_names.py")
+_CLOSURE = ("nvidia_closure.py", "nvidia_tile_closure.py")
 _SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
     ("cpu", "product"): ("cpu.py",),
     ("cpu", "solve"): ("cpu.py",),
     ("nvidia", "product"): ("nvidia_product.py", *_GLUON),
     ("nvidia", "small_product"): ("nvidia_product.py", *_GLUON),
     # Tuned as a call runs them, where one closure is all of it.
-    ("nvidia", "closure"): ("nvidia_closure.py", "nvidia_solve.py", *_GLUON),
-    ("nvidia", "batch"): ("nvidia_closure.py", "nvidia_solve.py", *_GLUON),
-    ("nvidia", "solve"): ("nvidia_product.py", "nvidia_closure.py", *_GLUON),
+    ("nvidia", "closure"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
+    ("nvidia", "batch"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
+    ("nvidia", "solve"): ("nvidia_product.py", *_CLOSURE, *_GLUON),
     ("portable", "product"): ("portable_product.py", "portable_tiles.py"),
     ("portable", "closure"): ("portable_closure.py", "portable_tiles.py"),
     ("portable", "panels"): ("portable_panels.py", "portable_tiles.py"),
