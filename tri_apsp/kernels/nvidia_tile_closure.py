@@ -113,7 +113,9 @@ def close_tile(
             block = _columns(columns_smem, q, 4 * q, TILE, TILE, 4, SHARED, SHIFT)
             strip_smem.store(_close_strip(rows, block, FLOOR, TILE, STRATEGY))
             four = _columns(columns_smem, q, 0, TILE, TILE, TILE, SHARED, SHIFT)
-            tile = clamp(rank_update(tile, four, strip_smem, 4, ACC, STRATEGY), FLOOR, STRATEGY)
+            tile = rank_update(tile, four, strip_smem, 4, ACC, STRATEGY)
+            if turn == 1 or STRATEGY != "float":  # a float has room for a sum below 2 FLOOR
+                tile = clamp(tile, FLOOR, STRATEGY)
     return tile
 
 
