@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "__init__": "api configs errors graphs semirings",
     "cli": "errors device semirings configs tuned checks engines graphs methods api __init__",
     "__main__": "cli",
-    "tune": "errors device semirings reference configs tuned checks engines graphs methods api cli __init__",
+    "tune": "errors device semirings reference configs tuned findings checks engines graphs methods api cli __init__",
     "report": "errors device semirings reference configs tuned checks engines graphs methods api cli tune __init__",
 }
 # Libraries that only these rooms may import.

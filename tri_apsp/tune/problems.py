@@ -14,6 +14,7 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.engines import Block, Engine, Update, block
 from tri_apsp.engines.triton_engine import Pending, TritonEngine
+from tri_apsp.findings import Findings, has_kernels
 from tri_apsp.methods import METHODS, Watch, auto
 from tri_apsp.semirings import distance_range, no_edge, reach
 from tri_apsp.tune.task import Task
@@ -239,7 +240,10 @@ class _Closure(_Distances):
         if isinstance(engine, TritonEngine) and self._is_whole_solve(engine.config):
             self._solved, self._pending = engine.solve(self._d)
         else:
-            engine.closure(self._d)
+            self._run_rest(engine)
+
+    def _run_rest(self, engine: Engine) -> None:
+        engine.closure(self._d)
 
     def check(self) -> None:
         super().check()
@@ -256,14 +260,21 @@ class _Closure(_Distances):
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
 
 
-class _Solve(_Distances):
-    """A whole method: that of the configuration. Before, a call reads what the weights hold: so the GPU waits for launches."""
+class _Solve(_Closure):
+    """A whole method: that of the configuration. On a GPU all that a checked call does, with its waits for what it reads."""
 
     queued = False
 
-    def run(self, engine: Engine) -> None:
-        config = engine.config
-        METHODS[config.method or auto.choose(self.n, config).method].solve(self._d, engine, Watch(0))
+    def _run_rest(self, engine: Engine) -> None:
+        config, distances, scanned = engine.config, self._d, has_kernels(self._d)
+        if scanned:
+            findings = Findings(distances)
+            distances = self._solved = findings.copy(distances, None)
+            findings.read()
+        METHODS[config.method or auto.choose(self.n, config).method].solve(distances, engine, Watch(0))
+        if scanned:
+            self._pending = findings = Findings(distances)
+            findings.scan(distances, no_edge(self.dtype), diagonal=not self.task.nonnegative)
 
 
 class _Blocks(_Distances):
