@@ -266,7 +266,8 @@ class _Solve(_Closure):
     queued = False
 
     def _run_rest(self, engine: Engine) -> None:
-        config, distances, scanned = engine.config, self._d, has_kernels(self._d)
+        config, distances = engine.config, self._d
+        scanned = self.device.type == "meta" or has_kernels(distances)
         if scanned:
             findings = Findings(distances)
             distances = self._solved = findings.copy(distances, None)
