@@ -205,3 +205,12 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
     taken.touch()
     assert main(["tuning", "--from", str(good), "--out", str(taken)]) == BAD_INPUT
     assert capsys.readouterr().err.startswith("error: --out must name a folder that can be made")
+
+
+def test_measuring_is_a_share_of_what_all_workers_had(sweep: Tune) -> None:
+    source = sweep("one", "--kernel", "product", "--n", 512, "--trials", 9)
+    (alone,) = read_sweeps([source]).measuring.values()
+    header = json.loads((source / "sweep.json").read_text())
+    (source / "sweep.json").write_text(json.dumps(header | {"workers": 4}))
+    (shared,) = read_sweeps([source]).measuring.values()
+    assert shared == alone / 4 > 0

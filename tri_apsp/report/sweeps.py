@@ -56,6 +56,7 @@ class Sweeps:
         results: one a task that was tuned; of several the last, but none that an earlier sweep only handed on.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
+        measuring: the part of a task's time in which its sweep's workers measured.
         agreements: of tasks that two sweeps tuned anew.
     """
 
@@ -64,6 +65,7 @@ class Sweeps:
     results: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
+    measuring: dict[Task, float]
     agreements: tuple[Agreement, ...]
 
     def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[TaskResult]:
@@ -91,6 +93,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
     results: dict[Task, TaskResult] = {}
     importances: dict[Task, dict[str, float]] = {}
+    measuring: dict[Task, float] = {}
     agreements, errors = [], []
     for rows in read:
         for result in rows.results:
@@ -102,10 +105,12 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
                     agreements.append(Agreement(task, before, result))
                 results[task] = result
                 importances[task] = rows.importances.get(task, {})
+                measuring[task] = result.measure_seconds / (rows.header["workers"] * max(result.seconds, 1e-9))
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
-    return Sweeps(read[0].header["device"], tuple(rows.header for rows in read), results, left, importances, tuple(agreements))
+    headers = tuple(rows.header for rows in read)
+    return Sweeps(headers[0]["device"], headers, results, left, importances, measuring, tuple(agreements))
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -22,7 +22,6 @@ from tri_apsp.report.rows import environment, task_fields
 from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, read_sweeps, swept
 from tri_apsp.report.tuning_plots import Names, draw
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.result import TaskResult
 from tri_apsp.tune.rows import check_folder, write_csv
 
 __all__ = ["configure", "run"]
@@ -67,7 +66,7 @@ def _write_tables(sweeps: Sweeps, folder: Path) -> None:
         head = task_fields(task)
         row = {name: value for name, value in result.to_dict().items() if name not in ("failures", "path", "error")}
         spelled = {name: json.dumps(row[name]) for name in ("config", "product")}
-        winners.append({**row, "measuring": _measuring(result), **spelled})
+        winners.append({**row, "measuring": sweeps.measuring[task], **spelled})
         failures += [{**head, "outcome": kind.value, "count": count} for kind, count in result.failures.items()]
         curves += [{**head, "evaluations": count, "best_ms": time} for count, time in best_so_far(result)]
         shares += [
@@ -227,16 +226,13 @@ def _grids(sweeps: Sweeps, drawn: list[str]) -> str:
     return section("Block sizes beside warps", intro, *(markdown.figure(name, "Part of the best rate") for name in drawn))
 
 
-def _measuring(result: TaskResult) -> float | None:
-    return result.measure_seconds / result.seconds if result.seconds else None
-
-
 def _time(sweeps: Sweeps) -> str:
     rows = []
     for engine, kernel in sweeps.kernels():
         found = [result for result in sweeps.of(engine, kernel) if not result.resumed and result.seconds]
         if found:
-            seconds, measured = (sum(values) for values in zip(*((r.seconds, r.measure_seconds) for r in found), strict=True))
+            seconds = sum(result.seconds for result in found)
+            measured = sum(result.seconds * sweeps.measuring[result.task] for result in found)
             evaluated = sum(result.evaluated for result in found)
             longest = max(result.seconds for result in found)
             shares = [f"{seconds / len(found):.1f} s", f"{longest:.1f} s", f"{measured / seconds:.0%}"]
@@ -247,7 +243,7 @@ def _time(sweeps: Sweeps) -> str:
     ]
     fresh = [result for result in sweeps.tuned() if not result.resumed and result.seconds]
     quick = sum(result.seconds < _SECONDS for result in fresh)
-    busy = sum((_measuring(result) or 0) >= _MEASURING for result in fresh)
+    busy = sum(sweeps.measuring[result.task] >= _MEASURING for result in fresh)
     counts = (
         f"{quick} of {len(fresh)} tasks took less than {_SECONDS} s, and {busy} spent at least {_MEASURING:.0%} of their time "
         "comparing and timing; the rest is compilation that nothing hid, starting processes, and the search itself."
