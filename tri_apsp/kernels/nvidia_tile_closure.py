@@ -6,7 +6,7 @@
 
 A strip is a chain of small steps, in which a multiprocessor waits for itself: for a barrier, for shared memory, for the sum
 before. Four rows are so few that each thread closes X for itself, in registers; eight would have to be shared between threads,
-which takes longer than two strips of four. On an H200 a tile of 64 takes 5.5 us: 3 for the products, 2 for the strips.
+which takes longer than two strips of four. On an H200 a tile of 64 takes 5.3 us: 3.0 for the products, 1.9 for the strips.
 """
 
 from __future__ import annotations
