@@ -66,7 +66,7 @@ def test_no_such_engine():
         (Config(product=GpuTiles(256, 256, 16, num_warps=4, num_stages=2)), "at most 256 values of C, but has 512"),
         (Config(product=GpuTiles(64, 96, 16, num_stages=2)), "product.block_n must be a power of two, but is 96"),
         (Config(closure_tile=16), "closure_tile must lie in 32..128, but is 16"),
-        (Config(closure_tile=128), "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 147456"),
+        (Config(closure_tile=128), "closure_tile 128 must fit the 101376 bytes of shared memory .* A GPU, but needs 135168"),
         (Config(product=GpuTiles(128, 128, 32, num_warps=8, num_stages=4)), "product must fit the 101376 bytes"),
         (Config(closure_tile=48), "closure_tile must be a power of two, but is 48"),
         (Config(closure_warps=32), "closure_warps must be at most 16, but is 32"),
