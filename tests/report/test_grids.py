@@ -49,5 +49,5 @@ def test_what_matters_is_spelled():
     product = spelled(Task("nvidia", "product", "float32", "any", 1024), config)
     assert product.startswith("product.block_m=64 product.block_n=128 ")
     assert "closure" not in product
-    assert "cutoff=2048" in spelled(Task("nvidia", "solve", "float32", "any", 1024), config)
+    assert "cutoff=1024" in spelled(Task("nvidia", "solve", "float32", "any", 1024), config)
     assert "panel=32" in spelled(Task("portable", "closure", "float32", "any", 1024), default_config("portable", torch.float32))
