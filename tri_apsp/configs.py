@@ -325,7 +325,7 @@ def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
 
 
 def closure_bytes(tile: int, itemsize: int) -> int:
-    """Return the shared memory of a program of the nvidia engine's closure in bytes: two tiles, a strip of 4 rows, and some."""
+    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, a strip of 4 rows, 4 spare."""
     return (2 * tile + 8) * tile * max(itemsize, _WORD)
 
 

@@ -58,7 +58,7 @@ def _pivot(
     row, strip, pivot, pivot_strip, k: gl.constexpr,
     FLOOR: gl.constexpr, STRATEGY: gl.constexpr, BLOCK: gl.constexpr, STRIP: gl.constexpr,
 ):  # fmt: skip
-    """Return a row of X [1, 4] and of its strip [1, TILE], with the walks that step to vertex k at once."""
+    """Return a row of X [1, 4] and the same row of S [1, TILE], now with walks through vertex k, whose rows are the pivots."""
     to_k = columns_of(row, gl.SliceLayout(1, BLOCK))[k]
     row = clamp(one_sum(row, to_k, pivot, STRATEGY), FLOOR, STRATEGY)
     to_k = gl.convert_layout(to_k, STRIP, assert_trivial=True)
@@ -98,7 +98,7 @@ def close_tile(
 ):  # fmt: skip
     """Return tile* [TILE, TILE], for a workspace as allocate() returns it."""
     strip_smem = smem[2]
-    barrier()  # others may read what was there: here, so that none is in the loop
+    barrier()  # other threads may still read what was there; without it, Triton would put one into the loop
     for first in range(0, TILE // 4, 2):
         for turn in gl.static_range(2):
             q = first + turn
