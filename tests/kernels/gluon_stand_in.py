@@ -114,10 +114,11 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
         time.sleep(1e-4)
         program.baton.acquire()
         return args[0].load()
-    if pack == 2:  # nvidia_product._twice, the only one on two values at a time
+    if pack == 2:  # nvidia_pairs.twice, the only one on two values at a time
         return _tensor((args[0].view(np.uint16) * np.uint32(65537)).view(np.int32))
-    registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(np.broadcast_arrays(*args), start=1)}
-    functions = {"add": np.add, "min": np.minimum, "mov": None}
+    args = np.broadcast_arrays(*[np.int32(arg) if isinstance(arg, int) else arg for arg in args])
+    registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(args, start=1)}
+    functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "mov": None}
     kinds = {"f32": np.float32, "s32": np.int32, "b32": np.int32, "s16x2": np.int16}
     for statement in code.strip("{} ").split(";"):
         operation, _, operands = statement.strip().partition(" ")

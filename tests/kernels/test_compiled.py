@@ -149,6 +149,8 @@ CLOSURES = [("closure", 4), ("closure", 1), ("solve", 4), ("solve", 1), ("solve 
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
 def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
     """By several programs a graph, which divide tiles, or by one; alone, or as all of a solve."""
+    if dtype == torch.int16 and capability < 90:
+        return  # as above
     many, solves, one = parts > 1, kernel != "closure", kernel == "solve one tile"
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None
@@ -184,6 +186,10 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
     if dtype.itemsize < 8:  # around them, a few addresses spill, so that three programs fit a multiprocessor
         few = {100: 1, 90: 0 if VIEWS_MAY_EXCEED else 2}.get(capability, 0)  # Triton 3.9 spills up to two more in them
         assert all(loop["STL"] + loop["LDL"] <= few for loop in (*products, *closing)), (products, closing)
+    if capability == 90 and dtype == torch.int16:
+        assert all(loop["VIADDMNMX"] == 8 * values for loop in products), products
+        assert all(loop.total() <= 1.2 * loop["VIADDMNMX"] for loop in products), products
+        assert all(loop.total() <= 3.3 * 4 * values for loop in closing), closing
     if capability == 90 and dtype == torch.float32:
         pairs = 8 * values
         signed = [loop for loop in products if loop["VIMNMX3"] == 0]

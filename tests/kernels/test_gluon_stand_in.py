@@ -12,6 +12,7 @@ import pytest
 import torch
 from kernels.gluon_stand_in import Pointer, import_kernels, launch, program
 
+from tri_apsp.engines.nvidia import strategy
 from tri_apsp.findings import limits
 from tri_apsp.semirings import distance_range, no_edge, reach
 
@@ -19,15 +20,14 @@ product_kernel = import_kernels("nvidia_product")._product_kernel
 closure_kernel = import_kernels("nvidia_closure")._closure_kernel
 solve_kernel = import_kernels("nvidia_solve")._solve_kernel
 
-BOTH = [
+STRATEGIES = [
     ("nonnegative", torch.float32),
     ("float", torch.float32),
     ("int32", torch.int32),
+    ("int16x2", torch.int16),
     ("compare", torch.float64),
     ("compare", torch.int64),
 ]
-PRODUCTS = [*BOTH, ("int16x2", torch.int16)]
-CLOSURES = [*BOTH, ("int32", torch.int16)]
 LAYOUTS = dict.fromkeys(["ACC", "LOAD_A", "LOAD_B", "SHARED"])
 TILES = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "STAGES": 2}
 # Of a graph and of a row: the third tile of rows begins past 2**31, and no row ends in the next; no two operands agree.
@@ -85,7 +85,7 @@ SHAPES = [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 2
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_product(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     for stages, block_k in [(2, 8), (3, 4)]:
@@ -95,7 +95,7 @@ def test_product(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int])
         np.testing.assert_array_equal(c, expected)
 
 
-@pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.dtype) -> None:
     shapes = [(37, 66), (37, 9), (9, 66), (18, 33), (18, 5), (5, 33)]
     c0, a0, b0, c1, a1, b1 = blocks(dtype, *shapes, negative=strategy != "nonnegative")
@@ -107,7 +107,7 @@ def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.d
 
 
 @pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
-@pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dtype, fresh: tuple[int, int]) -> None:
     operands = blocks(dtype, *[(20, 33), (20, 9), (9, 33)] * 2, negative=strategy != "nonnegative")
     pairs = operands[:3], operands[3:]
@@ -119,7 +119,7 @@ def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dt
         np.testing.assert_array_equal(c, found)
 
 
-@pytest.mark.parametrize(("strategy", "dtype"), PRODUCTS, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_operands_where_c_is_skipped(strategy: str, dtype: torch.dtype) -> None:
     (d,) = blocks(dtype, (50, 50), negative=strategy != "nonnegative")
     skip = (17, 28)
@@ -179,7 +179,7 @@ def graphs(strategy: str, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 9, 16, 17, 40])
-@pytest.mark.parametrize(("strategy", "dtype"), CLOSURES, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_closure(strategy: str, dtype: torch.dtype, n: int) -> None:
     for tile in (8, 16):
         weights = graphs(strategy, n)
@@ -188,7 +188,7 @@ def test_closure(strategy: str, dtype: torch.dtype, n: int) -> None:
         assert_closed(d, weights, dtype)
 
 
-@pytest.mark.parametrize(("strategy", "dtype"), CLOSURES, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
     weights = graphs(strategy, 40)
     before = cases.tensor(weights, dtype).numpy()
@@ -215,10 +215,10 @@ def test_programs_that_meet(n: int, programs: int) -> None:
 
 @pytest.mark.parametrize(("programs", "parts"), [(3, 2), (8, 2), (9, 2), (17, 4)])
 def test_programs_that_divide_tiles(programs: int, parts: int) -> None:
-    for strategy, dtype in (("float", torch.float32), ("int32", torch.int16)):
-        weights = graphs(strategy, 75)  # five tiles in a row: fewer programs, as many, or more than a phase has tiles
+    for operation, dtype in (("float", torch.float32), ("int16x2", torch.int16)):
+        weights = graphs(operation, 75)  # five tiles in a row: fewer programs, as many, or more than a phase has tiles
         d = cases.tensor(weights, dtype).numpy()
-        closure(strategy, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
+        closure(operation, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
         assert_closed(d, weights, dtype)
 
 
@@ -241,7 +241,7 @@ def solve(
         n, before, before + batch * programs, *STRIDES[0], 2,
         NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), SMALLEST=smallest, TILE=tile, PARTS=parts,
         SIZES=sizes is not None, MANY=programs > 1, ONE=n <= tile, ROWS=8, COMPUTE=compute.type,
-        STRATEGY={torch.float32: "nonnegative"}.get(dtype, "int32" if dtype.itemsize < 8 else "compare"),
+        STRATEGY=strategy(dtype, True),
         SIGNED="float" if dtype == torch.float32 else None, ACC=None, TALL=None, SHARED=None, SHIFT=True, OUT=None,
         GROUP=4, REPORT=None,
     )  # fmt: skip
@@ -330,7 +330,7 @@ def test_solve_shows_nan_and_infinity(value: float) -> None:
 
 
 @pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)
-@pytest.mark.parametrize(("strategy", "dtype"), [case for case in CLOSURES if case[0] != "nonnegative"], ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "nonnegative"], ids=str)
 def test_nothing_passes_floor(strategy: str, dtype: torch.dtype, edges: list[tuple[int, int]]) -> None:
     """Neither a negative cycle, in one strip of a tile or across tiles, nor a path of the lowest weights in one strip."""
     n = 1 + max(map(max, edges))

@@ -75,7 +75,7 @@ class NvidiaEngine(TritonEngine):
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
-            arrived, before = self._counters.next(batch, d.device, 2 * (count - 1) * -(-n // tile), sizes is not None)
+            arrived, before = self._counters.next(batch, d.device, _arrivals(n, tile, count), sizes is not None)
         launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._fit(count))
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
@@ -90,7 +90,7 @@ class NvidiaEngine(TritonEngine):
         rows, counter, done = room.rows_for(batch * count)
         found, arrived, before = room.found, distances, 0
         if count > 1:
-            arrived, before = room.counters(batch, 2 * (count + (count - 1) * -(-n // tile)), sizes is not None)
+            arrived, before = room.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
         launch = _solve_launcher(weights.dtype, n <= tile, sizes is not None, tile, parts, *self._fit(count))
         launches = 0
         for operands in in_parts(distances, weights, distances if sizes is None else sizes, arrived, rows):
@@ -146,6 +146,11 @@ class NvidiaEngine(TritonEngine):
                 multiply_in_stripes(self, d, part_of_row, part_of_column)
 
 
+def _arrivals(n: int, tile: int, count: int) -> int:
+    """Return how often the followers among `count` programs arrive in a closure: after both phases of each tile."""
+    return 2 * (count - 1) * -(-n // tile)
+
+
 def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
     """Return the STRATEGY of a product: how kernels.nvidia_tiles adds and takes the minimum."""
     if dtype == torch.float32:
@@ -183,22 +188,19 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
 def closure_constants(
     dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, programs: int, many: bool
 ) -> dict[str, Any]:
-    """Return what _closure_kernel is compiled for, so that `programs` programs of `warps` warps fit a multiprocessor.
-
-    int16 is computed as int32: tiles this small gain nothing from pairs.
-    """
-    computed = _computed(dtype)
-    lanes_n = min(16, tile // 4)
+    """Return what _closure_kernel is compiled for, so that `programs` programs of `warps` warps fit a multiprocessor."""
+    vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
+    lanes_n = min(64, tile) // vector
     return {
         "NO_EDGE": no_edge(dtype),
         "FLOOR": -reach(dtype),
         "TILE": tile,
         "MANY": many,
-        "COMPUTE": getattr(gl, dtype_name(computed)),
-        "STRATEGY": strategy(computed, nonnegative),
+        "COMPUTE": getattr(gl, dtype_name(_computed(dtype))),
+        "STRATEGY": strategy(dtype, nonnegative),
         "SHIFT": VIEWS_MAY_EXCEED,
-        "ACC": gl.BlockedLayout([1, 4], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
-        "TALL": gl.BlockedLayout([1, 4], [8, 4], [warps, 1], [1, 0]),
+        "ACC": gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
+        "TALL": gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
         "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
         "num_warps": warps,
         "maxnreg": min(255, (1 << 16) // (32 * warps * programs) // 8 * 8),

@@ -35,6 +35,7 @@ Shortest-Paths for Large Graphs on the GPU.
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
+from tri_apsp.kernels.nvidia_pairs import halves, words
 from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile, multiply
 
 __all__ = ["_closure_kernel", "close", "count", "meet", "pointers"]
@@ -52,33 +53,37 @@ def pointers(d_ptr, first_m, first_n, n, stride_dm, M: gl.constexpr, N: gl.const
 @gluon.jit
 def _load(
     d_ptr, first_m, first_n, n, stride_dm,
-    NO_EDGE: gl.constexpr, M: gl.constexpr, N: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
+    NO_EDGE: gl.constexpr, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr,
 ):  # fmt: skip
+    """Load the block [M, N] of D; int16 as words [M, N // 2]."""
     ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, M, N, ACC)
-    return gl.load(ptrs, mask=mask, other=NO_EDGE).to(COMPUTE)
+    tile = gl.load(ptrs, mask=mask, other=NO_EDGE)
+    return words(tile) if tile.dtype == gl.int16 else tile
 
 
 @gluon.jit
 def _store(d_ptr, first_m, first_n, n, stride_dm, tile, ACC: gl.constexpr):
+    if d_ptr.dtype.element_ty == gl.int16:
+        tile = gl.convert_layout(halves(tile), ACC, assert_trivial=True)
     ptrs, mask = pointers(d_ptr, first_m, first_n, n, stride_dm, tile.shape[0], tile.shape[1], ACC)
-    gl.store(ptrs, tile.to(d_ptr.dtype.element_ty), mask=mask)
+    gl.store(ptrs, tile, mask=mask)
 
 
 @gluon.jit
 def _update(
     d_ptr, first_m, first_k, first_n, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
     """C <- min(C, A B) for blocks C [M, N], A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile.
 
     Unless `read` is 0, C is replaced when the lead has said so often that it closed a tile or read what comes next.
     """
-    c = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, COMPUTE, ACC)
-    a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, COMPUTE, SQUARE)
-    b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, COMPUTE, ACC)
-    c = multiply(c, a, b, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+    c = _load(d_ptr, first_m, first_n, n, stride_dm, NO_EDGE, M, N, ACC)
+    a = _load(d_ptr, first_m, first_k, n, stride_dm, NO_EDGE, M, TILE, SQUARE)
+    b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, ACC)
+    c = multiply(c, a, b, smem, FLOOR, STRATEGY, SHARED, SHIFT)
     if read > 0:
         _wait(arrived_ptr, 0, read)
     _store(d_ptr, first_m, first_n, n, stride_dm, c, ACC)
@@ -149,7 +154,7 @@ def _until(phase, k, i, j, read):
 def _share(
     d_ptr, phase, k, first, stride, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Do the share of program `first` of `stride` in a phase of k: phase 0, the panels, or 1, the rest but D[k+1, k+1].
@@ -171,7 +176,7 @@ def _share(
         if (i != k + 1) | (j != k + 1):
             _update(
                 d_ptr, i * TILE, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, _until(phase, k, i, j, read),
-                NO_EDGE, FLOOR, TILE, TILE, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, TILE, TILE, STRATEGY, ACC, ACC, SHARED, SHIFT,
             )  # fmt: skip
     if PARTS > 1:
         if first < (tiles - whole) * PARTS:
@@ -181,12 +186,12 @@ def _share(
             if (phase == 0) & (i == k):  # columns, since rows of D[k, j] need each other
                 _update(
                     d_ptr, i * TILE, k * TILE, j * TILE + part, n, stride_dm, smem, arrived_ptr, until,
-                    NO_EDGE, FLOOR, TILE, TILE, PART, COMPUTE, STRATEGY, TALL, ACC, SHARED, SHIFT,
+                    NO_EDGE, FLOOR, TILE, TILE, PART, STRATEGY, TALL, ACC, SHARED, SHIFT,
                 )  # fmt: skip
             elif (i != k + 1) | (j != k + 1):
                 _update(
                     d_ptr, i * TILE + part, k * TILE, j * TILE, n, stride_dm, smem, arrived_ptr, until,
-                    NO_EDGE, FLOOR, TILE, PART, TILE, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+                    NO_EDGE, FLOOR, TILE, PART, TILE, STRATEGY, ACC, ACC, SHARED, SHIFT,
                 )  # fmt: skip
 
 
@@ -194,7 +199,7 @@ def _share(
 def _lead(
     d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Close the tiles on the diagonal, while the other programs _follow.
 
@@ -203,10 +208,10 @@ def _lead(
     """
     followers = gl.num_programs(0) - 1
     steps = gl.cdiv(n, TILE)
-    tile = _load(d_ptr, 0, 0, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+    tile = _load(d_ptr, 0, 0, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
     for k in range(steps):
         here, there = k * TILE, (k + 1) * TILE
-        tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+        tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
         _store(d_ptr, here, here, n, stride_dm, tile, ACC)
         if k + 1 < steps:
             arrived = expected + 2 * k * followers
@@ -214,12 +219,12 @@ def _lead(
             if late:
                 _say(arrived_ptr, 1 << 32)
                 _wait(arrived_ptr, arrived, 0)
-            column = _load(d_ptr, there, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-            row = _load(d_ptr, here, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-            following = _load(d_ptr, there, there, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            column = _load(d_ptr, there, here, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
+            row = _load(d_ptr, here, there, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
+            following = _load(d_ptr, there, there, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
             _say(arrived_ptr, gl.where(late, 1, 2).to(gl.int64) << 32)
-            row = multiply(row, tile, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
-            tile = multiply(following, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
+            row = multiply(row, tile, row, smem, FLOOR, STRATEGY, SHARED, SHIFT)
+            tile = multiply(following, column, row, smem, FLOOR, STRATEGY, SHARED, SHIFT)
         else:
             _say(arrived_ptr, 1 << 32)
     # Once all others have arrived from the last panels, nobody waits for a tile any more: the next call counts from 0. And who
@@ -232,7 +237,7 @@ def _lead(
 def _follow(
     d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Share the panels and the rest among the programs from 1 on, which arrive after each."""
@@ -242,7 +247,7 @@ def _follow(
             _wait(arrived_ptr, expected + (2 * k + phase) * followers, 2 * k + 1 if phase == 0 else 0)
             _share(
                 d_ptr, phase, k, first, followers, n, stride_dm, smem, arrived_ptr, 2 * k + 2,
-                NO_EDGE, FLOOR, TILE, PARTS, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, PARTS, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
             _say(arrived_ptr, 1)
 
@@ -251,24 +256,24 @@ def _follow(
 def _alone(
     d_ptr, n, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Do it all. A tile on the diagonal gets its update by the step before, which _share leaves out, as it is closed."""
     for turn in range(2 * gl.cdiv(n, TILE)):
         k, phase = turn // 2, turn % 2
         if phase == 0:  # in the loop: before one of phases, registers would spill as a tile is closed
             here, before = k * TILE, (k - 1) * TILE
-            tile = _load(d_ptr, here, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
+            tile = _load(d_ptr, here, here, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
             if k > 0:
-                column = _load(d_ptr, here, before, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-                row = _load(d_ptr, before, here, n, stride_dm, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-                tile = multiply(tile, column, row, smem, FLOOR, STRATEGY, ACC, SHARED, SHIFT)
-            tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+                column = _load(d_ptr, here, before, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
+                row = _load(d_ptr, before, here, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
+                tile = multiply(tile, column, row, smem, FLOOR, STRATEGY, SHARED, SHIFT)
+            tile = close_tile(tile, smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
             _store(d_ptr, here, here, n, stride_dm, tile, ACC)
             barrier()
         _share(
             d_ptr, phase, k, 0, 1, n, stride_dm, smem, d_ptr, 0,
-            NO_EDGE, FLOOR, TILE, 1, COMPUTE, STRATEGY, ACC, ACC, SHARED, SHIFT,
+            NO_EDGE, FLOOR, TILE, 1, STRATEGY, ACC, ACC, SHARED, SHIFT,
         )  # fmt: skip
         barrier()
 
@@ -277,7 +282,7 @@ def _alone(
 def close(
     d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr, MANY: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
     SHIFT: gl.constexpr,
 ):  # fmt: skip
     """D <- D* for one graph, in the workspace `smem`; see _closure_kernel.
@@ -289,15 +294,15 @@ def close(
         if gl.program_id(0) == 0:
             _lead(
                 d_ptr, arrived_ptr, n, expected, stride_dm, smem,
-                NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT,
             )  # fmt: skip
         else:
             _follow(
                 d_ptr, arrived_ptr, n, expected, stride_dm, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, PARTS, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
     else:
-        _alone(d_ptr, n, stride_dm, smem, NO_EDGE, FLOOR, TILE, COMPUTE, STRATEGY, ACC, SHARED, SHIFT)
+        _alone(d_ptr, n, stride_dm, smem, NO_EDGE, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
 
 
 @gluon.jit(do_not_specialize=["expected"])
@@ -323,5 +328,5 @@ def _closure_kernel(
     smem = allocate(TILE, COMPUTE, SHARED)
     close(
         d_ptr, arrived_ptr, n, expected, stride_dm, smem,
-        NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+        NO_EDGE, FLOOR, TILE, PARTS, MANY, STRATEGY, ACC, TALL, SHARED, SHIFT,
     )  # fmt: skip

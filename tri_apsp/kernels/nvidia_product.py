@@ -14,6 +14,7 @@ of A must stand in both halves of a word, so its slices pass through registers.
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, commit_group, copy_async, gl, gluon, wait_group
+from tri_apsp.kernels.nvidia_pairs import halves, twice
 from tri_apsp.kernels.nvidia_tiles import rank_update
 
 __all__ = ["_product_kernel"]
@@ -45,21 +46,6 @@ def _copy_slices(
         a_smem.store(a)
         b_smem.store(b)
     commit_group()
-
-
-@gluon.jit
-def _twice(a):
-    """Return int16 values in both halves of a word: one instruction a value, which takes it from the word that holds two."""
-    return gl.inline_asm_elementwise(
-        "{ .reg .b16 low, high; mov.b32 {low, high}, $2; mov.b32 $0, {low, low}; mov.b32 $1, {high, high}; }",
-        "=r,=r,r", [a], gl.int32, True, 2,
-    )  # fmt: skip
-
-
-@gluon.jit
-def _halves(words, M: gl.constexpr, N: gl.constexpr):
-    """Return the int16 values [M, N] of words [M, N // 2]."""
-    return gl.reshape(gl.join(words.to(gl.int16), (words >> 16).to(gl.int16)), [M, N])
 
 
 # m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
@@ -120,7 +106,7 @@ def _product_kernel(
         b_smem = gl.allocate_shared_memory(gl.int16, [STAGES, BLOCK_K, BLOCK_N], SHARED)
         acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)
         a, b = _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
-        a_smem.index(0).store(_twice(a))
+        a_smem.index(0).store(twice(a))
         b_smem.index(0).store(b)
         for step in range(k // BLOCK_K):
             a_ptr += BLOCK_K
@@ -130,17 +116,17 @@ def _product_kernel(
             barrier()
             words = b_smem.index(step % STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
             acc = rank_update(acc, a_smem.index(step % STAGES), words, BLOCK_K, ACC, STRATEGY)
-            a_smem.index((step + 1) % STAGES).store(_twice(a))
+            a_smem.index((step + 1) % STAGES).store(twice(a))
             b_smem.index((step + 1) % STAGES).store(b)
         if rest > 0:
             a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
             barrier()
-            a_smem.index(0).store(_twice(a))
+            a_smem.index(0).store(twice(a))
             b_smem.index(0).store(b)
             barrier()
             words = b_smem.index(0).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
             acc = rank_update(acc, a_smem.index(0), words, BLOCK_K, ACC, STRATEGY)
-        tile = _halves(acc, BLOCK_M, BLOCK_N)
+        tile = halves(acc)
     else:
         a_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, BLOCK_K], SHARED)
         b_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_K, BLOCK_N], SHARED)

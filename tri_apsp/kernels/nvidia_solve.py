@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia_closure import close, count, meet, pointers
+from tri_apsp.kernels.nvidia_pairs import halves, words
 from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile
 
 __all__ = ["_solve_kernel"]
@@ -99,6 +100,20 @@ def _look(
 
 
 @gluon.jit
+def _close_one(
+    x, smem,
+    FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr,
+    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+):  # fmt: skip
+    """Return x* [TILE, TILE] for x of COMPUTE, which is int32 for int16."""
+    if STRATEGY == "int16x2":
+        x = close_tile(words(x.to(gl.int16)), smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
+        return gl.convert_layout(halves(x).to(gl.int32), ACC, assert_trivial=True)
+    else:
+        return close_tile(x, smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
+
+
+@gluon.jit
 def _report(
     row, at, rows_ptr, done_ptr, found_ptr, done,
     NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr, COMPUTE: gl.constexpr, GROUP: gl.constexpr, REPORT: gl.constexpr,
@@ -155,11 +170,11 @@ def _solve_kernel(
         lowest, highest, below = _extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
         x = _start(x, diagonal)
         if SIGNED is None:
-            x = close_tile(x, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+            x = _close_one(x, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
         elif lowest < 0:
-            x = close_tile(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
+            x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
         else:
-            x = close_tile(x, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
+            x = _close_one(x, smem, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
         x = gl.where(graph, x, NO_EDGE)  # where negative weights lowered it
         ptrs, inside = pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
         gl.store(ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
@@ -181,17 +196,17 @@ def _solve_kernel(
         if SIGNED is None:
             close(
                 d_ptr, arrived_ptr, size, expected, n, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         elif signed:
             close(
                 d_ptr, arrived_ptr, size, expected, n, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, SIGNED, ACC, TALL, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         else:
             close(
                 d_ptr, arrived_ptr, size, expected, n, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, COMPUTE, STRATEGY, ACC, TALL, SHARED, SHIFT,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         expected += 2 * gl.cdiv(size, TILE) * (programs - 1) + programs
         meet(arrived_ptr, expected, MANY)

@@ -19,6 +19,7 @@ A GPU without such an instruction runs the plain add and min that the same lines
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import gl, gluon
+from tri_apsp.kernels.nvidia_pairs import twice
 
 __all__ = ["clamp", "columns_of", "one_sum", "rank_update"]
 
@@ -54,6 +55,12 @@ def _sum_int16x2(acc, a, b):
 
 
 @gluon.jit
+def _greater_int16x2(x, floor):
+    """max(x, floor) on both halves of a word."""
+    return gl.inline_asm_elementwise("max.s16x2 $0, $1, $2;", "=r,r,r", [x, floor], gl.int32, True, 1)
+
+
+@gluon.jit
 def _sum_compare(acc, a, b):
     total = a + b
     return gl.where(total < acc, total, acc)
@@ -64,6 +71,8 @@ def one_sum(acc, a, b, STRATEGY: gl.constexpr):
     """min(acc, a + b)."""
     if STRATEGY == "int32":
         return _sum_int32(acc, a, b)
+    elif STRATEGY == "int16x2":
+        return _sum_int16x2(acc, a, b)
     elif STRATEGY == "compare":
         return _sum_compare(acc, a, b)
     else:
@@ -88,7 +97,12 @@ def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
 @gluon.jit
 def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
     """max(x, FLOOR), where x may be negative."""
-    return x if STRATEGY == "nonnegative" else gl.maximum(x, FLOOR)
+    if STRATEGY == "nonnegative":
+        return x
+    elif STRATEGY == "int16x2":
+        return _greater_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))  # FLOOR in both halves
+    else:
+        return gl.maximum(x, FLOOR)
 
 
 @gluon.jit
@@ -106,10 +120,16 @@ def columns_of(tile, ROWS: gl.constexpr):
 
 @gluon.jit
 def rank_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRATEGY: gl.constexpr):
-    """Return min(acc, A * B) for acc [M, N] in registers, and the first K columns of A and rows of B in shared memory."""
+    """Return min(acc, A * B) for acc [M, N] in registers, and the first K columns of A and rows of B in shared memory.
+
+    Of pairs, A may be int16, or hold each value twice already.
+    """
     ROWS: gl.constexpr = gl.SliceLayout(1, ACC)
     for x in gl.static_range(0, K, 4):
-        a0, a1, a2, a3 = columns_of(a_smem.slice(x, 4, dim=1).load(ACC), ROWS)
+        four = a_smem.slice(x, 4, dim=1).load(ACC)
+        if four.dtype == gl.int16:
+            four = twice(four)
+        a0, a1, a2, a3 = columns_of(four, ROWS)
         b0 = b_smem.slice(x, 1, dim=0).load(ACC)
         b1 = b_smem.slice(x + 1, 1, dim=0).load(ACC)
         acc = _two_sums(acc, a0, b0, a1, b1, STRATEGY)

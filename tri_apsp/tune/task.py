@@ -63,7 +63,7 @@ class Task:
 _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("cpu", "product"): ((1024,), (256, 1024, 2048)),
     ("cpu", "solve"): ((1024,), (128, 256, 512, 1024, 2048)),
-    ("nvidia", "product"): ((4096,), (4096, 16384)),
+    ("nvidia", "product"): ((4096,), (2048, 4096, 16384)),
     ("nvidia", "small_product"): ((512,), (256, 512, 1024)),
     ("nvidia", "closure"): ((1024,), (256, 1024)),
     ("nvidia", "batch"): ((128,), (64, 128, 256)),
