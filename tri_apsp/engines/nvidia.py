@@ -30,8 +30,8 @@ _TILES_A_UNIT_ELSE = 2
 # A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
 # with fewer, a program more is only one more to wait for.
 _TILES_A_PROGRAM = 3
-# Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: 97 instead of 125 us
-# at n = 512, but 338 instead of 251 at 1024, on an H200 in float32.
+# Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: a call takes 187
+# instead of 217 us at n = 512, but 533 instead of 316 at 1024, on an H200 in float32.
 _TILES_OF_HALF_SIZE = 8
 # Where the tiles of a panel are so few that each can be divided between so many programs, they are; into parts this wide.
 _PARTS = (4, 2)
