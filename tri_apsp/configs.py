@@ -193,10 +193,10 @@ def _nvidia_default(dtype: torch.dtype) -> Config:
         torch.int64: (GpuTiles(64, 64, 8, num_warps=4, num_stages=2), GpuTiles(64, 64, 8, num_warps=4, num_stages=2)),
     }[dtype]
     wide = dtype.itemsize == 8
-    # Up to block_size one closure is about as fast as the recursion, and does not wait for the host in between: where the host
-    # is fast float32 takes 0.99 and 0.96 ms at n = 2048, and int16 0.68 and 0.66; where it is slow 1.19 and 1.38, 0.84 and 0.97.
-    # At 1280 one closure takes half the time. Products of 64 bits outrun it earlier: 4.2 and 2.9 ms at n = 2048 in float64.
-    # β = 1024 is the fastest from n = 2048 on, by 3% at 4096 in float32, by less than 1% from 8192 on.
+    # Up to block_size one closure is about as fast as the recursion, and does not wait for the host in between: at n = 2048
+    # float32 takes 0.99 and 0.96 ms, and int16 0.68 and 0.66, where the host is fast; 1.19 and 1.38, 0.84 and 0.97 where it is
+    # slow. At 1280 one closure takes half the time. Products of 64 bits outrun it earlier: 4.2 and 2.9 ms at n = 2048 in
+    # float64. β = 1024 is the fastest from n = 2048 on, by 3% at 4096 in float32, by less than 1% from 8192 on.
     return Config(
         engine="nvidia",
         block_size=1024 if wide else 2048,

@@ -73,8 +73,7 @@ def _store(d_ptr, first_m, first_n, n, stride_dm, tile, ACC: gl.constexpr):
 def _update(
     d_ptr, first_m, first_k, first_n, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, M: gl.constexpr, N: gl.constexpr,
-    STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, SQUARE: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """C <- min(C, A B) for blocks C [M, N], A [M, TILE] and B [TILE, N] of D; SQUARE is the layout of a whole tile.
 
@@ -154,8 +153,7 @@ def _until(phase, k, i, j, read):
 def _share(
     d_ptr, phase, k, first, stride, n, stride_dm, smem, arrived_ptr, read,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
-    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Do the share of program `first` of `stride` in a phase of k: phase 0, the panels, or 1, the rest but D[k+1, k+1].
 
@@ -237,8 +235,7 @@ def _lead(
 def _follow(
     d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr,
-    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """Share the panels and the rest among the programs from 1 on, which arrive after each."""
     first, followers = gl.program_id(0) - 1, gl.num_programs(0) - 1
@@ -282,8 +279,7 @@ def _alone(
 def close(
     d_ptr, arrived_ptr, n, expected, stride_dm, smem,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, PARTS: gl.constexpr, MANY: gl.constexpr,
-    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr,
-    SHIFT: gl.constexpr,
+    STRATEGY: gl.constexpr, ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
 ):  # fmt: skip
     """D <- D* for one graph, in the workspace `smem`; see _closure_kernel.
 
@@ -292,10 +288,7 @@ def close(
     """
     if MANY:
         if gl.program_id(0) == 0:
-            _lead(
-                d_ptr, arrived_ptr, n, expected, stride_dm, smem,
-                NO_EDGE, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT,
-            )  # fmt: skip
+            _lead(d_ptr, arrived_ptr, n, expected, stride_dm, smem, NO_EDGE, FLOOR, TILE, STRATEGY, ACC, SHARED, SHIFT)
         else:
             _follow(
                 d_ptr, arrived_ptr, n, expected, stride_dm, smem,
@@ -319,7 +312,7 @@ def _closure_kernel(
     SHARED: gl.constexpr,
     SHIFT: gl.constexpr,  # whether views of shared memory may reach past the end of what they are made from
 ):  # fmt: skip
-    """Values are computed as COMPUTE, and kept in [FLOOR, NO_EDGE]."""
+    """Values are computed as COMPUTE, int16 as two in one, and kept in [FLOOR, NO_EDGE]."""
     item = gl.program_id(1).to(gl.int64)
     d_ptr += item * stride_db
     arrived_ptr += item
