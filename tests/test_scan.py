@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import cases
@@ -205,42 +200,6 @@ class TestKernelInterpreted:
         for tensor in tensors:
             findings.scan(tensor, INF)
         assert findings.read() == [expected(tensor, INF, False) for tensor in tensors]
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".")[:2])
-
-
-def _interpreter_fails() -> bool:
-    import triton
-
-    return _version(triton.__version__) < (3, 7) and _version(np.__version__) >= (2, 4)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="the kernel needs Triton")
-def test_the_kernel_in_the_interpreter() -> None:
-    """Triton reads TRITON_INTERPRET when a kernel is defined, so the run needs a process of its own."""
-    if _interpreter_fails():
-        pytest.skip("the interpreter of Triton 3.6 fails under NumPy 2.4 on a loop bound known only at run time")
-    root = Path(__file__).parents[1]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "Interpreted",
-        __file__,
-        f"{root}/tests/test_start.py",
-    ]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=280)
-    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
-    passed = re.search(r"(\d+) passed", run.stdout)
-    assert passed is not None
-    assert int(passed[1]) >= 110, run.stdout[-500:]
 
 
 def waits(call: Callable[[], object]) -> int:

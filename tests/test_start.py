@@ -38,7 +38,7 @@ def sizes_of(batch: int, n: int) -> torch.Tensor:
     return torch.arange(batch) * 7 % (n + 1)
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="test_scan runs it, in a process of its own")
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="test_interpreter runs it, in a process of its own")
 class TestStartInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
