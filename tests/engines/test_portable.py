@@ -1,4 +1,4 @@
-"""The portable engine: on a GPU, or in Triton's interpreter (tests/test_interpreter.py starts that)."""
+"""The portable engine: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
 
 from __future__ import annotations
 

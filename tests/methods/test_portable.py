@@ -1,4 +1,4 @@
-"""Every method on the portable engine: on a GPU, or in Triton's interpreter (tests/test_interpreter.py)."""
+"""Every method on the portable engine: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py)."""
 
 from __future__ import annotations
 
