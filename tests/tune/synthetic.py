@@ -22,6 +22,7 @@ from tri_apsp.tune.search import Evaluate
 from tri_apsp.tune.space import Parameter, Space, Values
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.task import Task
+from tri_apsp.tune.turns import Turn
 
 SPACE = Space(
     (
@@ -76,9 +77,9 @@ class Costs:
     calls: list[Values] = field(default_factory=list)
     limits: list[float | None] = field(default_factory=list)
 
-    def __call__(self, values: Values, give_up_ms: float | None) -> Outcome:
+    def __call__(self, values: Values, turn: Turn) -> Outcome:
         self.calls.append(values)
-        self.limits.append(give_up_ms)
+        self.limits.append(turn.limit())
         self.before(len(self.calls))
         kind = self.fails(values)
         return correct(cost(values)) if kind is None else Outcome(kind, message=f"planted {kind.value}")
@@ -136,7 +137,7 @@ class SyntheticBench:
         return 1.0 + far / 4 + solve
 
     def evaluators(self, task: Task, config: Callable[[Values], Config]) -> Sequence[Evaluate]:
-        def evaluate(values: Values, give_up_ms: float | None) -> Outcome:
+        def evaluate(values: Values, turn: Turn) -> Outcome:
             with self._lock:
                 self.screened.append((task, config(values)))
             self.before(len(self.screened))

@@ -20,6 +20,7 @@ from tri_apsp.tune.bench import Workers, _compilers_of_each
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
+from tri_apsp.tune.turns import AT_ONCE, LateError, Turn, Turns
 
 GPU = torch.device("cuda", 0)
 TASK = Task("nvidia", "product", "float32", "any", 4096)
@@ -129,7 +130,7 @@ def test_a_process_that_does_not_start_is_for_the_first_question_to_tell(machine
     for thread in threading.enumerate():
         if thread.name == "tri_apsp-start":
             thread.join(10)
-    assert bench.evaluators(TASK, lambda _: A)[0]({}, None).kind is Kind.correct
+    assert bench.evaluators(TASK, lambda _: A)[0]({}, AT_ONCE).kind is Kind.correct
     bench.close()
     assert told == []
 
@@ -146,7 +147,7 @@ def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: 
     machine.may_compile.clear()
     evaluate = bench.evaluators(TASK, lambda values: A)
     with ThreadPoolExecutor(2) as threads:
-        asked = [threads.submit(each, {}, None) for each in evaluate[:2]]
+        asked = [threads.submit(each, {}, AT_ONCE) for each in evaluate[:2]]
         assert machine.prepared.wait(10)
         assert not machine.compiled(TASK)
         machine.may_compile.set()
@@ -159,9 +160,34 @@ def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: 
     assert [what for what, *_ in machine.done].count("prepare") == 1
 
 
+def test_what_was_proposed_first_is_measured_first(machine: Machine, bench: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what comes too late is not measured."""
+    turns = Turns()
+    monkeypatch.setattr(module, "Turns", lambda: turns)  # of the one device
+    evaluate = bench.evaluators(TASK, lambda values: values["config"])
+
+    def late() -> None:
+        raise LateError
+
+    waiting = [Turn(3, lambda: None), Turn(2, late), Turn(1, lambda: 2.0)]
+    with ThreadPoolExecutor(3) as threads:
+        with turns.wait(0):
+            asked = [
+                threads.submit(one, {"config": config}, turn)
+                for one, config, turn in zip(evaluate, (A, B, C), waiting, strict=True)
+            ]
+            deadline = time.monotonic() + 10
+            while len(turns._waiting) < 3 and time.monotonic() < deadline:
+                time.sleep(0.001)
+        assert [asked[index].result(10).kind for index in (0, 2)] == [Kind.correct] * 2
+        with pytest.raises(LateError):
+            asked[1].result(10)
+    assert [config for what, _, config, _ in machine.done if what == "screen"] == [C, A]
+
+
 def test_what_does_not_compile_is_not_measured(machine: Machine, bench: Workers) -> None:
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == A else Kind.correct)
-    assert bench.evaluators(TASK, lambda _: A)[0]({}, None).kind is Kind.compile_error
+    assert bench.evaluators(TASK, lambda _: A)[0]({}, AT_ONCE).kind is Kind.compile_error
     assert not [what for what, *_ in machine.done if what == "screen"]
 
 
@@ -169,7 +195,7 @@ def test_a_default_that_does_not_compile_is_for_the_worker_to_say(machine: Machi
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == DEFAULT else Kind.correct)
     machine.wrong_default = True
     with pytest.raises(EngineError, match="a default configuration must be right"):
-        bench.evaluators(TASK, lambda _: A)[0]({}, None)
+        bench.evaluators(TASK, lambda _: A)[0]({}, AT_ONCE)
 
 
 def test_finalists_are_compiled_for_all_sizes_before_the_final(machine: Machine, bench: Workers) -> None:
@@ -221,7 +247,7 @@ def test_closing_ends_what_waits_for_a_compiler(machine: Machine, bench: Workers
     machine.may_compile.clear()
     with ThreadPoolExecutor(2) as threads:
         asked = [
-            threads.submit(bench.evaluators(TASK, lambda _: A)[0], {}, None),
+            threads.submit(bench.evaluators(TASK, lambda _: A)[0], {}, AT_ONCE),
             threads.submit(bench.final, TASK, [B], 5),
         ]
         assert machine.prepared.wait(10)
@@ -238,7 +264,7 @@ def test_a_cpu_has_one_worker_and_compiles_nothing_ahead(machine: Machine) -> No
     bench.ahead(task, lambda: pytest.fail("nobody needs them"))
     bench.ahead_of_final(task, [A])
     (evaluate,) = bench.evaluators(task, lambda _: A)
-    assert evaluate({}, None).kind is Kind.correct
+    assert evaluate({}, AT_ONCE).kind is Kind.correct
     assert [outcome.p50_ms for outcome in bench.final(task, [A, B], 5)] == [11, 12]
     assert {what for what, *_ in machine.done} == {"begin", "screen", "final"}
     bench.close()

@@ -233,6 +233,16 @@ class TestProcess:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
+    def test_terminated(self, home: Path, tmp_path: Path) -> None:
+        """As by a batch system: what is known is kept, and told."""
+        with self.start("--trials", "200", "--report", str(tmp_path / "rows")) as running:
+            self.wait_for(running, 2)
+            running.terminate()
+            out, err = running.communicate(timeout=60)
+        assert running.returncode == INTERRUPTED, err
+        assert "interrupted; --resume continues" in out
+        assert len((tmp_path / "rows" / "trials.csv").read_text().splitlines()) > 2
+
     def test_killed_interrupted_and_resumed(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine more threads take ten times as long
         with self.start("--trials", "30") as running:

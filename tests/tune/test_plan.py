@@ -20,6 +20,7 @@ from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import BUDGETS, Settings, plan
 from tri_apsp.tune.space import space_of
 from tri_apsp.tune.task import Task
+from tri_apsp.tune.turns import AT_ONCE
 from tri_apsp.tuned import KERNELS
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0))
@@ -125,7 +126,7 @@ class TestWorkers:
         calls.clear()
         assert len(evaluators) == 2 + 4
         threads = [
-            threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), None))
+            threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), AT_ONCE))
             for index, evaluate in enumerate(evaluators)
         ]
         for thread in threads:
@@ -137,7 +138,7 @@ class TestWorkers:
         while len(self.prepared) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert sorted(map(str, self.prepared)) == ["cuda:0", "cuda:1"]  # once each
-        assert evaluators[0](self.values(256), None).kind is Kind.compile_error
+        assert evaluators[0](self.values(256), AT_ONCE).kind is Kind.compile_error
         assert len(calls) == 6
         workers.close()
         assert {what for what, _ in calls[6:]} == {"close"}

@@ -14,12 +14,13 @@ import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
-from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, cost, everything, new_study
+from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everything, new_study
 
 from tri_apsp.tune.evaluated import Evaluated
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.search import SearchResult, opening, search
 from tri_apsp.tune.space import needs_more
+from tri_apsp.tune.turns import Turn, Turns
 
 ALL = everything()
 
@@ -263,15 +264,45 @@ def test_seconds_end_it_but_not_before_the_default() -> None:
     assert time.monotonic() - start < 2
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_what_waits_when_the_time_is_up_is_not_measured(sampler: str) -> None:
+    turns, ready, measured = Turns(), threading.Barrier(8), list[int]()
+
+    def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
+        if turn.number < 8:
+            ready.wait(10)  # eight are compiled at once, for one device
+        with turns.wait(turn.number):
+            turn.limit()
+            measured.append(turn.number)
+            time.sleep(0.3)
+            return correct(cost(values))
+
+    study = new_study()
+    result = run(evaluators=[evaluate] * 8, seconds=0.7, sampler=sampler, study=study)
+    assert result.seconds < 2
+    assert 2 <= len(measured) == len(study.trials) <= 3
+    assert measured[1:] == [number for number in range(8) if number != measured[0]][: len(measured) - 1]
+    assert "default" in [trial.origin for trial in result.evaluated]
+
+
+def test_the_default_is_measured_however_late() -> None:
+    def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
+        time.sleep(0.2)
+        turn.limit()
+        return correct(cost(values))
+
+    assert [trial.origin for trial in run(evaluators=[evaluate] * 4, seconds=0.1).evaluated] == ["default"]
+
+
 def test_several_workers_share_one_search() -> None:
     together, seen = threading.Barrier(3), list[list[dict[str, Any]]]([[], [], []])
 
     def worker(index: int) -> Any:
-        def evaluate(values: dict[str, Any], give_up_ms: float | None) -> Outcome:
+        def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
             seen[index].append(values)
             if len(seen[index]) == 1:
                 together.wait(10)  # all three are under way at once
-            return Costs()(values, give_up_ms)
+            return Costs()(values, turn)
 
         return evaluate
 

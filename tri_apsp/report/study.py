@@ -25,6 +25,7 @@ from tri_apsp.report.rows import ENVIRONMENT, MEASURED, TASK, Row, Table, measur
 from tri_apsp.tune.bench import Workers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import MATRICES, Task
+from tri_apsp.tune.turns import AT_ONCE
 
 __all__ = ["Found", "Machine", "Measured", "Place", "Provider", "columns_of", "measure", "place_of"]
 
@@ -83,7 +84,7 @@ class Machine:
         return len(self._workers.evaluators(Task("cpu", "product", "float32", "any", 1), lambda _: Config()))
 
     def screen(self, task: Task, point: Point) -> Outcome:
-        return self._workers.evaluators(task, lambda _: point.config)[0](point.values, None)
+        return self._workers.evaluators(task, lambda _: point.config)[0](point.values, AT_ONCE)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         return self._workers.final(task, [point.config for point in points], rounds)

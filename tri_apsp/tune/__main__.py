@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator
 
 from tri_apsp.cli.main import guarded
 from tri_apsp.tune import processes
@@ -26,7 +29,18 @@ def main(argv: list[str] | None = None) -> int:
 
         return run(args)
 
-    return guarded(run)
+    with _terminated_as_interrupted():
+        return guarded(run)
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Make SIGTERM, by which batch systems and `timeout` end a process, end it as Ctrl-C does: what is known is kept."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.search import Evaluate
 from tri_apsp.tune.space import Values
 from tri_apsp.tune.task import Task
+from tri_apsp.tune.turns import Turn, Turns
 from tri_apsp.tune.worker import Worker
 
 __all__ = ["Bench", "Workers"]
@@ -58,8 +59,8 @@ class Workers:
         threading.Thread(target=self._start, name="tri_apsp-start", daemon=True).start()
 
     def evaluators(self, task: Task, config: Callable[[Values], Config]) -> list[Evaluate]:
-        def on(worker: Worker) -> Evaluate:
-            def evaluate(values: Values, give_up_ms: float | None) -> Outcome:
+        def on(worker: Worker, turns: Turns) -> Evaluate:
+            def evaluate(values: Values, turn: Turn) -> Outcome:
                 chosen = config(values)
                 self._begin(task)
                 if self._compilers is not None:
@@ -67,11 +68,12 @@ class Workers:
                     if outcome.kind is not Kind.correct:
                         return outcome
                     self._wait_for_default(task)
-                return worker.screen(task, chosen, give_up_ms)  # which waits for its turn
+                with turns.wait(turn.number):
+                    return worker.screen(task, chosen, turn.limit())
 
             return evaluate
 
-        return [on(worker) for worker in self._workers] * (1 + self._ahead)
+        return [on(worker, Turns()) for worker in self._workers] * (1 + self._ahead)
 
     def ahead(self, task: Task, configs: Callable[[], Sequence[Config]]) -> None:
         if self._compilers is not None:

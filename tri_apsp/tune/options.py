@@ -20,14 +20,14 @@ everything useful for the GPU is tuned, or for the CPU where there is none.
 """
 
 _EPILOG = f"""\
-Ctrl-C at any time keeps what is known; --resume continues. Environment: TRI_APSP_CONFIG_DIR, where tuned files are looked for
-first, and written to; TRI_APSP_REQUIRE_TUNED=1, a solve for which nothing was tuned is an error.
+Ctrl-C or SIGTERM at any time keeps what is known; --resume continues. Environment: TRI_APSP_CONFIG_DIR, where tuned files are
+looked for first, and written to; TRI_APSP_REQUIRE_TUNED=1, a solve for which nothing was tuned is an error.
 
 exit status:
     0  done
   {FAILED:3}  some task could not be tuned, a size does not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument breaks a rule, or a file or a database cannot be used
-  {INTERRUPTED:3}  interrupted (Ctrl-C)
+  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
 """
 
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from optuna.trial import TrialState
 from tri_apsp.tune.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.space import Space, Values, needs_more
+from tri_apsp.tune.turns import LateError, Turn
 
 __all__ = [
     "Evaluate",
@@ -33,8 +35,8 @@ __all__ = [
     "tpe_sampler",
 ]
 
-Evaluate = Callable[[Values, float | None], Outcome]
-"""Evaluate a configuration; the second argument is a time in ms beyond which it cannot win (None: unknown)."""
+Evaluate = Callable[[Values, Turn], Outcome]
+"""Evaluate a configuration when it is its turn; may raise LateError, which the turn then did."""
 
 _Key = tuple[Any, ...]
 
@@ -124,7 +126,7 @@ def search(
         sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
         seed: of the sampler.
         trials: most distinct configurations to know in the end.
-        seconds: no evaluation starts later, but that of the default.
+        seconds: nothing is proposed or measured later, but the default.
         on_trial: called after each evaluation that told something new.
     """
     run = _Search(space, candidates, evaluators, study, default, list(anchors), sampler, seed, trials, seconds, on_trial)
@@ -153,7 +155,7 @@ def opening(
 
 @dataclass
 class _Proposal:
-    values: Values
+    index: int
     origin: str
     trial: optuna.Trial | None = None  # None: not of the sampler
 
@@ -221,19 +223,25 @@ class _Search:
         pool = ThreadPoolExecutor(len(self._evaluators), thread_name_prefix="tri_apsp-tune")
         idle = list(self._evaluators)
         running: dict[Future[Outcome], tuple[_Proposal, Evaluate]] = {}
+        numbers = itertools.count()
         try:
             while True:
                 while idle and (proposal := self._propose()) is not None:
                     evaluate = idle.pop()
-                    running[pool.submit(evaluate, proposal.values, self._give_up())] = (proposal, evaluate)
+                    turn = Turn(next(numbers), partial(self._limit, proposal))
+                    running[pool.submit(evaluate, self._candidates[proposal.index], turn)] = (proposal, evaluate)
                     self._in_flight = len(running)
                 if not running:
                     break
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    outcome = done.result()
+                    late = isinstance(done.exception(), LateError)
+                    outcome = None if late else done.result()
                     proposal, evaluate = running.pop(done)
                     self._in_flight = len(running)
-                    self._finish(proposal, outcome)
+                    if outcome is None:
+                        self._withdraw(proposal)
+                    else:
+                        self._finish(proposal, outcome)
                     idle.append(evaluate)
         except KeyboardInterrupt:
             self._result.interrupted = True
@@ -246,7 +254,7 @@ class _Search:
     def _propose(self) -> _Proposal | None:
         """Return what to evaluate next; None at the end of the budget or of the candidates."""
         self._refresh()
-        if self._spent() >= 1 and self._known:
+        if self._spent() >= 1 and (self._known or self._in_flight):
             return None
         for origin, index in self._planned:
             if self._open[index]:
@@ -263,7 +271,7 @@ class _Search:
         index = self._index.get(self._key(trial.params))
         if index is not None and self._open[index]:
             self._open[index] = False
-            return _Proposal(self._candidates[index], "tpe", trial)
+            return _Proposal(index, "tpe", trial)
         known = self._known.get(self._key(trial.params))
         if known is not None:
             self._mirror.tell(trial, known.p50_ms, state=_state(known))
@@ -276,13 +284,20 @@ class _Search:
 
     def _take(self, origin: str, index: int) -> _Proposal:
         self._open[index] = False
-        return _Proposal(self._candidates[index], origin)
+        return _Proposal(index, origin)
+
+    def _withdraw(self, proposal: _Proposal) -> None:
+        """Forget what there was no time for."""
+        self._open[proposal.index] = True
+        if proposal.trial is not None:
+            self._mirror.tell(proposal.trial, state=TrialState.FAIL)
 
     def _finish(self, proposal: _Proposal, outcome: Outcome) -> None:
+        values = self._candidates[proposal.index]
         finished = optuna.create_trial(
             state=_state(outcome),
             value=outcome.p50_ms,
-            params=proposal.values,
+            params=values,
             distributions=self._distributions,
             user_attrs={"outcome": outcome.to_dict(), "origin": proposal.origin, "search": self._id},
         )
@@ -291,9 +306,9 @@ class _Search:
             self._mirror.tell(proposal.trial, outcome.p50_ms, state=_state(outcome))
         else:
             self._mirror.add_trial(finished)
-        if self._key(proposal.values) in self._known:
+        if self._key(values) in self._known:
             return  # another machine was faster
-        self._learn(proposal.values, outcome, proposal.origin)
+        self._learn(values, outcome, proposal.origin)
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
 
@@ -328,9 +343,19 @@ class _Search:
     def _spent(self) -> float:
         """Return the part of the budget that is used up, 1 or more at its end."""
         count = len(self._known) + self._in_flight
-        return max(count / self._trials, (time.monotonic() - self._start) / self._seconds)
+        return max(count / self._trials, self._elapsed())
 
-    def _give_up(self) -> float | None:
+    def _elapsed(self) -> float:
+        return (time.monotonic() - self._start) / self._seconds
+
+    def _limit(self, proposal: _Proposal) -> float | None:
+        """Return when to give up, in ms, as a proposal is about to be measured; called by the thread that evaluates it.
+
+        Raises:
+            LateError: the time is up.
+        """
+        if self._elapsed() >= 1 and proposal.origin != "default":
+            raise LateError
         best = self._result.best
         return None if best is None else _GIVE_UP * cast(float, best.outcome.p50_ms)
 
