@@ -193,7 +193,7 @@ def closure_constants(
     lanes_n = min(64, tile) // vector
     return {
         "NO_EDGE": no_edge(dtype),
-        "FLOOR": -reach(dtype),
+        "FLOOR": None if nonnegative else -reach(dtype),
         "TILE": tile,
         "MANY": many,
         "COMPUTE": getattr(gl, dtype_name(_computed(dtype))),
@@ -208,10 +208,11 @@ def closure_constants(
 
 
 def solve_constants(dtype: torch.dtype, *, tile: int, warps: int, one: bool) -> dict[str, Any]:
-    """Return what _solve_kernel is compiled for besides closure_constants for weights that are not negative."""
+    """Return what _solve_kernel is compiled for, besides or instead of closure_constants for weights that are not negative."""
     return {
+        "FLOOR": -reach(dtype),
         "SMALLEST": limits(_computed(dtype))[0],
-        "SIGNED": strategy(dtype, False) if dtype == torch.float32 else None,
+        "SIGNED": strategy(dtype, False),
         "ONE": one,
         "ROWS": min(tile, _ROWS),
         "OUT": gl.BlockedLayout([1], [32], [warps], [0]),

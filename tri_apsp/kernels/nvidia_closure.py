@@ -312,7 +312,7 @@ def _closure_kernel(
     SHARED: gl.constexpr,
     SHIFT: gl.constexpr,  # whether views of shared memory may reach past the end of what they are made from
 ):  # fmt: skip
-    """Values are computed as COMPUTE, int16 as two in one, and kept in [FLOOR, NO_EDGE]."""
+    """Values are computed as COMPUTE, int16 as two in one, and kept in [FLOOR, NO_EDGE]; no FLOOR: none is negative."""
     item = gl.program_id(1).to(gl.int64)
     d_ptr += item * stride_db
     arrived_ptr += item

@@ -96,11 +96,13 @@ def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
 
 @gluon.jit
 def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
-    """max(x, FLOOR), where x may be negative."""
-    if STRATEGY == "nonnegative":
+    """max(x, FLOOR); x itself where FLOOR is None, as without negative weights."""
+    if FLOOR is None:
         return x
     elif STRATEGY == "int16x2":
         return _greater_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))  # FLOOR in both halves
+    elif STRATEGY == "compare":
+        return gl.where(x < FLOOR, FLOOR, x)
     else:
         return gl.maximum(x, FLOOR)
 
