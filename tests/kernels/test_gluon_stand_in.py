@@ -242,9 +242,8 @@ def solve(
         n, before, before + batch * programs, *STRIDES[0], 2,
         NO_EDGE=no_edge(dtype), FLOOR=-reach(dtype), SMALLEST=smallest, TILE=tile, PARTS=parts,
         SIZES=sizes is not None, MANY=programs > 1, ONE=n <= tile, ROWS=8, COMPUTE=compute.type,
-        STRATEGY=strategy(dtype, True),
-        SIGNED=strategy(dtype, False), ACC=None, TALL=None, SHARED=None, SHIFT=True, OUT=None,
-        GROUP=4, REPORT=None,
+        STRATEGY=strategy(dtype, True), SIGNED=strategy(dtype, False), BOTH=dtype not in (torch.int16, torch.int32),
+        ACC=None, TALL=None, SHARED=None, SHIFT=True, OUT=None, GROUP=4, REPORT=None,
     )  # fmt: skip
     assert done == before + batch * programs
     if programs > 1:

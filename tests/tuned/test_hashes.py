@@ -67,7 +67,7 @@ def test_every_kernel_has_sources(engine):
     ("changed", "engine", "kernels"),
     [
         ("portable_tiles.py", "portable", {"product", "closure", "panels", "solve"}),
-        ("nvidia_solve.py", "nvidia", {"closure", "batch"}),
+        ("nvidia_solve.py", "nvidia", {"closure", "batch", "solve"}),
         ("nvidia_closure.py", "nvidia", {"closure", "batch", "solve"}),
     ],
 )

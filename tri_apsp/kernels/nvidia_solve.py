@@ -2,7 +2,7 @@
 
     D = W, but no_edge in the padding and at most 0 on the diagonal
     meet
-    D <- D*                 # nvidia_closure, by the strategy for negative weights, and with FLOOR, only where W has any
+    D <- D*                 # nvidia_closure, if BOTH, by the strategy for negative weights only where W has any
     meet
     rows[graph, program] = (lowest W, lowest D, lowest on the diagonal of D,
                             highest W, highest W below NO_EDGE, highest D, highest D below NO_EDGE, unused)
@@ -152,6 +152,7 @@ def _solve_kernel(
     ROWS: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
     SIGNED: gl.constexpr,  # the strategy where a weight is negative, with FLOOR
+    BOTH: gl.constexpr,  # whether there is another where none is, without FLOOR
     ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
     OUT: gl.constexpr,  # a layout of eight values
     GROUP: gl.constexpr, REPORT: gl.constexpr,  # so many rows of eight at a time, and their layout
@@ -169,7 +170,9 @@ def _solve_kernel(
         x, graph, diagonal = _block(w_ptr, 0, 0, size, stride_wm, stride_wn, NO_EDGE, TILE, TILE, COMPUTE, ACC)
         lowest, highest, below = _extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
         x = _start(x, diagonal)
-        if lowest < 0:
+        if not BOTH:
+            x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
+        elif lowest < 0:
             x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
         else:
             x = _close_one(x, smem, None, TILE, STRATEGY, ACC, SHARED, SHIFT)
@@ -191,7 +194,12 @@ def _solve_kernel(
         meet(arrived_ptr, expected, MANY)
         if MANY:
             signed = count(arrived_ptr + gl.num_programs(1)) == mark
-        if signed:
+        if not BOTH:
+            close(
+                d_ptr, arrived_ptr, size, expected, n, smem,
+                NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
+            )  # fmt: skip
+        elif signed:
             close(
                 d_ptr, arrived_ptr, size, expected, n, smem,
                 NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,

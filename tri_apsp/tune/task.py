@@ -123,7 +123,8 @@ def batch_of(n: int) -> int:
 def _signs(engine: str, kernel: str, dtype: str, quick: bool) -> tuple[str, ...]:
     """Return the signs to tune for: "any", which the lookup takes for both, where the engine runs the same instructions."""
     if engine == "nvidia":
-        differ = dtype == "float32" or (kernel == "solve" and dtype.startswith("int"))
+        closes = kernel in ("closure", "batch")
+        differ = dtype == "float32" or kernel == "solve" or (closes and dtype in ("float64", "int64"))
     else:
         differ = engine == "cpu" and dtype.startswith("float")
     if not differ:

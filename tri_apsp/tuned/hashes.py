@@ -22,10 +22,10 @@ _SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
     ("cpu", "solve"): ("cpu.py",),
     ("nvidia", "product"): ("nvidia_product.py", *_GLUON),
     ("nvidia", "small_product"): ("nvidia_product.py", *_GLUON),
-    # Tuned as a call runs them, where one closure is all of it.
+    # Tuned as a call runs them, which where one closure is all of it launches nvidia_solve.py.
     ("nvidia", "closure"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
     ("nvidia", "batch"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
-    ("nvidia", "solve"): ("nvidia_product.py", *_CLOSURE, *_GLUON),
+    ("nvidia", "solve"): ("nvidia_product.py", *_CLOSURE, "nvidia_solve.py", *_GLUON),
     ("portable", "product"): ("portable_product.py", "portable_tiles.py"),
     ("portable", "closure"): ("portable_closure.py", "portable_tiles.py"),
     ("portable", "panels"): ("portable_panels.py", "portable_tiles.py"),
