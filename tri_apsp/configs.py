@@ -180,8 +180,8 @@ def _portable_default(dtype: torch.dtype) -> Config:
 def _nvidia_default(dtype: torch.dtype) -> Config:
     # Best on an H200 of 9 to 2700 tiles for large products. Small ones are best, or within 5% of it, of hundreds at n = 512 in
     # float32, int32 and float64: 32 x 64 takes 16 us where 64 x 64 takes 26 in int32. So it is in int16, in 18 instead of 33 us
-    # by 64 x 128, but what solves are made of is larger: they take 0.66 ms at n = 2048 by 64 x 128, else 0.67 and more. Large ones
-    # of int16 run 1% faster by 64 x 256 than by 128 x 128 at n = 8192, and solves by as much.
+    # by 64 x 128, but what solves are made of is larger: they take 0.66 ms at n = 2048 by 64 x 128, else 0.67 and more. Large
+    # products of int16, and solves, take 99% of the time by 64 x 256 that they take by 128 x 128.
     small = GpuTiles(32, 64, 32, num_warps=4, num_stages=2, thread_n=4)
     tiles, small = {
         torch.float32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), small),

@@ -170,7 +170,7 @@ def _solve_kernel(
         x, graph, diagonal = _block(w_ptr, 0, 0, size, stride_wm, stride_wn, NO_EDGE, TILE, TILE, COMPUTE, ACC)
         lowest, highest, below = _extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
         x = _start(x, diagonal)
-        if not BOTH:
+        if not BOTH:  # noqa: SIM114 - that is decided in compiling, what follows in running
             x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
         elif lowest < 0:
             x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
@@ -194,7 +194,7 @@ def _solve_kernel(
         meet(arrived_ptr, expected, MANY)
         if MANY:
             signed = count(arrived_ptr + gl.num_programs(1)) == mark
-        if not BOTH:
+        if not BOTH:  # noqa: SIM114
             close(
                 d_ptr, arrived_ptr, size, expected, n, smem,
                 NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
