@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,23 @@ def test_what_a_sweep_only_hands_on_is_no_second_one(sweep: Tune) -> None:
     (result,) = found.results.values()
     assert not result.resumed
     assert result.seconds > 0
+
+
+def test_sweeps_of_two_defaults_are_not_compared(sweep: Tune) -> None:
+    few = ("--kernel", "product", "--n", 1024, "--trials", 30)
+    first = sweep("one", *few)
+    assert len(read_sweeps([first, first]).agreements) == 1
+    trials = first / "trials.csv"
+    header, default, *others = trials.read_text().splitlines()
+    assert ",default," in default
+    assert ",anchor," in "".join(others)
+    later = first.parent / "later"
+    shutil.copytree(first, later)
+    swapped = [line.replace(",anchor,", ",default,", 1) for line in others]
+    (later / "trials.csv").write_text("\n".join([header, default.replace(",default,", ",anchor,"), *swapped, ""]))
+    found = read_sweeps([first, later])
+    assert found.agreements == ()
+    assert len(found.results) == 1
 
 
 def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:

@@ -57,7 +57,7 @@ class Sweeps:
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
         measuring: the part of a task's time in which its sweep's workers measured.
-        agreements: of tasks that two sweeps tuned anew.
+        agreements: of tasks that two sweeps tuned anew, while the default was the same.
     """
 
     device: dict[str, Any]
@@ -101,7 +101,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
             if result.p50_ms is None:
                 errors.append(result)
             elif before is None or not result.resumed:
-                if before is not None and not before.resumed:
+                if before is not None and not before.resumed and _default(before) == _default(result):
                     agreements.append(Agreement(task, before, result))
                 results[task] = result
                 importances[task] = rows.importances.get(task, {})
@@ -111,6 +111,10 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
     return Sweeps(headers[0]["device"], headers, results, left, importances, measuring, tuple(agreements))
+
+
+def _default(result: TaskResult) -> dict[str, Any] | None:
+    return next((trial.values for trial in result.trials if trial.origin == "default"), None)
 
 
 def geometric_mean(values: Iterable[float]) -> float:
