@@ -36,8 +36,8 @@ _TILES_OF_HALF_SIZE = 8
 # Where the tiles of a panel are so few that each can be divided between so many programs, they are; into parts this wide.
 _PARTS = (4, 2)
 _LEAST_PART = 16
-# A solve in one launch holds a closure for weights without negatives and one for others, except of these, which would gain
-# nothing by it, though a fifth of what closes a tile are clamps, and would take twice as long to compile.
+# A solve in one launch holds one closure for weights without negatives, and one for others; but of these dtypes only one, for
+# all. Another would save a fifth of the instructions that close a tile, but no time, and take twice as long to compile.
 _SOLVED_ALIKE = (torch.int16, torch.int32)
 # Rows that a solve in one launch copies and reads at a time: few enough for what it looks for to stay in registers.
 _ROWS = 32

@@ -238,8 +238,7 @@ def _time(sweeps: Sweeps) -> str:
             shares = [f"{seconds / len(found):.1f} s", f"{longest:.1f} s", f"{measured / seconds:.0%}"]
             rows.append([engine, kernel, len(found), evaluated, *shares])
     whole = [
-        f"`{header['command']}` took {header['seconds']:.0f} s, {header['measuring']:.0%} of them measuring."
-        for header in sweeps.headers
+        [f"`{header['command']}`", f"{header['seconds']:.0f} s", f"{header['measuring']:.0%}"] for header in sweeps.headers
     ]
     fresh = [result for result in sweeps.tuned() if not result.resumed and result.seconds]
     quick = sum(result.seconds < _SECONDS for result in fresh)
@@ -249,7 +248,8 @@ def _time(sweeps: Sweeps) -> str:
         "comparing and timing; the rest is compilation that nothing hid, starting processes, and the search itself."
     )
     head = ["engine", "kernel", "tasks", "evaluations", "a task", "the longest", "measuring"]
-    return section("Time", paragraph(*whole, counts), table(head, rows) if rows else "")
+    parts = [table(["sweep", "took", "measuring"], whole), paragraph(counts), table(head, rows) if rows else ""]
+    return section("Time", *parts)
 
 
 def _agreement(sweeps: Sweeps) -> str:
