@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -162,6 +163,14 @@ class SyntheticBench:
     def _outcome(self, task: Task, config: Config) -> Outcome:
         kind = self.fails(task, config)
         return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="planted")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Return once it holds, which another thread brings about within seconds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 PRODUCT = Task("cpu", "product", "float32", "nonnegative", 1024)

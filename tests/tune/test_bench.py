@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
-from tune.synthetic import correct
+from tune.synthetic import correct, until
 
 from tri_apsp.configs import Config, default_config
 from tri_apsp.errors import EngineError
@@ -20,7 +19,7 @@ from tri_apsp.tune.bench import Workers, _compilers_of_each
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
-from tri_apsp.tune.turns import AT_ONCE, LateError, Turn, Turns
+from tri_apsp.tune.turns import AT_ONCE, LateError, Turn
 
 GPU = torch.device("cuda", 0)
 TASK = Task("nvidia", "product", "float32", "any", 4096)
@@ -46,10 +45,8 @@ class Machine:
         return FakeWorker(self)
 
     def wait_for_starts(self, count: int) -> None:
-        """Return when so many processes have begun to start, or after some seconds."""
-        deadline = time.monotonic() + 10
-        while [what for what, *_ in self.done].count("begin") < count and time.monotonic() < deadline:
-            time.sleep(0.001)
+        """Return when so many processes have begun to start."""
+        until(lambda: [what for what, *_ in self.done].count("begin") >= count)
 
     def compiled(self, task: Task) -> set[tuple[Config, bool]]:
         return {(config, odd) for what, its, config, odd in self.done if (what, its) == ("compile", task)}
@@ -160,10 +157,9 @@ def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: 
     assert [what for what, *_ in machine.done].count("prepare") == 1
 
 
-def test_what_was_proposed_first_is_measured_first(machine: Machine, bench: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_proposed_first_is_measured_first(machine: Machine, bench: Workers) -> None:
     """And what comes too late is not measured."""
-    turns = Turns()
-    monkeypatch.setattr(module, "Turns", lambda: turns)  # of the one device
+    (turns,) = bench._turns
     evaluate = bench.evaluators(TASK, lambda values: values["config"])
 
     def late() -> None:
@@ -176,9 +172,7 @@ def test_what_was_proposed_first_is_measured_first(machine: Machine, bench: Work
                 threads.submit(one, {"config": config}, turn)
                 for one, config, turn in zip(evaluate, (A, B, C), waiting, strict=True)
             ]
-            deadline = time.monotonic() + 10
-            while len(turns._waiting) < 3 and time.monotonic() < deadline:
-                time.sleep(0.001)
+            until(lambda: len(turns._waiting) == 3)
         assert [asked[index].result(10).kind for index in (0, 2)] == [Kind.correct] * 2
         with pytest.raises(LateError):
             asked[1].result(10)

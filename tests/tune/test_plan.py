@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 import torch
+from tune.synthetic import until
 
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
@@ -134,9 +134,7 @@ class TestWorkers:
         for thread in threads:
             thread.join()
         assert sorted(calls) == [("screen on cuda:0", 64)] * 3 + [("screen on cuda:1", 128)] * 3
-        deadline = time.monotonic() + 10
-        while len(self.prepared) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len(self.prepared) >= 2)
         assert sorted(map(str, self.prepared)) == ["cuda:0", "cuda:1"]  # once each
         assert evaluators[0](self.values(256), AT_ONCE).kind is Kind.compile_error
         assert len(calls) == 6

@@ -50,6 +50,7 @@ class Workers:
 
     def __init__(self, devices: Sequence[torch.device]) -> None:
         self._workers = [Worker(device) for device in devices]
+        self._turns = [Turns() for _ in devices]
         self._ahead = _compilers_of_each(len(devices), cpu_count()) if devices[0].type == "cuda" else 0
         self._compilers = Compilers(devices[0], self._ahead * len(devices)) if self._ahead else None
         self._finalists: set[tuple[Task, Config]] = set()
@@ -73,7 +74,7 @@ class Workers:
 
             return evaluate
 
-        return [on(worker, Turns()) for worker in self._workers] * (1 + self._ahead)
+        return [on(*each) for each in zip(self._workers, self._turns, strict=True)] * (1 + self._ahead)
 
     def ahead(self, task: Task, configs: Callable[[], Sequence[Config]]) -> None:
         if self._compilers is not None:

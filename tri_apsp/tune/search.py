@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import time
@@ -155,7 +156,7 @@ def opening(
 
 @dataclass
 class _Proposal:
-    index: int
+    values: Values
     origin: str
     trial: optuna.Trial | None = None  # None: not of the sampler
 
@@ -229,19 +230,15 @@ class _Search:
                 while idle and (proposal := self._propose()) is not None:
                     evaluate = idle.pop()
                     turn = Turn(next(numbers), partial(self._limit, proposal))
-                    running[pool.submit(evaluate, self._candidates[proposal.index], turn)] = (proposal, evaluate)
+                    running[pool.submit(evaluate, proposal.values, turn)] = (proposal, evaluate)
                     self._in_flight = len(running)
                 if not running:
                     break
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    late = isinstance(done.exception(), LateError)
-                    outcome = None if late else done.result()
                     proposal, evaluate = running.pop(done)
                     self._in_flight = len(running)
-                    if outcome is None:
-                        self._withdraw(proposal)
-                    else:
-                        self._finish(proposal, outcome)
+                    with contextlib.suppress(LateError):  # then nothing is proposed any more
+                        self._finish(proposal, done.result())
                     idle.append(evaluate)
         except KeyboardInterrupt:
             self._result.interrupted = True
@@ -271,7 +268,7 @@ class _Search:
         index = self._index.get(self._key(trial.params))
         if index is not None and self._open[index]:
             self._open[index] = False
-            return _Proposal(index, "tpe", trial)
+            return _Proposal(self._candidates[index], "tpe", trial)
         known = self._known.get(self._key(trial.params))
         if known is not None:
             self._mirror.tell(trial, known.p50_ms, state=_state(known))
@@ -284,20 +281,13 @@ class _Search:
 
     def _take(self, origin: str, index: int) -> _Proposal:
         self._open[index] = False
-        return _Proposal(index, origin)
-
-    def _withdraw(self, proposal: _Proposal) -> None:
-        """Forget what there was no time for."""
-        self._open[proposal.index] = True
-        if proposal.trial is not None:
-            self._mirror.tell(proposal.trial, state=TrialState.FAIL)
+        return _Proposal(self._candidates[index], origin)
 
     def _finish(self, proposal: _Proposal, outcome: Outcome) -> None:
-        values = self._candidates[proposal.index]
         finished = optuna.create_trial(
             state=_state(outcome),
             value=outcome.p50_ms,
-            params=values,
+            params=proposal.values,
             distributions=self._distributions,
             user_attrs={"outcome": outcome.to_dict(), "origin": proposal.origin, "search": self._id},
         )
@@ -306,9 +296,9 @@ class _Search:
             self._mirror.tell(proposal.trial, outcome.p50_ms, state=_state(outcome))
         else:
             self._mirror.add_trial(finished)
-        if self._key(values) in self._known:
+        if self._key(proposal.values) in self._known:
             return  # another machine was faster
-        self._learn(values, outcome, proposal.origin)
+        self._learn(proposal.values, outcome, proposal.origin)
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
 

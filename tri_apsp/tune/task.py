@@ -123,8 +123,7 @@ def batch_of(n: int) -> int:
 def _signs(engine: str, kernel: str, dtype: str, quick: bool) -> tuple[str, ...]:
     """Return the signs to tune for: "any", which the lookup takes for both, where the engine runs the same instructions."""
     if engine == "nvidia":
-        closes = kernel in ("closure", "batch")
-        differ = dtype == "float32" or kernel == "solve" or (closes and dtype in ("float64", "int64"))
+        differ = dtype == "float32" or kernel == "solve" or (kernel in ("closure", "batch") and dtype in ("float64", "int64"))
     else:
         differ = engine == "cpu" and dtype.startswith("float")
     if not differ:
