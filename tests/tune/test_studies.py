@@ -181,7 +181,7 @@ def test_a_database_that_goes_away(tmp_path: Path) -> None:
 @pytest.fixture
 def server() -> Iterator[str]:
     """A PostgreSQL server of Debian's packages, in a folder and on a socket of its own."""
-    pytest.importorskip("psycopg", reason="needs psycopg")
+    psycopg = pytest.importorskip("psycopg", reason="needs psycopg")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not folders:
         pytest.skip("needs Debian's package postgresql")
@@ -198,10 +198,14 @@ def server() -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user) as running:
         try:
             deadline = time.monotonic() + 30
-            while not list(home.glob(".s.PGSQL.*[0-9]")):
-                assert running.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            while True:  # its socket is there before it answers
+                try:
+                    psycopg.connect(host=str(home), user="tuner", dbname="postgres").close()
+                    break
+                except psycopg.OperationalError:
+                    assert running.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
             yield f"postgresql+psycopg://tuner@/postgres?host={home}"
         finally:
             running.kill()
