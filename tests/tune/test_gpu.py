@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tri_apsp import rooms
+import tri_apsp
+from tri_apsp import rooms, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
+from tri_apsp.tune import tune
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.measure import Measurement
 from tri_apsp.tune.outcome import Kind
@@ -111,3 +113,24 @@ def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatc
         seconds = [f"{x:.2f}" for x in parts]
         print(f"\n{task}: seconds to compile ahead, to load, and to measure: {', '.join(seconds)}")
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task
+
+
+def test_a_quick_sweep(home: Path) -> None:
+    """It keeps its time, the default unless that is beaten, and what it found where the next solve looks."""
+    sweep = tune(["closure"], [512], device="cuda", time_budget=30)
+    (result,) = sweep.results
+    print(f"\n{result.evaluated} of {result.candidates} in {sweep.seconds:.0f} s, {sweep.measuring:.0%} of them measuring")
+    assert result.error == ""
+    assert result.complete
+    assert sweep.seconds < 90  # on a GPU that other tests use too
+    assert 1 < result.evaluated <= result.candidates
+    assert [trial.origin for trial in result.trials].count("default") == 1
+    assert result.p50_ms is not None
+    assert result.default_ms is not None
+    assert (result.p50_ms < result.default_ms) if result.gained else (result.p50_ms == result.default_ms)
+    assert result.path is not None
+    (entry,) = tuned.load(result.path).entries
+    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", result.p50_ms)
+    used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
+    assert used.source in ("this process", str(result.path))
+    assert (used.closure_tile, used.closure_warps) == (entry.config["closure_tile"], entry.config["closure_warps"])
