@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp import findings, rooms
 from tri_apsp.findings import Report, Scan
-from tri_apsp.rooms import Counters, room_for
+from tri_apsp.rooms import Counters, locks_for, room_for
 
 CPU = torch.device("cpu")
 
@@ -47,6 +47,14 @@ def test_rows_are_enough_for_all_programs() -> None:
     assert len(more) > len(rows)
     assert same is counter
     assert done == 3 + len(rows)
+
+
+def test_locks_are_used_again() -> None:
+    like = torch.empty(3)
+    locks = locks_for(like, 40)
+    assert (locks.dtype, locks.tolist()) == (torch.int32, [0] * 40)
+    assert locks_for(like.int(), 40) is locks
+    assert locks_for(like, 80).shape == (80,)
 
 
 def test_a_room_is_free_again_once_it_was_read() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "describe",
     "driver_version",
     "free_memory",
+    "is_captured",
     "is_small",
     "mark",
     "raw_stream",
@@ -140,6 +141,11 @@ def mark(device: torch.device) -> Callable[[], None]:
 def raw_stream(index: int) -> int:
     """Return the handle of the current stream of a CUDA device."""
     return torch._C._cuda_getCurrentRawStream(index)
+
+
+def is_captured(device: torch.device) -> bool:
+    """Return whether what is launched now becomes part of a CUDA graph, to run later, instead of running at once."""
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _current_stream(device: torch.device) -> torch.cuda.Stream:

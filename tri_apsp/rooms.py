@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["FOUND", "Counters", "Room", "room_for"]
+from tri_apsp.device import is_captured, raw_stream
+
+__all__ = ["FOUND", "Counters", "Room", "locks_for", "room_for"]
 
 FOUND = 8
 """Values in a row, which a program leaves, or a solve in one launch: see kernels.nvidia_solve."""
@@ -87,6 +89,25 @@ def room_for(device: torch.device, dtype: torch.dtype, rows: int) -> Room:
     room = Room(device, dtype, _enough(rows))
     _TAKEN.add(room)
     return room
+
+
+_LOCKS: dict[tuple[torch.device, int, int], torch.Tensor] = {}
+
+
+def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
+    """Return so many locks (count,) of int32, on the device of `like`, for what is launched on the current stream.
+
+    They are 0, and every launch leaves them so: those of one stream follow each other, so that all can use the same. A graph
+    that is being captured gets its own, since it may run beside what is launched on this stream later.
+    """
+    device = like.device
+    if is_captured(device):
+        return torch.zeros(count, dtype=torch.int32, device=device)
+    key = device, raw_stream(device.index) if device.type == "cuda" else 0, count
+    locks = _LOCKS.get(key)
+    if locks is None:
+        locks = _LOCKS.setdefault(key, torch.zeros(count, dtype=torch.int32, device=device))
+    return locks
 
 
 def _enough(rows: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -101,3 +102,28 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
         assert 1 <= programs * batch <= most * found.units, (batch, n)
     assert engine._tile_and_programs(1, 4096)[1] == most * found.units
     assert engine._tile_and_programs(100, 4096)[1] == engine._tile_and_programs(1, 64)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("tiles", "k", "expected"),
+    [
+        (4096, 8192, (3960, 13)),  # 10 rounds, and 136 tiles
+        (396, 4096, (396, 1)),
+        (392, 4096, (392, 1)),
+        (8, 100_000, (0, 16)),
+        (66, 256, (0, 2)),
+        (66, 255, (66, 1)),
+        (800, 600, (792, 4)),
+    ],
+)
+def test_who_shares_the_tiles_of_a_last_round(tiles: int, k: int, expected: tuple[int, int]) -> None:
+    nvidia = pytest.importorskip("tri_apsp.engines.nvidia")
+    assert nvidia.shares(tiles, k, 132, 3, 4) == expected
+
+
+def test_tiles_are_shared_in_a_last_round_alone() -> None:
+    nvidia = pytest.importorskip("tri_apsp.engines.nvidia")
+    for tiles, k in itertools.product((1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)):
+        whole, parts = nvidia.shares(tiles, k, 132, 3, 4)
+        assert (whole == tiles) == (parts == 1)
+        assert parts == 1 or (whole == tiles - tiles % 396 and k // parts >= 128)

@@ -11,6 +11,7 @@ from engines.contract import EngineContract
 import tri_apsp
 from tri_apsp import Config, GpuTiles, engines
 from tri_apsp.configs import default_config
+from tri_apsp.engines import Update
 from tri_apsp.engines.triton_engine import TritonEngine
 
 pytestmark = pytest.mark.gpu
@@ -51,6 +52,49 @@ def test_other_closures(tile: int, warps: int, programs: int) -> None:
 def test_it_is_chosen_for_every_dtype() -> None:
     for dtype in EngineContract.dtypes:
         assert tri_apsp.select(torch.zeros(3, 3, dtype=dtype, device="cuda")).engine == "nvidia"
+
+
+@pytest.mark.parametrize("dtype", EngineContract.dtypes, ids=str)
+@pytest.mark.parametrize("shape", [(1, 500, 330, 1300), (3, 64, 64, 4000), (1, 3000, 2900, 600)], ids=str)
+def test_tiles_that_programs_share(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+    """Few tiles and a long k, of which no part is a whole number of slices; or a last round of few tiles. From call to call."""
+    batch, m, n, k = shape
+    rng = torch.Generator(device="cuda").manual_seed(0)
+    a, b, c = (
+        torch.randint(-50, 100, (batch, *size), device="cuda", generator=rng).to(dtype) for size in ((m, k), (k, n), (m, n))
+    )
+    portable = engines.make("portable", engines.Weights(m, dtype, c.device, False), default_config("portable", dtype))
+    engine = engines.make("nvidia", engines.Weights(m, dtype, c.device, False), default_config("nvidia", dtype))
+    for fresh in (False, True, False):
+        found, expected = c.clone(), c.clone()
+        engine.product(Update(found, a, b, fresh=fresh), Update(found.clone(), a, b))
+        portable.product(Update(expected, a, b, fresh=fresh))
+        assert torch.equal(found, expected)
+
+
+def test_tiles_that_programs_share_in_graphs() -> None:
+    """Each graph has locks of its own: it may run beside others, and beside what is launched on the stream of its capture."""
+    a, b = torch.randint(0, 100, (2, 1, 300, 5000), device="cuda", dtype=torch.int32)
+    b = b.mT.contiguous()
+    engine = engines.make("nvidia", engines.Weights(300, torch.int32, a.device, False), default_config("nvidia", torch.int32))
+    expected = torch.full((1, 300, 300), 1000, device="cuda", dtype=torch.int32)
+    found = [torch.full_like(expected, 1000) for _ in range(3)]
+    engine.product(Update(expected, a, b))
+    graphs = [torch.cuda.CUDAGraph() for _ in range(2)]
+    capture = torch.cuda.Stream()
+    for graph, c in zip(graphs, found, strict=False):
+        with torch.cuda.graph(graph, stream=capture):
+            engine.product(Update(c, a, b))
+    streams = [torch.cuda.Stream() for _ in graphs]
+    torch.cuda.synchronize()
+    for _ in range(20):
+        for graph, stream in zip(graphs, streams, strict=True):
+            with torch.cuda.stream(stream):
+                graph.replay()
+        with torch.cuda.stream(capture):
+            engine.product(Update(found[2], a, b))
+    torch.cuda.synchronize()
+    assert all(torch.equal(c, expected) for c in found)
 
 
 CONFIG = default_config("nvidia", torch.float32)

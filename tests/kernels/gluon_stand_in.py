@@ -143,9 +143,9 @@ def _wait_group(late: int) -> None:
             target.store(values)
 
 
-def _atomic_add(pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
+def _atomic(operation: Callable[[Any, int], Any], pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
     before = pointer.load()
-    pointer.store(before + value)
+    pointer.store(operation(before, value))
     return before
 
 
@@ -175,7 +175,8 @@ NAMES = {
         allocate_shared_memory=_allocate,
         load=Pointer.load,
         store=Pointer.store,
-        atomic_add=_atomic_add,
+        atomic_add=functools.partial(_atomic, np.add),
+        atomic_or=functools.partial(_atomic, np.bitwise_or),
         inline_asm_elementwise=_assembly,
     ),
 }

@@ -98,7 +98,7 @@ def test_nvidia_product(field: str, dtype: torch.dtype, nonnegative: bool, capab
         **_tile_constants(tiles), **product_layouts(tiles, dtype),
     }  # fmt: skip
     constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype)}
-    signature = _signature(_nvidia_product_kernel, dtype, constants)
+    signature = _signature(_nvidia_product_kernel, dtype, constants) | {"locks_ptr": "*i32"}
     compiled = compile_kernel(
         _nvidia_product_kernel, signature, constants,
         capability=capability, num_warps=tiles.num_warps, maxnreg=product_registers((capability // 10, 0), tiles.num_warps),

@@ -65,15 +65,19 @@ def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands
     """Launch the kernel as TritonEngine does. Options: `skip`, `fresh`, the `shape` of the first product, and constants."""
     skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
     shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
+    whole, parts = options.pop("whole", None), options.pop("parts", 1)
     constants = {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "STRATEGY": strategy, **TILES, **LAYOUTS, **options}
-    programs = sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
+    tiles = len(first[0]) * sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
+    whole = tiles if whole is None else whole
+    locks = np.zeros(tiles - whole, np.int32)
     pointers = [Pointer(array, (*strides, 1)) for array, strides in zip([*first, *(second or first)], STRIDES, strict=True)]
     launch(
-        product_kernel, (programs, len(first[0])),
+        product_kernel, (whole + (tiles - whole) * parts, 1),
         *pointers[:3], *shapes[0], fresh[0], *skip, *sum(STRIDES[:3], ()),
         *pointers[3:], *shapes[1], fresh[1], *sum(STRIDES[3:], ()),
-        **constants,
+        Pointer(locks, (1,)), whole, parts, **constants,
     )  # fmt: skip
+    assert not locks.any(), "the next launch needs them"
 
 
 def shape_of(operands: Operands) -> tuple[int, int, int]:
@@ -117,6 +121,48 @@ def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dt
     product(strategy, dtype, *pairs, fresh=fresh)
     for (c, _, _), found in zip(pairs, expected, strict=True):
         np.testing.assert_array_equal(c, found)
+
+
+@pytest.mark.parametrize(("whole", "parts"), [(0, 2), (0, 7), (3, 3), (7, 4)])
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_programs_that_share_a_tile(
+    monkeypatch: pytest.MonkeyPatch, strategy: str, dtype: torch.dtype, whole: int, parts: int
+) -> None:
+    """A part of k each, some of them nothing, of tiles of either product, one of which is fresh; and one at a time."""
+    names = product_kernel.__globals__
+    take = names["_lock"]
+
+    def taken(*args: Any) -> Any:
+        before = take(*args)
+        program.baton.release()  # others come, and must wait
+        time.sleep(1e-4)
+        program.baton.acquire()
+        return before
+
+    monkeypatch.setitem(names, "_lock", taken)
+    monkeypatch.setattr(names["gl"], "atomic_or", polled(names["gl"].atomic_or))
+    operands = blocks(dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative")
+    pairs = operands[:3], operands[3:]
+    old = np.full_like(pairs[1][0], no_edge(dtype))
+    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip((pairs[0][0], old), pairs, strict=True)]
+    pairs[1][0][:] = -reach(dtype)
+    product(strategy, dtype, *pairs, fresh=(0, 1), whole=whole, parts=parts)
+    for (c, _, _), found in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(c, found)
+
+
+def polled(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an atomic operation before which other programs run."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        program.polls += 1
+        assert program.polls < 20_000, "programs wait for ever"
+        program.baton.release()
+        time.sleep(1e-5)
+        program.baton.acquire()
+        return operation(*args, **options)
+
+    return call
 
 
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)

@@ -17,10 +17,12 @@ from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
 
-__all__ = ["MOST_GRAPHS", "Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
+__all__ = ["MOST_GRAPHS", "Grid", "Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
+
+Grid = tuple[int, int, int]
 
 # Graphs are the second dimension of a grid, which no GPU takes larger.
 MOST_GRAPHS = (1 << 16) - 1
@@ -46,7 +48,7 @@ class TritonEngine(Engine):
     """Launches on the current stream of the current device; never waits for it."""
 
     product_kernel: ClassVar[Any]
-    """Its run-time arguments are those of portable_product._product_kernel, in order."""
+    """Its run-time arguments are those of portable_product._product_kernel, in order, and then those of _grid."""
 
     @staticmethod
     @abstractmethod
@@ -115,11 +117,17 @@ class TritonEngine(Engine):
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
         launch = self._launch_for(shapes, first.c.shape[0])
         for operands in in_parts(*first[:3], *(second or first)[:3]):
+            grid, more = self._grid(shapes, launch.tiles, operands[0])
             launch.kernel(
-                (programs(shapes, launch.tiles), operands[0].shape[0], 1),
+                grid,
                 *operands[:3], *shapes[0], int(first.fresh), *first.skip, *_strides(first),
                 *operands[3:], *shapes[1], int((second or first).fresh), *_strides(second or first),
+                *more,
             )  # fmt: skip
+
+    def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
+        """Return the programs that compute products of `shapes` for each graph of C, and what more their kernel takes."""
+        return (programs(shapes, tiles), c.shape[0], 1), ()
 
 
 # Launchers are kept from solve to solve: they remember what Triton compiled.

@@ -7,6 +7,9 @@
             acc = min(acc, A slice * B slice)              # they arrive meanwhile
         C tile = max(min(C tile, acc), FLOOR)
 
+Tiles from `whole` on, too few to keep every multiprocessor busy, are shared: each by `parts` programs, which take a part of k
+each, and C <- min(C, acc) in turn. No sum depends on another, so that C gets the same bits whoever comes first.
+
 Slices are copied straight to shared memory, which takes no register and few instructions. Packed int16 cannot be: every value
 of A must stand in both halves of a word, so its slices pass through registers.
 """
@@ -48,9 +51,26 @@ def _copy_slices(
     commit_group()
 
 
+@gluon.jit
+def _lock(lock_ptr):
+    """Take a lock, whose lowest bit says that it is taken; return twice the number of programs that had it before."""
+    before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
+    while before % 2 == 1:
+        before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
+    barrier()
+    return before
+
+
+@gluon.jit
+def _unlock(lock_ptr, before, parts):
+    """Give back a lock that _lock took; the last of `parts` programs leaves it as it was at first."""
+    barrier()
+    gl.atomic_add(lock_ptr, gl.where(before + 2 == 2 * parts, -1 - before, 1), sem="release", scope="gpu")
+
+
 # m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
 # nothing by it, and k = 1 known in advance breaks the compiler of Triton 3.6.
-@gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1"])
+@gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole", "parts"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
     m0, n0, k0, fresh0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are
@@ -58,19 +78,27 @@ def _product_kernel(
     c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
     m1, n1, k1, fresh1,
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
+    locks_ptr,  # of int32, one a shared tile, which are 0, and will be again
+    whole, parts,  # tiles of both products that a program has to itself, and programs that share each of the others
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
     STAGES: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
     SHARED: gl.constexpr,
 ):  # fmt: skip
-    """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
+    """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; see above.
 
     A C that is fresh counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows. Rows
     past m, columns past n and everything past k load NO_EDGE.
     """
     pid = gl.program_id(0)
-    item = gl.program_id(1).to(gl.int64)
+    shared = pid >= whole
+    turn = gl.maximum(pid - whole, 0)
+    locks_ptr += turn // parts
+    pid += turn // parts - turn
     tiles0 = gl.cdiv(m0, BLOCK_M) * gl.cdiv(n0, BLOCK_N)
+    tiles = tiles0 + gl.cdiv(m1, BLOCK_M) * gl.cdiv(n1, BLOCK_N)
+    item = (pid // tiles).to(gl.int64)
+    pid %= tiles
     c_ptr, a_ptr, b_ptr = c0_ptr + item * stride_c0b, a0_ptr + item * stride_a0b, b0_ptr + item * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
     fresh, left_start, left_stop = fresh0, skip_start, skip_stop
@@ -86,10 +114,16 @@ def _product_kernel(
     start_m = (group * GROUP_M + within % group_m) * BLOCK_M
     start_n = within // group_m * BLOCK_N
 
+    slices = gl.cdiv(k, BLOCK_K)
+    if shared:
+        slices = gl.cdiv(slices, parts)
+    start_k = turn % parts * slices * BLOCK_K
+    k = gl.maximum(gl.minimum(k - start_k, slices * BLOCK_K), 0)
+
     # n * n passes 2**31 at n = 46341, so tiles are addressed in 64 bits; offsets within one fit 32.
     start_m = start_m.to(gl.int64)
-    a_ptr += start_m * stride_am
-    b_ptr += start_n
+    a_ptr += start_m * stride_am + start_k
+    b_ptr += start_k.to(gl.int64) * stride_bk + start_n
     a_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LOAD_A))[:, None]
     a_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LOAD_A))[None, :]
     b_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LOAD_B))[:, None]
@@ -161,5 +195,11 @@ def _product_kernel(
     store_n = (offs_n < n) & ((offs_n < left_start) | (offs_n >= left_stop))
     mask_c = store_m[:, None] & store_n[None, :]
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
+    before = 0
+    if shared:
+        before = _lock(locks_ptr)
+        fresh = gl.where(before == 0, fresh, 0)
     c = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     gl.store(c_ptrs, gl.maximum(gl.minimum(c, tile), FLOOR), mask=mask_c)
+    if shared:
+        _unlock(locks_ptr, before, parts)
