@@ -117,12 +117,14 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
     ],
 )
 def test_who_shares_the_tiles_of_a_last_round(tiles: int, k: int, expected: tuple[int, int]) -> None:
-    nvidia = pytest.importorskip("tri_apsp.engines.nvidia")
+    from tri_apsp.engines import nvidia
+
     assert nvidia.shares(tiles, k, 132, 3, 4) == expected
 
 
 def test_tiles_are_shared_in_a_last_round_alone() -> None:
-    nvidia = pytest.importorskip("tri_apsp.engines.nvidia")
+    from tri_apsp.engines import nvidia
+
     for tiles, k in itertools.product((1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)):
         whole, parts = nvidia.shares(tiles, k, 132, 3, 4)
         assert (whole == tiles) == (parts == 1)

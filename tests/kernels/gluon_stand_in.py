@@ -30,9 +30,7 @@ class Tensor(np.ndarray):
     type = SimpleNamespace(layout=None)
     # `x -= 1` makes a new tensor: other names may stand for the old one.
     __iadd__, __isub__, __imul__ = np.ndarray.__add__, np.ndarray.__sub__, np.ndarray.__mul__
-
-    def to(self, dtype: Any) -> Tensor:
-        return self.astype(dtype)
+    to = np.ndarray.astype
 
 
 def _tensor(values: Any, dtype: Any = None) -> Tensor:
@@ -105,14 +103,18 @@ class Shared:
         return Shared(self.memory, dtype, addresses.reshape(shape))
 
 
+def let_others_run(seconds: float = 1e-4) -> None:
+    program.polls += 1
+    assert program.polls < 20_000, "programs wait for ever"
+    program.baton.release()
+    time.sleep(seconds)
+    program.baton.acquire()
+
+
 def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure: bool, pack: int) -> Tensor:
     """Run PTX: statements on registers of 32 bits, or one load, before which other programs run."""
     if code.startswith("ld.acquire"):
-        program.polls += 1
-        assert program.polls < 20_000, "programs wait for ever"
-        program.baton.release()
-        time.sleep(1e-4)
-        program.baton.acquire()
+        let_others_run()
         return args[0].load()
     if pack == 2:  # nvidia_pairs.twice, the only one on two values at a time
         return _tensor((args[0].view(np.uint16) * np.uint32(65537)).view(np.int32))

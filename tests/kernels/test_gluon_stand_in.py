@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import Pointer, import_kernels, launch, program
+from kernels.gluon_stand_in import Pointer, import_kernels, launch, let_others_run, program
 
 from tri_apsp.engines.nvidia import strategy
 from tri_apsp.findings import limits
@@ -130,17 +129,19 @@ def test_programs_that_share_a_tile(
 ) -> None:
     """A part of k each, some of them nothing, of tiles of either product, one of which is fresh; and one at a time."""
     names = product_kernel.__globals__
-    take = names["_lock"]
+    take, ask = names["_lock"], names["gl"].atomic_or
 
     def taken(*args: Any) -> Any:
         before = take(*args)
-        program.baton.release()  # others come, and must wait
-        time.sleep(1e-4)
-        program.baton.acquire()
+        let_others_run()  # they come, and must wait
         return before
 
+    def asked(*args: Any, **options: Any) -> Any:
+        let_others_run()
+        return ask(*args, **options)
+
     monkeypatch.setitem(names, "_lock", taken)
-    monkeypatch.setattr(names["gl"], "atomic_or", polled(names["gl"].atomic_or))
+    monkeypatch.setattr(names["gl"], "atomic_or", asked)
     operands = blocks(dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative")
     pairs = operands[:3], operands[3:]
     old = np.full_like(pairs[1][0], no_edge(dtype))
@@ -149,20 +150,6 @@ def test_programs_that_share_a_tile(
     product(strategy, dtype, *pairs, fresh=(0, 1), whole=whole, parts=parts)
     for (c, _, _), found in zip(pairs, expected, strict=True):
         np.testing.assert_array_equal(c, found)
-
-
-def polled(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an atomic operation before which other programs run."""
-
-    def call(*args: Any, **options: Any) -> Any:
-        program.polls += 1
-        assert program.polls < 20_000, "programs wait for ever"
-        program.baton.release()
-        time.sleep(1e-5)
-        program.baton.acquire()
-        return operation(*args, **options)
-
-    return call
 
 
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
@@ -341,9 +328,7 @@ def lingering(function: Callable[..., None], late: int) -> Callable[..., None]:
 
     def linger() -> None:
         if program.ids[0] == late:
-            program.baton.release()
-            time.sleep(0.01)
-            program.baton.acquire()
+            let_others_run(0.01)
 
     def call(*args: Any, **options: Any) -> None:
         linger()

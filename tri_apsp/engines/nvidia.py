@@ -173,8 +173,6 @@ def shares(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[i
     that takes less time.
     """
     last = tiles % (units * resident)
-    if not last:
-        return tiles, 1
 
     def steps(parts: int) -> float:
         queue = -(-last * parts // units)

@@ -23,6 +23,7 @@ Shape = tuple[int, int, int]
 """m, n and k of a product."""
 
 Grid = tuple[int, int, int]
+"""How many programs run a kernel."""
 
 # Graphs are the second dimension of a grid, which no GPU takes larger.
 MOST_GRAPHS = (1 << 16) - 1

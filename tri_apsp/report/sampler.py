@@ -24,10 +24,11 @@ from tri_apsp.report import markdown, plots
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.options import add_commit, add_out
 from tri_apsp.report.rows import environment, task_fields
+from tri_apsp.tune.evaluated import Evaluated, default_of
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import SAMPLERS
 from tri_apsp.tune.rows import check_folder, read_trials, write_csv
-from tri_apsp.tune.search import Evaluated, memory_study, search
+from tri_apsp.tune.search import memory_study, search
 from tri_apsp.tune.space import Choice, Parameter, Space, Values
 from tri_apsp.tune.task import Task
 
@@ -120,7 +121,7 @@ def read_sweep(path: Path) -> Sweep:
     """
     found = read_trials(path)
     task, trials = next(iter(found.items()), (None, []))
-    default = next((trial.values for trial in trials if trial.origin == "default"), None)
+    default = default_of(trials)
     works = any(trial.outcome.kind is Kind.correct for trial in trials)
     if len(found) != 1 or task is None or default is None or not works or len(trials) <= max(BUDGETS):
         raise InputError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.errors import InputError
+from tri_apsp.tune.evaluated import default_of
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.result import TaskResult
 from tri_apsp.tune.rows import read_rows
@@ -101,7 +102,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
             if result.p50_ms is None:
                 errors.append(result)
             elif before is None or not result.resumed:
-                if before is not None and not before.resumed and _default(before) == _default(result):
+                if before is not None and not before.resumed and default_of(before.trials) == default_of(result.trials):
                     agreements.append(Agreement(task, before, result))
                 results[task] = result
                 importances[task] = rows.importances.get(task, {})
@@ -111,10 +112,6 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
     return Sweeps(headers[0]["device"], headers, results, left, importances, measuring, tuple(agreements))
-
-
-def _default(result: TaskResult) -> dict[str, Any] | None:
-    return next((trial.values for trial in result.trials if trial.origin == "default"), None)
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.space import Values
 
-__all__ = ["Evaluated", "SearchResult"]
+__all__ = ["Evaluated", "SearchResult", "default_of"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Evaluated:
     origin: str
     seconds: float
     earlier: bool = False
+
+
+def default_of(trials: Iterable[Evaluated]) -> Values | None:
+    """Return the default among trials of one task; None if it is not among them."""
+    return next((trial.values for trial in trials if trial.origin == "default"), None)
 
 
 @dataclass
