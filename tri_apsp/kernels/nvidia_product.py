@@ -143,16 +143,18 @@ def _product_kernel(
         a_smem.index(0).store(twice(a))
         b_smem.index(0).store(b)
         for step in range(k // BLOCK_K):
-            a_ptr += BLOCK_K
-            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+            at = (step + 1) * BLOCK_K
             rest -= BLOCK_K
-            a, b = _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
+            a, b = _load_whole(a_ptr + at, b_ptr + stride_bk.to(gl.int64) * at, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
             barrier()
             words = b_smem.index(step % STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
             acc = rank_update(acc, a_smem.index(step % STAGES), words, BLOCK_K, ACC, STRATEGY)
             a_smem.index((step + 1) % STAGES).store(twice(a))
             b_smem.index((step + 1) % STAGES).store(b)
         if rest > 0:
+            at = k - rest
+            a_ptr += at
+            b_ptr += stride_bk.to(gl.int64) * at
             a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
             barrier()
             a_smem.index(0).store(twice(a))
