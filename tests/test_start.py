@@ -18,14 +18,19 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.start import start
 
 
-def check(weights: torch.Tensor, sizes: torch.Tensor | None) -> None:
-    before = weights.clone()
+def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> None:
+    """The copy has `more` vertices than the weights."""
+    before, n = weights.clone(), weights.shape[1]
     findings = Findings(weights, 2)
-    found = findings.copy(weights, sizes)
+    stored = findings.copy(weights, sizes, n + more)
+    assert stored.shape[1:] == (n + more, n + more)
+    assert stored.is_contiguous()
+    found = stored[:, :n, :n]
+    assert (stored[:, n:] == no_edge(weights.dtype)).all()
+    assert (stored[:, :, n:] == no_edge(weights.dtype)).all()
     findings.scan(found, no_edge(weights.dtype), diagonal=True)
     expected, bounds = start(weights, sizes, False, True)
     assert torch.equal(found, expected)
-    assert found.is_contiguous()
     assert torch.equal(weights, before)
     first, last = findings.read()
     assert bounds is not None
@@ -52,7 +57,8 @@ class TestStartInterpreted:
     def test_kernel(self, dtype: torch.dtype, layout: str, padded: bool) -> None:
         for shape in ((1, 1, 1), (3, 17, 17), (2, 130, 130)):
             weights = LAYOUTS[layout](values(shape, dtype))
-            check(weights, sizes_of(weights.shape[0], shape[1]) if padded else None)
+            for more in (0, 15):
+                check(weights, sizes_of(weights.shape[0], shape[1]) if padded else None, more)
 
     def test_no_negative_value(self) -> None:
         check(values((2, 9, 9), torch.int32).abs(), None)
@@ -67,7 +73,7 @@ class TestOnTheGpu:
     def test_kernel(self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], padded: bool) -> None:
         for shape in ((1, 1, 1), (1, 1000, 1000), (300, 20, 20), (7, 129, 129), (2, 2100, 2100)):
             weights = layout(values(shape, dtype).cuda())
-            check(weights, sizes_of(weights.shape[0], weights.shape[1]).cuda() if padded else None)
+            check(weights, sizes_of(weights.shape[0], weights.shape[1]).cuda() if padded else None, -weights.shape[1] % 16)
 
     def test_nan_shows(self) -> None:
         weights = cases.tensor(cases.random_graph(70), torch.float32, "cuda")[None].clone()

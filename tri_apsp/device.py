@@ -27,6 +27,7 @@ __all__ = [
     "describe",
     "driver_version",
     "free_memory",
+    "has_room",
     "is_captured",
     "is_small",
     "mark",
@@ -196,6 +197,11 @@ def is_small(size: float, device: torch.device) -> bool:
     That is 256 KiB; on a GPU, where an allocation that fails is an error that can be caught, 1/64 of its memory.
     """
     return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
+
+
+def has_room(size: float, device: torch.device) -> bool:
+    """Return whether `size` bytes fit the free memory of `device`, as far as is known before."""
+    return is_small(size, device) or size <= free_memory(device)
 
 
 def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:

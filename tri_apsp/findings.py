@@ -102,11 +102,12 @@ def _scan_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int
 
 
 @cache
-def _start_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool) -> Launcher:
+def _start_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool) -> Launcher:
     from tri_apsp.kernels.portable_start import _start_kernel
 
     infinity = no_edge(dtype)
-    return Launcher(_start_kernel, _constants(dtype, rows, width) | {"BELOW": infinity, "NO_EDGE": infinity, "SIZES": sizes})
+    constants = {"BELOW": infinity, "NO_EDGE": infinity, "SIZES": sizes, "PADDED": padded}
+    return Launcher(_start_kernel, _constants(dtype, rows, width) | constants)
 
 
 def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
@@ -146,19 +147,20 @@ class Findings:
             batch * length, length, along[0], along[1] + along[2],
         )  # fmt: skip
 
-    def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None) -> torch.Tensor:
+    def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None, stored: int | None = None) -> torch.Tensor:
         """Queue a copy of weights (batch, n, n) that a solve can start from, and a scan below no_edge; return the copy.
 
-        The copy is contiguous, with no positive diagonal, and no_edge wherever `sizes` says that there is no vertex. The scan
-        is of the weights without that padding, and of 0.
+        The copy (batch, stored, stored), n if None, is contiguous, with no positive diagonal, and no_edge wherever there is no
+        vertex, from n on or as `sizes` says. The scan is of the weights without that padding, and of 0.
         """
         batch, n, _ = weights.shape
-        distances = weights.new_empty(weights.shape)
-        tile_rows, width = _tile(weights.dtype, batch * n, n)
-        programs, first = self._next(-(-batch * n // tile_rows) * -(-n // width), no_edge(weights.dtype), False)
-        _start_launcher(weights.dtype, tile_rows, width, sizes is not None)(
+        stored = n if stored is None else stored
+        distances = weights.new_empty((batch, stored, stored))
+        tile_rows, width = _tile(weights.dtype, batch * stored, stored)
+        programs, first = self._next(-(-batch * stored // tile_rows) * -(-stored // width), no_edge(weights.dtype), False)
+        _start_launcher(weights.dtype, tile_rows, width, sizes is not None, stored > n)(
             (programs, 1, 1), distances, weights, weights if sizes is None else sizes, self._found, first, self._most,
-            batch * n, n, *weights.stride(),
+            batch * stored, n, stored, *weights.stride(),
         )  # fmt: skip
         return distances
 

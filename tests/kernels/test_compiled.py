@@ -140,7 +140,9 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
     return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
 
 
-CLOSURES = [("closure", 4), ("closure", 1), ("solve", 4), ("solve", 1), ("solve one tile", 1)]
+CLOSURES = [
+    ("closure", 4), ("closure", 1), ("solve", 4), ("solve", 1), ("solve packed", 4), ("solve packed", 1), ("solve one tile", 1),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
     if solves:
         if dtype == torch.float32 and not nonnegative:
             return  # one kernel for both signs
-        constants |= solve_constants(dtype, tile=tile, warps=warps, one=one)
+        constants |= solve_constants(dtype, tile=tile, warps=warps, one=one, pack=kernel == "solve packed")
     source = _nvidia_solve_kernel if solves else _nvidia_closure_kernel
     signature = _signature(source, dtype, constants) | {"sizes_ptr": "*i64", "arrived_ptr": "*i64"}
     if solves:

@@ -90,7 +90,35 @@ class TestMethodsOnNvidia(MethodContract):
     @pytest.mark.parametrize("share", [0.0, 0.01])
     def test_workspace_is_bounded(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
         monkeypatch.setattr(triton_engine, "SPARE", share)
-        for n in (1000, 4097):
+        for n, room in ((1008, True), (4112, True), (1000, False), (4097, False), (1000, True), (4097, True)):
+            monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device, room=room: room)
             workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), "kleene")
             most = max(0.05 * matrix, share * torch.cuda.get_device_properties(0).total_memory)
+            if room and n % 16:
+                most += 4 * (n + 15) ** 2
             assert workspace <= most + 65536, n  # counters, and what the checks add up
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16], ids=str)
+    def test_aligned_rows_change_no_bit(self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
+        """Not where one closure is all of a solve, nor in the recursion, nor in a product; with a negative edge or without."""
+        for n, method in (
+            (100, "floyd_warshall"),
+            (1000, "floyd_warshall"),
+            (1003, "kleene"),
+            (2500, "kleene"),
+            (2049, "squaring"),
+        ):
+            rng = torch.Generator("cuda").manual_seed(n)
+            weights = (torch.rand((n, n), generator=rng, device="cuda") * 50 + 2).to(dtype)
+            weights[torch.rand((n, n), generator=rng, device="cuda") > 8 / n] = tri_apsp.no_edge(dtype)
+            for lowest in (0, -1):
+                weights[0, n - 1] = lowest
+                before = weights.clone()
+                found = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
+                assert all(tensor.is_contiguous() for tensor in found)
+                assert torch.equal(weights, before)
+                with monkeypatch.context() as patch:
+                    patch.setattr("tri_apsp.aligned.has_room", lambda size, device: False)
+                    patch.setattr("tri_apsp.device.has_room", lambda size, device: False)
+                    expected = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
+                assert all(map(torch.equal, found, expected)), (n, method, lowest)

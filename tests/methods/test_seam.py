@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import cases
 import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.engines import Update
+from tri_apsp.engines import Engine, Update
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.methods import METHODS
+from tri_apsp.methods import METHODS, kleene
 
 
 def addresses(block: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> set[int]:
@@ -87,3 +90,19 @@ def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) ->
     assert torch.equal(tri_apsp.shortest_paths(weights, method="kleene", config=config).distances, expected)
     assert len(spare) == 1
     assert all((block >= 0).any() for block in spare[0])
+
+
+def test_a_matrix_of_which_more_is_stored_is_split_alike() -> None:
+    """Up to the next multiple of 16, so that floats round alike; see tri_apsp.aligned."""
+    for cutoff in (16, 17, 31, 64, 100, 1000, 1024):
+        for n in range(cutoff, 2700, 7):
+            assert [at for at in splits(-(-n // 16) * 16, cutoff) if at < n] == splits(n, cutoff), (n, cutoff)
+
+
+def splits(n: int, cutoff: int, first: int = 0) -> list[int]:
+    """Return where kleene cuts the vertices from `first` on."""
+    engine = cast(Engine, SimpleNamespace(config=tri_apsp.Config(cutoff=cutoff)))
+    if n <= kleene._cutoff(engine):
+        return []
+    half = kleene._half(n)
+    return [*splits(half, cutoff, first), first + half, *splits(n - half, cutoff, first + half)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tri_apsp.aligned import GRAIN, stored
 from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
@@ -104,20 +105,24 @@ class NvidiaEngine(TritonEngine):
         batch, n, _ = weights.shape
         sizes = self.weights.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
-        distances = weights.new_empty(weights.shape)
+        size = n if n <= tile else stored(weights, 2)
+        result = distances = weights.new_empty((batch, size, size))
+        if size > n:
+            result = weights.new_empty(weights.shape)
         room = room_for(weights.device, _computed(weights.dtype), 1 + batch // MOST_GRAPHS)
         rows, counter, done = room.rows_for(batch * count)
         found, arrived, before = room.found, distances, 0
         if count > 1:
             arrived, before = room.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
-        launch = _solve_launcher(weights.dtype, n <= tile, sizes is not None, tile, parts, *self._fit(count))
+        grain = GRAIN if n > tile and size % GRAIN == 0 else 1
+        launch = _solve_launcher(weights.dtype, n <= tile, size > n, grain, sizes is not None, tile, parts, *self._fit(count))
         launches = 0
-        for operands in in_parts(distances, weights, distances if sizes is None else sizes, arrived, rows):
+        for operands in in_parts(distances, weights, result, distances if sizes is None else sizes, arrived, rows):
             graphs = operands[0].shape[0]
             done += graphs * count
             launch((count, graphs, 1), *operands, counter, found, n, before, done, *weights.stride())
             found, launches = found[1:], launches + 1
-        return distances, Report(room, launches)
+        return result, Report(room, launches)
 
     def _fit(self, count: int) -> tuple[int, int, bool]:
         """Return the warps of a program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -244,7 +249,9 @@ def closure_constants(
     }
 
 
-def solve_constants(dtype: torch.dtype, *, tile: int, warps: int, one: bool) -> dict[str, Any]:
+def solve_constants(
+    dtype: torch.dtype, *, tile: int, warps: int, one: bool, pack: bool = False, grain: int = GRAIN
+) -> dict[str, Any]:
     """Return what _solve_kernel is compiled for, besides or instead of closure_constants for weights that are not negative."""
     return {
         "FLOOR": -reach(dtype),
@@ -252,6 +259,8 @@ def solve_constants(dtype: torch.dtype, *, tile: int, warps: int, one: bool) -> 
         "SIGNED": strategy(dtype, False),
         "BOTH": dtype not in _SOLVED_ALIKE,
         "ONE": one,
+        "PACK": pack,
+        "GRAIN": grain,
         "ROWS": min(tile, _ROWS),
         "OUT": gl.BlockedLayout([1], [32], [warps], [0]),
         "GROUP": 64 * warps,
@@ -273,8 +282,17 @@ def _closure_launcher(
 
 @cache
 def _solve_launcher(
-    dtype: torch.dtype, one: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, many: bool
+    dtype: torch.dtype,
+    one: bool,
+    pack: bool,
+    grain: int,
+    sizes: bool,
+    tile: int,
+    parts: int,
+    warps: int,
+    programs: int,
+    many: bool,
 ) -> Launcher:
     constants = closure_constants(dtype, True, tile=tile, warps=warps, programs=programs, many=many)
-    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one)
+    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one, pack=pack, grain=grain)
     return Launcher(_solve_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})

@@ -4,6 +4,7 @@
     meet
     D <- D*                 # nvidia_closure, if BOTH, by the strategy for negative weights only where W has any
     meet
+    the result = D, if it is not stored where D is
     rows[graph, program] = (lowest W, lowest D, lowest on the diagonal of D,
                             highest W, highest W below NO_EDGE, highest D, highest D below NO_EDGE, unused)
     the last program of all: found = (least of the rows in the first three columns, most in the others)
@@ -79,18 +80,21 @@ def _copy(
 
 @gluon.jit
 def _look(
-    d_ptr, n,
-    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr,
+    d_ptr, result_ptr, n, stored,
+    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr, PACK: gl.constexpr,
     ROWS: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
 ):  # fmt: skip
-    """Return the lowest, lowest on the diagonal, highest and highest below NO_EDGE of this program's share of D."""
+    """Return the lowest, lowest on the diagonal, highest and highest below NO_EDGE of this program's share of D; PACK it."""
     lowest = gl.full([ROWS, TILE], NO_EDGE, COMPUTE, ACC)
     highest = gl.full([ROWS, TILE], SMALLEST, COMPUTE, ACC)
     loop, below = lowest, highest
     across = gl.cdiv(n, TILE)
     for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * across, gl.num_programs(0)):
         first_m, first_n = t // across * ROWS, t % across * TILE
-        x, inside, diagonal = _block(d_ptr, first_m, first_n, n, n, 1, NO_EDGE, ROWS, TILE, COMPUTE, ACC)
+        x, inside, diagonal = _block(d_ptr, first_m, first_n, n, stored, 1, NO_EDGE, ROWS, TILE, COMPUTE, ACC)
+        if PACK:
+            ptrs, mask = pointers(result_ptr, first_m, first_n, n, n, ROWS, TILE, ACC)
+            gl.store(ptrs, x.to(result_ptr.dtype.element_ty), mask=mask)
         lowest = gl.minimum(lowest, x)
         loop = gl.minimum(loop, gl.where(diagonal, x, NO_EDGE))
         highest = gl.maximum(highest, gl.where(inside, x, SMALLEST))
@@ -137,8 +141,9 @@ def _report(
 
 @gluon.jit(do_not_specialize=["expected", "done"])
 def _solve_kernel(
-    d_ptr,  # D (batch, n, n), contiguous
+    d_ptr,  # D (batch, n, n), contiguous; if PACK, the next multiple of GRAIN instead of n
     w_ptr,  # W (batch, n, n), any strides
+    result_ptr,  # if PACK, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
     arrived_ptr,  # if MANY, (2, batch) of int64: counters that stand at `expected`; and what is not expected + 1
     rows_ptr,  # (batch, programs, 8) of COMPUTE
@@ -148,7 +153,9 @@ def _solve_kernel(
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     SMALLEST: gl.constexpr,  # of COMPUTE; minus infinity for floats
     TILE: gl.constexpr, PARTS: gl.constexpr, SIZES: gl.constexpr, MANY: gl.constexpr,  # as _closure_kernel
-    ONE: gl.constexpr,  # whether n <= TILE
+    ONE: gl.constexpr,  # whether n <= TILE; then not PACK
+    PACK: gl.constexpr,  # whether D has more vertices than W, which are padding
+    GRAIN: gl.constexpr,  # which divides the rows of D, and TILE
     ROWS: gl.constexpr,
     COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
     SIGNED: gl.constexpr,  # the strategy where a weight is negative, with FLOOR
@@ -161,10 +168,15 @@ def _solve_kernel(
     item = gl.program_id(1).to(gl.int64)
     programs = gl.num_programs(0)
     w_ptr += item * stride_wb
-    d_ptr += item * n * n
-    size = n
+    stored = n
+    if PACK:
+        stored = gl.cdiv(n, GRAIN) * GRAIN
+    d_ptr += item * stored * stored
+    result_ptr += item * n * n
+    size, closed = n, stored
     if SIZES:
         size = gl.load(sizes_ptr + item).to(gl.int32)
+        closed = gl.cdiv(size, GRAIN) * GRAIN
     smem = allocate(TILE, COMPUTE, SHARED)
     if ONE:
         x, graph, diagonal = _block(w_ptr, 0, 0, size, stride_wm, stride_wn, NO_EDGE, TILE, TILE, COMPUTE, ACC)
@@ -183,7 +195,9 @@ def _solve_kernel(
         last_lowest, last_highest, last_below = _extremes(x, gl.where(inside, x, SMALLEST), below_no_edge)
         last_loop = gl.min(gl.ravel(gl.where(diagonal, x, NO_EDGE)), 0)
     else:
-        lowest, highest, below = _copy(d_ptr, w_ptr, n, size, stride_wm, stride_wn, NO_EDGE, SMALLEST, ROWS, TILE, COMPUTE, ACC)
+        lowest, highest, below = _copy(
+            d_ptr, w_ptr, stored, size, stride_wm, stride_wn, NO_EDGE, SMALLEST, ROWS, TILE, COMPUTE, ACC
+        )
         arrived_ptr += item
         signed = lowest < 0
         mark = expected + 1
@@ -196,22 +210,24 @@ def _solve_kernel(
             signed = count(arrived_ptr + gl.num_programs(1)) == mark
         if not BOTH:  # noqa: SIM114
             close(
-                d_ptr, arrived_ptr, size, expected, n, smem,
+                d_ptr, arrived_ptr, closed, expected, stored, smem,
                 NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         elif signed:
             close(
-                d_ptr, arrived_ptr, size, expected, n, smem,
+                d_ptr, arrived_ptr, closed, expected, stored, smem,
                 NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         else:
             close(
-                d_ptr, arrived_ptr, size, expected, n, smem,
+                d_ptr, arrived_ptr, closed, expected, stored, smem,
                 NO_EDGE, None, TILE, PARTS, MANY, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
         expected += 2 * gl.cdiv(size, TILE) * (programs - 1) + programs
         meet(arrived_ptr, expected, MANY)
-        last_lowest, last_loop, last_highest, last_below = _look(d_ptr, n, NO_EDGE, SMALLEST, ROWS, TILE, COMPUTE, ACC)
+        last_lowest, last_loop, last_highest, last_below = _look(
+            d_ptr, result_ptr, n, stored, NO_EDGE, SMALLEST, PACK, ROWS, TILE, COMPUTE, ACC
+        )
     at = gl.arange(0, 8, layout=OUT)
     found = gl.full([8], lowest, COMPUTE, OUT)
     found = gl.where(at == 1, last_lowest, found)

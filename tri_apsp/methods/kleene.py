@@ -8,15 +8,18 @@ from tri_apsp.methods.floyd_warshall import FloydWarshall
 
 __all__ = ["Kleene"]
 
-# A split at a multiple of this keeps every tile of the left half whole and its rows aligned.
+# A split at a multiple of this keeps every tile of the left half whole, and its rows aligned.
 _GRAIN = 128
+# As good for small blocks. With all splits at multiples of it, a matrix of which more is stored, up to the next multiple, is
+# split where it would be otherwise, and no sum of floats rounds otherwise.
+_SMALL_GRAIN = 16
 
 Spare = tuple[Block, Block] | None
 """Memory for a row panel and for a column panel; what it holds is not needed."""
 
 
 class Kleene(Method):
-    """Split the vertices in two halves, D = [[A, B], [C, E]], down to β = `cutoff` vertices:
+    """Split the vertices in two halves, D = [[A, B], [C, E]], down to β = `cutoff` vertices (a multiple of 16):
 
         A <- A*
         B <- A B   and  C <- C A      side by side
@@ -81,10 +84,11 @@ def _part(spare: Spare, rows: int, columns: int) -> Spare:
 
 
 def _cutoff(engine: Engine) -> int:
-    assert engine.config.cutoff is not None
-    return engine.config.cutoff
+    cutoff = engine.config.cutoff
+    assert cutoff is not None
+    return max(cutoff // _SMALL_GRAIN * _SMALL_GRAIN, min(cutoff, _SMALL_GRAIN))
 
 
 def _half(n: int) -> int:
-    half = -(-n // 2)
-    return -(-half // _GRAIN) * _GRAIN if n >= 4 * _GRAIN else half
+    grain = _GRAIN if n >= 4 * _GRAIN else _SMALL_GRAIN if n > _SMALL_GRAIN else 1
+    return -(-n // (2 * grain)) * grain
