@@ -311,9 +311,9 @@ def assert_found(found: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[in
     ]
 
 
-@pytest.mark.parametrize("n", [1, 8, 13, 40])
+@pytest.mark.parametrize("n", [1, 13, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
-@pytest.mark.parametrize("programs", [1, 2, 3])
+@pytest.mark.parametrize("programs", [1, 3])
 def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
     """The first graph has no negative weight, the second has."""
     weights = np.stack([cases.random_graph(n, seed=1, degree=3), cases.negative_graph(n, seed=2)])
@@ -358,7 +358,7 @@ def lingering(function: Callable[..., None], late: int) -> Callable[..., None]:
 @pytest.mark.parametrize(("programs", "parts"), [(2, 1), (3, 1), (9, 2), (17, 2)])
 def test_who_comes_first_does_not_matter(monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, late: int) -> None:
     """Not to a bit: neither how many programs follow, nor how soon they replace what the one that leads has read."""
-    weights = np.random.default_rng(3).random((4, 75, 75)).astype(np.float32)
+    weights = np.random.default_rng(3).random((2, 75, 75)).astype(np.float32)
     expected, _ = solve(torch.float32, weights, tile=16, programs=2)
     names = solve_kernel.__globals__["close"].__globals__
     for name in ("_say", "_wait", "_share"):
