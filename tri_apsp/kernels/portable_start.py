@@ -44,17 +44,14 @@ def _start_kernel(
         item, offs_m = offs_r // stored, offs_r % stored
         inside = (offs_r < rows)[:, None] & (offs_n < stored)[None, :]
         w_rows = w_ptr + item.to(tl.int64) * stride_wb + offs_m.to(tl.int64) * stride_wm
+        graph = inside
         if SIZES:
             size = tl.load(sizes_ptr + item, mask=offs_r < rows, other=0).to(tl.int32)
             graph = inside & (offs_m < size)[:, None] & (offs_n[None, :] < size[:, None])
-            x = tl.load(w_rows[:, None] + (offs_n.to(tl.int64) * stride_wn)[None, :], mask=graph, other=NO_EDGE)
         elif PADDED:
             graph = inside & (offs_m < n)[:, None] & (offs_n < n)[None, :]
-            x = tl.load(w_rows[:, None] + (offs_n.to(tl.int64) * stride_wn)[None, :], mask=graph, other=NO_EDGE)
-        else:
-            graph = inside
-            x = tl.load(w_rows[:, None] + (offs_n.to(tl.int64) * stride_wn)[None, :], mask=graph, other=0)
-        x = wide(x)
+        w_ptrs = w_rows[:, None] + (offs_n.to(tl.int64) * stride_wn)[None, :]
+        x = wide(tl.load(w_ptrs, mask=graph, other=NO_EDGE if SIZES or PADDED else 0))
         lowest, highest, highest_below = with_tile(lowest, highest, highest_below, x, SMALLEST, BELOW)
         on_diagonal = graph & (offs_m[:, None] == offs_n[None, :]) & (x > 0)
         x = tl.where(on_diagonal, 0, x)
