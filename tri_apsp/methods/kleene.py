@@ -10,8 +10,8 @@ __all__ = ["Kleene"]
 
 # A split at a multiple of this keeps every tile of the left half whole, and its rows aligned.
 _GRAIN = 128
-# As good for small blocks. With all splits at multiples of it, a matrix of which more is stored, up to the next multiple, is
-# split where it would be otherwise, and no sum of floats rounds otherwise.
+# As good for smaller blocks. With all splits at multiples of it, a matrix of which more is stored, up to the next multiple, is
+# split where it would be otherwise, and no sum of floats rounds otherwise. Blocks of five and fewer would get uneven halves.
 _SMALL_GRAIN = 16
 
 Spare = tuple[Block, Block] | None
@@ -90,5 +90,5 @@ def _cutoff(engine: Engine) -> int:
 
 
 def _half(n: int) -> int:
-    grain = _GRAIN if n >= 4 * _GRAIN else _SMALL_GRAIN if n > _SMALL_GRAIN else 1
+    grain = _GRAIN if n >= 4 * _GRAIN else _SMALL_GRAIN if n > 5 * _SMALL_GRAIN else 1
     return -(-n // (2 * grain)) * grain
