@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "tuned": "errors device semirings configs",
     "kernels": "",
     "launch": "device",
-    "aligned": "device",
+    "aligned": "device semirings",
     "engines": "errors device semirings configs kernels launch rooms findings aligned",
     "graphs": "errors device semirings",
     "rooms": "device",

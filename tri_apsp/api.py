@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import pad
 
 from tri_apsp import audit, checks, device, engines, tuned
-from tri_apsp.aligned import GRAIN, aligned, stored
+from tri_apsp.aligned import for_product, stored
 from tri_apsp.configs import Config
 from tri_apsp.engines.triton_engine import TritonEngine
 from tri_apsp.errors import InputError
@@ -20,8 +19,6 @@ from tri_apsp.start import start
 
 __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve"]
 
-# Operations of a graph from which on a product is faster by more than it takes to align its rows.
-_LEAST_ALIGNED = 1 << 28
 # Least operations between two looks for a negative cycle: half a millisecond of an H200 and more of others, in which the host
 # reads what the look before found, and queues what comes next.
 LOOK_EVERY = 1 << 33
@@ -249,32 +246,13 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     engine = engines.make(config.engine, traits, config)
     batch, rows, _ = left.shape
     with checks.product_fits((batch, rows, columns), left), device.current(left.device):
-        left, right, start = _for_product(left, right, start)
+        left, right, start = for_product(left, right, start)
         result = left.new_empty((batch, rows, right.shape[2])) if start is None else _contiguous_copy(start)
         engine.product(engines.Update(result, left, right, fresh=start is None))
         if not left.is_floating_point():
             _audit_product(result, left, right, start, engine, bounds)
         result = result[:, :, :columns].contiguous()
     return result if batched else result[0]
-
-
-def _for_product(
-    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return operands of a product with unit strides; on a GPU, if it is large, with aligned rows that end in no_edge."""
-    batch, m, k = a.shape
-    n = b.shape[2]
-    ready = all(x.stride(2) == 1 and x.stride(1) % GRAIN == x.data_ptr() % GRAIN == 0 for x in (a, b)) and n % GRAIN == 0
-    wide, deep = aligned(n), aligned(k)
-    size = batch * (m * deep + deep * wide + 2 * m * wide) * a.itemsize
-    if ready or not a.is_cuda or m * k * n < _LEAST_ALIGNED or not device.has_room(size, a.device):
-        return _unit_stride(a), _unit_stride(b), c
-    infinity = no_edge(a.dtype)
-    return (
-        pad(a, (0, deep - k), value=infinity),
-        pad(b, (0, wide - n, 0, deep - k), value=infinity),
-        None if c is None else pad(c, (0, wide - n), value=infinity),
-    )
 
 
 def _audit_product(
@@ -334,7 +312,3 @@ def _block_size(selection: Selection) -> int:
 
 def _contiguous_copy(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone(memory_format=torch.contiguous_format)
-
-
-def _unit_stride(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
