@@ -129,7 +129,7 @@ def test_programs_that_share_a_tile(
 ) -> None:
     """A part of k each, some of them nothing, of tiles of either product, one of which is fresh; and one at a time."""
     names = product_kernel.__globals__
-    take, ask = names["_lock"], names["gl"].atomic_or
+    take, ask = names["lock"], names["gl"].atomic_or
 
     def taken(*args: Any) -> Any:
         before = take(*args)
@@ -140,7 +140,7 @@ def test_programs_that_share_a_tile(
         let_others_run()
         return ask(*args, **options)
 
-    monkeypatch.setitem(names, "_lock", taken)
+    monkeypatch.setitem(names, "lock", taken)
     monkeypatch.setattr(names["gl"], "atomic_or", asked)
     operands = blocks(dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative")
     pairs = operands[:3], operands[3:]
@@ -360,8 +360,8 @@ def test_who_comes_first_does_not_matter(monkeypatch: pytest.MonkeyPatch, progra
     """Not to a bit: neither how many programs follow, nor how soon they replace what the one that leads has read."""
     weights = np.random.default_rng(3).random((2, 75, 75)).astype(np.float32)
     expected, _ = solve(torch.float32, weights, tile=16, programs=2)
-    names = solve_kernel.__globals__["close"].__globals__
-    for name in ("_say", "_wait", "_share"):
+    closing, meeting = (solve_kernel.__globals__[name].__globals__ for name in ("close", "meet"))
+    for names, name in ((closing, "say"), (closing, "wait"), (closing, "_share"), (meeting, "say"), (meeting, "wait")):
         monkeypatch.setitem(names, name, lingering(names[name], late))
     found, _ = solve(torch.float32, weights, tile=16, programs=programs, parts=parts)
     np.testing.assert_array_equal(found, expected)

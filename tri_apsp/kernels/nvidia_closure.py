@@ -36,9 +36,10 @@ from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
 from tri_apsp.kernels.nvidia_pairs import halves, words
+from tri_apsp.kernels.nvidia_sync import say, wait
 from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile, multiply
 
-__all__ = ["_closure_kernel", "close", "count", "meet", "pointers"]
+__all__ = ["_closure_kernel", "close", "pointers"]
 
 
 @gluon.jit
@@ -84,7 +85,7 @@ def _update(
     b = _load(d_ptr, first_k, first_n, n, stride_dm, NO_EDGE, TILE, N, ACC)
     c = multiply(c, a, b, smem, FLOOR, STRATEGY, SHARED, SHIFT)
     if read > 0:
-        _wait(arrived_ptr, 0, read)
+        wait(arrived_ptr, 0, read)
     _store(d_ptr, first_m, first_n, n, stride_dm, c, ACC)
 
 
@@ -105,42 +106,6 @@ def _tile_of(t, phase, k, others):
         i = _skip(t // others, k)
         j = _skip(t % others, k)
     return i, j
-
-
-@gluon.jit
-def count(arrived_ptr):
-    """Read a counter that other programs add to, and with it all they had written before."""
-    address = arrived_ptr.to(gl.int64)
-    return gl.inline_asm_elementwise("ld.acquire.gpu.global.u64 $0, [$1];", "=l,l", [address], gl.int64, False, 1)
-
-
-@gluon.jit
-def _wait(arrived_ptr, arrived, said):
-    """Wait until a counter has come to `arrived` in its lower and `said` in its upper half.
-
-    What programs did before they brought it there comes before what follows.
-    """
-    now = count(arrived_ptr)
-    while (now.to(gl.int32) < arrived) | (now >> 32 < said):
-        now = count(arrived_ptr)
-    barrier()
-
-
-@gluon.jit
-def _say(arrived_ptr, what):
-    """Add to a counter, after all that the threads of this program have read and written."""
-    barrier()
-    gl.atomic_add(arrived_ptr, what, sem="release", scope="gpu")
-
-
-@gluon.jit
-def meet(arrived_ptr, expected, MANY: gl.constexpr):
-    """Wait for all programs of a graph; what any of them wrote before, each can read after."""
-    if MANY:
-        _say(arrived_ptr, 1)
-        _wait(arrived_ptr, expected, 0)
-    else:
-        barrier()
 
 
 @gluon.jit
@@ -215,19 +180,19 @@ def _lead(
             arrived = expected + 2 * k * followers
             late = gl.atomic_add(arrived_ptr, 0, sem="acquire", scope="gpu").to(gl.int32) < arrived
             if late:
-                _say(arrived_ptr, 1 << 32)
-                _wait(arrived_ptr, arrived, 0)
+                say(arrived_ptr, 1 << 32)
+                wait(arrived_ptr, arrived, 0)
             column = _load(d_ptr, there, here, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
             row = _load(d_ptr, here, there, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
             following = _load(d_ptr, there, there, n, stride_dm, NO_EDGE, TILE, TILE, ACC)
-            _say(arrived_ptr, gl.where(late, 1, 2).to(gl.int64) << 32)
+            say(arrived_ptr, gl.where(late, 1, 2).to(gl.int64) << 32)
             row = multiply(row, tile, row, smem, FLOOR, STRATEGY, SHARED, SHIFT)
             tile = multiply(following, column, row, smem, FLOOR, STRATEGY, SHARED, SHIFT)
         else:
-            _say(arrived_ptr, 1 << 32)
+            say(arrived_ptr, 1 << 32)
     # Once all others have arrived from the last panels, nobody waits for a tile any more: the next call counts from 0. And who
     # arrived before at a meeting of the caller would count as one of them.
-    _wait(arrived_ptr, expected + (2 * steps - 1) * followers, 0)
+    wait(arrived_ptr, expected + (2 * steps - 1) * followers, 0)
     gl.atomic_add(arrived_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu")
 
 
@@ -241,12 +206,12 @@ def _follow(
     first, followers = gl.program_id(0) - 1, gl.num_programs(0) - 1
     for k in range(gl.cdiv(n, TILE)):
         for phase in range(2):
-            _wait(arrived_ptr, expected + (2 * k + phase) * followers, 2 * k + 1 if phase == 0 else 0)
+            wait(arrived_ptr, expected + (2 * k + phase) * followers, 2 * k + 1 if phase == 0 else 0)
             _share(
                 d_ptr, phase, k, first, followers, n, stride_dm, smem, arrived_ptr, 2 * k + 2,
                 NO_EDGE, FLOOR, TILE, PARTS, STRATEGY, ACC, TALL, SHARED, SHIFT,
             )  # fmt: skip
-            _say(arrived_ptr, 1)
+            say(arrived_ptr, 1)
 
 
 @gluon.jit

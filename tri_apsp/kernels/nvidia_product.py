@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, commit_group, copy_async, gl, gluon, wait_group
 from tri_apsp.kernels.nvidia_pairs import halves, twice
+from tri_apsp.kernels.nvidia_sync import lock, unlock
 from tri_apsp.kernels.nvidia_tiles import rank_update
 
 __all__ = ["_product_kernel"]
@@ -49,23 +50,6 @@ def _copy_slices(
         a_smem.store(a)
         b_smem.store(b)
     commit_group()
-
-
-@gluon.jit
-def _lock(lock_ptr):
-    """Take a lock, whose lowest bit says that it is taken; return twice the number of programs that had it before."""
-    before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
-    while before % 2 == 1:
-        before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
-    barrier()
-    return before
-
-
-@gluon.jit
-def _unlock(lock_ptr, before, parts):
-    """Give back a lock that _lock took; the last of `parts` programs leaves it as it was at first."""
-    barrier()
-    gl.atomic_add(lock_ptr, gl.where(before + 2 == 2 * parts, -1 - before, 1), sem="release", scope="gpu")
 
 
 # m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
@@ -199,9 +183,9 @@ def _product_kernel(
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
     before = 0
     if shared:
-        before = _lock(locks_ptr)
+        before = lock(locks_ptr)
         fresh = gl.where(before == 0, fresh, 0)
     c = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     gl.store(c_ptrs, gl.maximum(gl.minimum(c, tile), FLOOR), mask=mask_c)
     if shared:
-        _unlock(locks_ptr, before, parts)
+        unlock(locks_ptr, before, parts)

@@ -16,8 +16,9 @@ registers. NaN in W shows as minus infinity.
 from __future__ import annotations
 
 from tri_apsp.kernels.gluon_names import barrier, gl, gluon
-from tri_apsp.kernels.nvidia_closure import close, count, meet, pointers
+from tri_apsp.kernels.nvidia_closure import close, pointers
 from tri_apsp.kernels.nvidia_pairs import halves, words
+from tri_apsp.kernels.nvidia_sync import count, meet
 from tri_apsp.kernels.nvidia_tile_closure import allocate, close_tile
 
 __all__ = ["_solve_kernel"]

@@ -15,7 +15,7 @@ __all__ = ["kernel_hash", "tokens"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 
-_GLUON = ("nvidia_tiles.py", "nvidia_pairs.py", "gluon_names.py")
+_GLUON = ("nvidia_tiles.py", "nvidia_pairs.py", "nvidia_sync.py", "gluon_names.py")
 _CLOSURE = ("nvidia_closure.py", "nvidia_tile_closure.py")
 _SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
     ("cpu", "product"): ("cpu.py",),
