@@ -49,8 +49,15 @@ def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> 
     assert result.speedup == 1
 
 
-def test_defaults_that_are_hardly_faster_stay_out() -> None:
-    result = final(plain=1.0, tuned=1.015, found=1.2)
+def test_defaults_that_are_hardly_faster_are_kept_too() -> None:
+    """Within the noise as well, so that no solve was ever seen slower than before anything was tuned."""
+    result = final(plain=1.0, tuned=1.0005, found=1.2)
+    assert result.config is not None
+    assert result.config["closure_tile"] == PLAIN.closure_tile
+    assert result.p50_ms == 1.0
+
+
+def test_defaults_that_are_not_faster_stay_out() -> None:
+    result = final(plain=1.0, tuned=1.0, found=1.2)
     assert result.config is not None
     assert "closure_tile" not in result.config
-    assert result.p50_ms == 1.015

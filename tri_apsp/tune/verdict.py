@@ -44,7 +44,8 @@ def unlike(configs: list[Config]) -> list[Config]:
 def judged(task: Task, contest: Contest, found: SearchResult, outcomes: dict[Config, Outcome], *, complete: bool) -> TaskResult:
     """Return who won: the default, unless what is used now beats it, or the fastest of all beats both.
 
-    A solve that is then slower than with defaults throughout, since other kernels were tuned at other sizes, keeps those.
+    A solve that is then slower than with defaults throughout, since other kernels were tuned at other sizes, keeps those, by
+    however little: what was tuned has yet to show that it helps a solve.
     """
     known = TaskResult(
         task,
@@ -69,7 +70,7 @@ def judged(task: Task, contest: Contest, found: SearchResult, outcomes: dict[Con
     for challenger in (contest.incumbent, min(own, key=lambda config: times(own[config])[1])):
         if challenger in own and beats(own[challenger], outcomes[winner]):
             winner = challenger
-    defaults = contest.plain != contest.default and beats(plain, outcomes[winner])
+    defaults = times(plain)[1] < times(outcomes[winner])[1] and contest.plain != contest.default
     if defaults:
         winner = contest.plain
     low, middle, high = times(outcomes[winner])
