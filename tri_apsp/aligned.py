@@ -16,8 +16,9 @@ __all__ = ["GRAIN", "aligned", "for_product", "stored"]
 GRAIN = 16
 # Tiles of the smallest graphs reach past their end anyway.
 _LEAST = 64
-# Operations of a graph from which on a product is faster by more than it takes to align its rows.
-_LEAST_PRODUCT = 1 << 28
+# Operations of a graph from which on a product is faster by more than it takes to align its rows: on an H200 one of n = 700
+# takes 279 instead of 215 us in int16, and as long in float32; of n = 2500, 853 instead of 1133, and 1264 instead of 1349.
+_LEAST_PRODUCT = 1 << 31
 
 
 def aligned(n: int) -> int:

@@ -194,13 +194,13 @@ def _nvidia_default(dtype: torch.dtype) -> Config:
         torch.int64: (GpuTiles(64, 64, 8, num_warps=4, num_stages=2), GpuTiles(64, 64, 8, num_warps=4, num_stages=2)),
     }[dtype]
     wide = dtype.itemsize == 8
-    # Up to block_size one closure is about as fast as the recursion, and does not wait for the host in between: at n = 2048
-    # float32 takes 0.99 and 0.96 ms, and int16 0.68 and 0.66, where the host is fast; 1.19 and 1.38, 0.84 and 0.97 where it is
-    # slow. At 1280 one closure takes half the time. Products of 64 bits outrun it earlier: 4.2 and 2.9 ms at n = 2048 in
-    # float64. β = 1024 is the fastest from n = 2048 on, by 3% at 4096 in float32, by less than 1% from 8192 on.
+    # Up to block_size one closure is faster than the recursion, or as fast, and does not wait for the host in between: in
+    # float32, any sign, int32 and int16 it takes 0.73, 0.67, 0.73 and 0.69 of the time at n = 1280, 1.01, 0.97, 0.97 and 0.94
+    # at 1920, 1.07, 1.02, 1.06 and 0.98 at 2048. Products of 64 bits outrun it earlier: 4.2 and 2.9 ms at n = 2048 in float64.
+    # β = 1024 is the fastest from n = 2048 on, by 3% at 4096 in float32, by less than 1% from 8192 on.
     return Config(
         engine="nvidia",
-        block_size=1024 if wide else 2048,
+        block_size=1024 if wide else 1920,
         cutoff=1024,
         product=tiles,
         small_product=small,

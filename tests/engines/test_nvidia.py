@@ -9,10 +9,12 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
-from tri_apsp import Config, GpuTiles, engines
+from tri_apsp import Config, GpuTiles, engines, no_edge
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Update
 from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.findings import read_at_once
+from tri_apsp.semirings import distance_range
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("triton", reason="the nvidia engine needs Triton")
@@ -110,6 +112,7 @@ SOLVES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
 def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padded: bool) -> None:
     """It gives and finds what a copy, a closure and a scan do, from call to call, whatever the sign."""
     batch, n = shape
+    beyond = distance_range(dtype, negative=True).beyond  # from here on, no path: an edge of less than 0 may have lowered it
     for make in (cases.random_graph, cases.negative_graph, cases.random_graph):
         graphs = np.stack([make(n, seed=i) for i in range(min(batch, 3))])[np.arange(batch) % 3 % min(batch, 3)]
         graphs[:, range(n), range(n)] = 5
@@ -120,13 +123,14 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
         for given in (weights, weights.mT.contiguous().mT, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
             expected, report = TritonEngine.solve(engine, given)
             distances, own = engine.solve(given)
-            assert torch.equal(distances, expected)
-            assert distances.is_contiguous()
-            for found, scan in zip(own.read(), report.read(), strict=True):
-                # Of the weights, a diagonal, or no_edge past the last vertex, may count or not.
-                assert min(found.lowest, 0) == min(scan.lowest, 0)
-                assert max(found.highest_below or 0, 0) == max(scan.highest_below or 0, 0)
-            assert found == scan
+            for x in (distances, expected):
+                assert x.is_contiguous()
+            assert ((distances == expected) | (distances >= beyond) & (expected >= beyond)).all()
+            (found, last), (scan, _) = own.read(), report.read()
+            # Of the weights, a diagonal, or no_edge past the last vertex, may count or not.
+            assert min(found.lowest, 0) == min(scan.lowest, 0)
+            assert max(found.highest_below or 0, 0) == max(scan.highest_below or 0, 0)
+            assert read_at_once([distances], no_edge(dtype), diagonal=True) == [last]
 
 
 def test_solves_side_by_side() -> None:

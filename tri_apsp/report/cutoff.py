@@ -51,12 +51,13 @@ def _grid(place: Place, dtype: str, n: int) -> Grid:
     task = task_of(place.engine, "solve", dtype, n)
     base = dataclasses.replace(default_config(place.engine, task.torch_dtype), method="kleene")
     assert base.block_size is not None
-    most = _LARGEST_BLOCK.get(place.engine, max(_BETAS))
+    most = _LARGEST_BLOCK.get(place.engine)
     points = []
     # At β = n nothing is divided. The ends first: they say most about the curve.
     betas = [beta for beta in _BETAS if beta <= n] or [n]
     for beta in sorted(betas, key=lambda beta: betas.index(beta) % 2):
-        for block in dict.fromkeys(([beta] if beta <= most else []) + [min(beta, base.block_size)]):
+        whole = [beta] if most is None or beta <= most else []
+        for block in dict.fromkeys(whole + ([] if most is None else [min(beta, base.block_size)])):
             points.append(_point(base, beta, block))
     curves = [Curve("base case: one closure of β vertices", partial(_beta, whole=True))]
     if any(point.values["cutoff"] != point.values["block_size"] for point in points):

@@ -171,7 +171,7 @@ SPACES: dict[tuple[str, str], Space] = {
     ),
     ("nvidia", "solve"): _space(
         method=("floyd_warshall", "kleene"),
-        block_size=(128, 256, 512, 1024, 2048, 4096, 8192),
+        block_size=(128, 256, 512, 1024, 1920, 4096, 8192),
         cutoff=(128, 256, 512, 1024, 2048, 4096, 8192),
         small_product=_SMALL_PRODUCTS,
     ),

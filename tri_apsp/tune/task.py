@@ -59,7 +59,7 @@ class Task:
 
 # Sizes by engine and kernel, ("quick", "full"). The lookup takes a size that is at most a factor of two away, so kernels have
 # every fourth; past 16384 little changes, and a solve takes 0.3 s and more on an H200. The nvidia engine runs small products
-# with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign, and no closure beyond a block_size of 2048; where
+# with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign, and no closure beyond a block_size of 1920; where
 # that ends, between 1024 and 2048, the sizes of a solve lie closer.
 _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("cpu", "product"): ((1024,), (256, 1024, 2048)),
