@@ -125,11 +125,14 @@ def test_two_sweeps_agree_or_not(sweep: Tune, report: Callable[..., tuple[Path, 
     assert "For 0 of them both sweeps kept the default" in text
     assert f"| {apart:.1%} |" in page
 
-    # The second is what counts; of another that was not a whole one, the sample is biased and no grid is drawn.
+    # The second is what counts; of another that was not a whole one, the sample is biased, and the grid is of the first.
     assert rows(folder / "winners.csv")[0]["p50_ms"] == pair["second_ms"]
     folder, page = report(first, first, other)
-    assert "within 2% of each other for" in " ".join(page.split())
+    assert "within 2% of each other for 1 of 1 tasks" in " ".join(page.split())
     assert "biased sample" in page
+    assert (folder / "grid-product.png").exists()
+    assert read_sweeps([first, other]).agreements == ()  # whose settings are not the same
+    folder, page = report(other)
     assert "Not so for cpu product" in page
     assert not list(folder.glob("grid-*"))
 

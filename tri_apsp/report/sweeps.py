@@ -55,15 +55,17 @@ class Sweeps:
         device: its facts, as tri_apsp.device.Device has them.
         headers: of the sweeps.
         results: one a task that was tuned; of several the last, but none that an earlier sweep only handed on.
+        whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
         measuring: the part of a task's time in which its sweep's workers measured.
-        agreements: of tasks that two sweeps tuned anew, while the default was the same.
+        agreements: of tasks that two sweeps of the same settings, but for the seed, tuned anew, while the default was the same.
     """
 
     device: dict[str, Any]
     headers: tuple[dict[str, Any], ...]
     results: dict[Task, TaskResult]
+    whole: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
     measuring: dict[Task, float]
@@ -93,25 +95,35 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     if len(slugs) > 1:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
     results: dict[Task, TaskResult] = {}
+    whole: dict[Task, TaskResult] = {}
+    settings: dict[Task, dict[str, Any]] = {}
     importances: dict[Task, dict[str, float]] = {}
     measuring: dict[Task, float] = {}
     agreements, errors = [], []
     for rows in read:
+        own = rows.header["settings"] | {"seed": None}
         for result in rows.results:
             task, before = result.task, results.get(result.task)
+            if swept(result):
+                whole[task] = result
             if result.p50_ms is None:
                 errors.append(result)
             elif before is None or not result.resumed:
-                if before is not None and not before.resumed and default_of(before.trials) == default_of(result.trials):
+                if before is not None and settings[task] == own and _are_independent(before, result):
                     agreements.append(Agreement(task, before, result))
-                results[task] = result
+                results[task], settings[task] = result, own
                 importances[task] = rows.importances.get(task, {})
                 measuring[task] = result.measure_seconds / (rows.header["workers"] * max(result.seconds, 1e-9))
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
-    return Sweeps(headers[0]["device"], headers, results, left, importances, measuring, tuple(agreements))
+    return Sweeps(headers[0]["device"], headers, results, whole, left, importances, measuring, tuple(agreements))
+
+
+def _are_independent(before: TaskResult, result: TaskResult) -> bool:
+    """Return whether both were searched for from the same default, not handed on."""
+    return not before.resumed and default_of(before.trials) == default_of(result.trials)
 
 
 def geometric_mean(values: Iterable[float]) -> float:

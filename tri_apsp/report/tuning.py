@@ -216,9 +216,8 @@ def _importances(sweeps: Sweeps, drawn: list[str]) -> str:
 
 
 def _grids(sweeps: Sweeps, drawn: list[str]) -> str:
-    missing = [
-        f"{engine} {kernel}" for engine, kernel in sweeps.kernels() if not any(swept(r) for r in sweeps.of(engine, kernel))
-    ]
+    drawable = {(task.engine, task.kernel) for task in sweeps.whole}
+    missing = [f"{engine} {kernel}" for engine, kernel in sweeps.kernels() if (engine, kernel) not in drawable]
     intro = paragraph(
         "The best over all other parameters, where every candidate was evaluated; white: none can run.",
         f"Not so for {', '.join(missing)}: `--sampler grid --trials 100000` evaluates all." if missing else "",

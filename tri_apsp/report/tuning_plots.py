@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from tri_apsp.report import plots
-from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, grid_of, swept
+from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, grid_of
 from tri_apsp.tune.result import TaskResult
 
 __all__ = ["Names", "draw"]
@@ -98,7 +98,7 @@ def _draw_importances(sweeps: Sweeps, path: Path) -> None:
 
 def _draw_grid(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> bool:
     """Draw the grid of the largest task of a kernel of which every candidate was evaluated; float32 first."""
-    whole = [result for result in sweeps.of(engine, kernel) if swept(result)]
+    whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
     whole.sort(key=lambda result: (result.task.dtype != "float32", -result.task.n))
     grid = next((grid for result in whole[:1] if (grid := grid_of(result)) is not None), None)
     if grid is None:
