@@ -13,7 +13,7 @@ from tri_apsp.configs import Config
 from tri_apsp.engines.triton_engine import TritonEngine
 from tri_apsp.errors import InputError
 from tri_apsp.findings import Findings, Scan, has_kernels, read_at_once
-from tri_apsp.methods import METHODS, Watch, auto
+from tri_apsp.methods import METHODS, Method, Watch, auto
 from tri_apsp.semirings import no_edge
 from tri_apsp.start import start
 
@@ -169,26 +169,41 @@ def _solve(
         engine = _engine(problem, selection, matrix, nonnegative=check and not negative)
     algorithm = METHODS[selection.method]
 
+    _watched(problem, (algorithm, engine), matrix, untouched, negative, report)
+    if matrix.shape != distances.shape:
+        distances = distances.contiguous()
+    del matrix  # before more memory is asked for
+
     def close(matrix: torch.Tensor) -> None:
         algorithm.solve(matrix, engine, Watch(0))
 
+    if bounds is not None:
+        audit.audit(distances, untouched, negative, bounds.longest, close, sizes)
+    return distances, selection
+
+
+def _watched(
+    problem: checks.Problem,
+    solver: tuple[Method, engines.Engine],
+    matrix: torch.Tensor,
+    untouched: torch.Tensor | None,
+    negative: bool,
+    report: Callable[[float], None] | None,
+) -> None:
+    """Solve a matrix (batch, n or more, n or more) in place; look for negative cycles and tell what is done now and then."""
+    algorithm, engine = solver
+
     def tell(fraction: float) -> None:
         assert report is not None
-        device.wait(distances.device)
+        device.wait(matrix.device)
         report(fraction)
 
     total = problem.batch * algorithm.operations(problem.n)
-    look = audit.EarlyLook(distances, untouched, sizes)
+    look = audit.EarlyLook(matrix[:, : problem.n, : problem.n], untouched, problem.sizes)
     every = total // 100 if report is not None else max(total // 16, LOOK_EVERY)
     watch = Watch(total, look if negative else None, tell if report is not None else None, every)
     algorithm.solve(matrix, engine, watch)
     look.finish()
-    if matrix.shape != distances.shape:
-        distances = distances.contiguous()
-        del matrix
-    if bounds is not None:
-        audit.audit(distances, untouched, negative, bounds.longest, close, sizes)
-    return distances, selection
 
 
 def _solve_at_once(problem: checks.Problem, selection: Selection) -> torch.Tensor:

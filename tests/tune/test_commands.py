@@ -236,7 +236,7 @@ class TestProcess:
     def test_terminated(self, home: Path, tmp_path: Path) -> None:
         """As by a batch system: what is known is kept, and told."""
         with self.start("--trials", "200", "--report", str(tmp_path / "rows")) as running:
-            self.wait_for(running, 2)
+            self.wait_for(running, 3)  # of which the last may not have been heard of
             running.terminate()
             out, err = running.communicate(timeout=60)
         assert running.returncode == INTERRUPTED, err
