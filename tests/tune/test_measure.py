@@ -30,6 +30,12 @@ TILES = default_config("cpu", torch.float32).product
 ALL = [(engine, kernel) for engine, kernels in KERNELS.items() for kernel in kernels]
 
 
+@pytest.fixture(autouse=True)
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure for a moment only: as often as must be."""
+    monkeypatch.setattr(module, "_SCREEN_SECONDS", (0.01, 0.01))
+
+
 def task_of(engine: str, kernel: str, dtype: str = "float32", sign: str = "any", n: int = 144) -> Task:
     return Task(engine, kernel, dtype, sign, n, 5 if kernel == "batch" else 1)
 
