@@ -242,7 +242,8 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         DistanceRangeError: a sum of two integer weights that a result depends on does not fit the dtype.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that.
+    Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that. Large operands on a GPU
+    are copied where 16 does not divide k or n, if there is memory for that: a product of aligned rows is faster.
     """
     left, right, start, batched = checks.check_operands(a, b, c)
     columns = right.shape[2]
