@@ -168,7 +168,6 @@ def _solve(
     if negative or engine is None:
         engine = _engine(problem, selection, matrix, nonnegative=check and not negative)
     algorithm = METHODS[selection.method]
-
     _watched(problem, (algorithm, engine), matrix, untouched, negative, report)
     if matrix.shape != distances.shape:
         distances = distances.contiguous()
@@ -263,7 +262,8 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     batch, rows, _ = left.shape
     with checks.product_fits((batch, rows, columns), left), device.current(left.device):
         left, right, start = for_product(left, right, start)
-        result = left.new_empty((batch, rows, right.shape[2])) if start is None else _contiguous_copy(start)
+        shape = (batch, rows, right.shape[2])
+        result = left.new_empty(shape) if start is None else start.clone(memory_format=torch.contiguous_format)
         engine.product(engines.Update(result, left, right, fresh=start is None))
         if not left.is_floating_point():
             _audit_product(result, left, right, start, engine, bounds)
@@ -324,7 +324,3 @@ def _block_size(selection: Selection) -> int:
     size = selection.config.block_size
     assert size is not None
     return size
-
-
-def _contiguous_copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.clone(memory_format=torch.contiguous_format)

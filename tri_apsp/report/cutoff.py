@@ -56,9 +56,10 @@ def _grid(place: Place, dtype: str, n: int) -> Grid:
     # At β = n nothing is divided. The ends first: they say most about the curve.
     betas = [beta for beta in _BETAS if beta <= n] or [n]
     for beta in sorted(betas, key=lambda beta: betas.index(beta) % 2):
-        whole = [beta] if most is None or beta <= most else []
-        for block in dict.fromkeys(whole + ([] if most is None else [min(beta, base.block_size)])):
-            points.append(_point(base, beta, block))
+        blocks = [beta] if most is None or beta <= most else []
+        if most is not None:
+            blocks.append(min(beta, base.block_size))
+        points += [_point(base, beta, block) for block in dict.fromkeys(blocks)]
     curves = [Curve("base case: one closure of β vertices", partial(_beta, whole=True))]
     if any(point.values["cutoff"] != point.values["block_size"] for point in points):
         curves.append(Curve(f"base case: in blocks of {base.block_size}", partial(_beta, block=base.block_size)))
