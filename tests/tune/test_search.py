@@ -264,6 +264,20 @@ def test_seconds_end_it_but_not_before_the_default() -> None:
     assert time.monotonic() - start < 2
 
 
+def test_what_is_to_be_left_over_is_asked_of_the_fastest() -> None:
+    asked = list[float]()
+
+    def leave(best_ms: float) -> float:
+        asked.append(best_ms)
+        return 20.0 if best_ms < cost(DEFAULT) else 0.0
+
+    result = run(seconds=10.0, leave=leave)
+    assert asked == sorted(asked, reverse=True)
+    assert best(result) == asked[-1] < cost(DEFAULT) == asked[0]
+    assert [trial.outcome.p50_ms for trial in result.evaluated].count(best(result)) == 1 < len(result.evaluated) < 40
+    assert result.evaluated[-1].outcome.p50_ms == best(result)
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_what_waits_when_the_time_is_up_is_not_measured(sampler: str) -> None:
     turns, ready, measured = Turns(), threading.Barrier(8), list[int]()

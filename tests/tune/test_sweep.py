@@ -346,6 +346,21 @@ class TestTime:
         assert 5 < product.evaluated < product.candidates
         assert solve.evaluated > 5
 
+    @pytest.mark.parametrize(("time_ms", "left"), [(1.0, 3), (100.0, 15), (10_000.0, 25)])
+    def test_is_for_the_search_but_what_the_final_needs(
+        self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int
+    ) -> None:
+        """Three seconds, and five rounds of six that have two turns: 5 ms or more, twice; at most a quarter."""
+        now = [0.0]
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(SyntheticBench, "time_ms", lambda self, task, config: time_ms)
+
+        def second(_: int) -> None:
+            now[0] += 1
+
+        (result,) = run(SyntheticBench(before=second), time_budget=100.0).results
+        assert result.evaluated == 100 - left < result.candidates
+
     def test_that_is_over_leaves_the_other_tasks(self) -> None:
         product, *others = run(SyntheticBench(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results
         assert product.evaluated == 1

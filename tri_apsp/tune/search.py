@@ -106,6 +106,7 @@ def search(
     seed: int = 0,
     trials: int,
     seconds: float = float("inf"),
+    leave: Callable[[float], float] | None = None,
     on_trial: Callable[[Evaluated], None] | None = None,
 ) -> SearchResult:
     """Evaluate up to `trials` of the candidates, the most promising first; all of them if they are no more than that.
@@ -128,9 +129,10 @@ def search(
         seed: of the sampler.
         trials: most distinct configurations to know in the end.
         seconds: nothing is proposed or measured later, but the default.
+        leave: of these, what is to be left over where the fastest takes so many ms; None: nothing.
         on_trial: called after each evaluation that told something new.
     """
-    run = _Search(space, candidates, evaluators, study, default, list(anchors), sampler, seed, trials, seconds, on_trial)
+    run = _Search(space, candidates, evaluators, study, default, list(anchors), sampler, seed, trials, seconds, leave, on_trial)
     return run.run()
 
 
@@ -149,7 +151,8 @@ def opening(
 
     Args: as search().
     """
-    run = _Search(space, candidates, [], memory_study(), default, list(anchors), sampler, seed, trials, float("inf"), None)
+    study, end = memory_study(), float("inf")
+    run = _Search(space, candidates, [], study, default, list(anchors), sampler, seed, trials, end, None, None)
     first = dict.fromkeys(index for _, index in run._planned)
     return [run._candidates[index] for index in itertools.islice(first, min(count, trials))]
 
@@ -179,11 +182,12 @@ class _Search:
         seed: int,
         trials: int,
         seconds: float,
+        leave: Callable[[float], float] | None,
         on_trial: Callable[[Evaluated], None] | None,
     ) -> None:
         self._space, self._study = space, study
         self._evaluators, self._on_trial = evaluators, on_trial
-        self._trials, self._seconds = trials, seconds
+        self._trials, self._seconds, self._leave = trials, seconds, leave
         self._names = [parameter.name for parameter in space.parameters]
         self._distributions: dict[str, BaseDistribution] = {
             p.name: CategoricalDistribution(p.choices) for p in space.parameters
@@ -336,7 +340,11 @@ class _Search:
         return max(count / self._trials, self._elapsed())
 
     def _elapsed(self) -> float:
-        return (time.monotonic() - self._start) / self._seconds
+        gone = time.monotonic() - self._start
+        best = self._result.best
+        if self._leave is not None and best is not None:
+            gone += self._leave(cast(float, best.outcome.p50_ms))
+        return gone / self._seconds
 
     def _limit(self, proposal: _Proposal) -> float | None:
         """Return when to give up, in ms, as a proposal is about to be measured; called by the thread that evaluates it.

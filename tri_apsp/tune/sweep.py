@@ -35,13 +35,17 @@ from tri_apsp.tune.verdict import GAIN, beats, judged, measured, timed, times, u
 
 __all__ = ["GAIN", "beats", "sweep"]
 
-# The part of a task's time that the search may take; the rest is for the final.
-_SEARCH = 0.75
+# The final gets the time of its rounds, as far as that is known, and of what goes before them; a part of the task's at most.
+_FINAL_SECONDS, _FINAL = 3.0, 0.25
 # The part that a solve takes before the tiles of its products are looked at again.
 _BEFORE_RECHECK = 0.75
 # What a run of the final takes besides the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
+# The ms of a turn where one run takes less.
+_LEAST_TURN = 5.0
 _LEAST_ROUNDS = 2
+# Default, plain default, and what is used now: in any final.
+_KNOWN = 3
 
 
 def sweep(plan: Plan, make_bench: Callable[[], Bench], progress: Progress) -> SweepResult:
@@ -160,7 +164,8 @@ class _Sweep:
             sampler=settings.sampler,
             seed=settings.seed,
             trials=settings.budget.trials,
-            seconds=_SEARCH * race.seconds,
+            seconds=race.seconds,
+            leave=self._final_seconds(race.seconds),
             on_trial=evaluated,
         )
         self.interrupted = found.interrupted
@@ -249,7 +254,8 @@ class _Sweep:
             default=own,
             sampler="grid",
             trials=1 + len(near),
-            seconds=_SEARCH * left,
+            seconds=left,
+            leave=self._final_seconds(left),
             on_trial=Ahead(bench, task, unlike([base, contest.plain]), finalists, config_of).evaluated,
         )
         self.interrupted = found.interrupted
@@ -318,8 +324,18 @@ class _Sweep:
         """Return the rounds of a final of `count` configurations that fit until `end`."""
         assert found.best is not None
         assert found.best.outcome.p50_ms is not None
-        round_seconds = 2 * count * _OVERHEAD * found.best.outcome.p50_ms / 1000
-        return int(min(self._settings.budget.rounds, max(_LEAST_ROUNDS, (end - time.monotonic()) / round_seconds)))
+        rounds = (end - time.monotonic()) / _round_seconds(count, found.best.outcome.p50_ms)
+        return int(min(self._settings.budget.rounds, max(_LEAST_ROUNDS, rounds)))
+
+    def _final_seconds(self, seconds: float) -> Callable[[float], float]:
+        """Return what says how many of a task's `seconds` the final will need, by the fastest time in ms."""
+        budget = self._settings.budget
+
+        def needed(best_ms: float) -> float:
+            rounds = budget.rounds * _round_seconds(_KNOWN + budget.finalists, best_ms)
+            return min(_FINAL * seconds, _FINAL_SECONDS + rounds)
+
+        return needed
 
     def _again(self, task: Task, space: Space, study: optuna.Study) -> TaskResult:
         """Return what an earlier run found, saved again where its file is gone."""
@@ -328,6 +344,11 @@ class _Sweep:
         nothing: dict[str, Any] = dict.fromkeys(names, 0.0)
         result = dataclasses.replace(done, resumed=True, trials=trials, **nothing)
         return result if self._keeper.has(task) else dataclasses.replace(result, path=self._keeper.save(result, space))
+
+
+def _round_seconds(count: int, best_ms: float) -> float:
+    """Return what a round of `count` configurations takes, if they are as fast as the best: each has two turns."""
+    return 2 * count * _OVERHEAD * max(_LEAST_TURN, best_ms) / 1000
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:
