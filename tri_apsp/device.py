@@ -19,6 +19,7 @@ from tri_apsp.errors import InputError, TooLargeError
 
 __all__ = [
     "Device",
+    "assume",
     "check_memory",
     "check_product_memory",
     "cpu_count",
@@ -76,13 +77,24 @@ def resolve(name: str) -> torch.device:
 def describe(device: torch.device) -> Device:
     """Return the facts of a device; cached, since tile sizes are looked up on every call."""
     index = device.index
-    if device.type == "cuda" and index is None:
+    if device.type == "cuda" and index is None and not _ASSUMED:
         index = torch.cuda.current_device()
     return _describe(device.type, index)
 
 
+_ASSUMED: list[Device] = []
+
+
+def assume(facts: Device) -> None:
+    """Take `facts` for those of every device of this process, which then need not be there."""
+    _ASSUMED[:] = [facts]
+    _describe.cache_clear()
+
+
 @cache
 def _describe(kind: str, index: int | None) -> Device:
+    if _ASSUMED:
+        return _ASSUMED[0]
     if kind == "cuda":
         properties = torch.cuda.get_device_properties(index)
         return Device(

@@ -90,6 +90,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(module, "Worker", made.worker)
     monkeypatch.setattr("tri_apsp.tune.compilers.Worker", made.worker)
+    monkeypatch.setattr(module, "compilation_for", lambda gpu: None)
     monkeypatch.setattr(module, "cpu_count", lambda: 4)
     return made
 

@@ -6,6 +6,8 @@ import concurrent.futures
 import dataclasses
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,17 @@ from tune import planted
 from tune.synthetic import until
 
 from tri_apsp.configs import Config, GpuTiles, default_config
+from tri_apsp.device import Device
+from tri_apsp.tune.compilation import Compilation
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
+from tri_apsp.tuned.kernels import KERNELS
 
-CPU = torch.device("cpu")
+GPU = torch.device("cuda", 0)
+H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
+GPU_ENGINES = ("nvidia", "portable")
+ABSENT = partial(Compilation, gpu=GPU, facts=H200)
 TASK = Task("cpu", "product", "float32", "any", 96)
 DEFAULT = default_config("nvidia", torch.float32)
 
@@ -30,9 +38,7 @@ def with_tiles(**changes: int) -> Config:
 
 def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    from tune import absent_gpu
-
-    with Compilers(CPU, 1, planted.Answering) as compilers:
+    with Compilers(1, planted.Answering) as compilers:
         compilers.submit(TASK, planted.GOOD).result()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # which no server knows that has started before
 
@@ -40,7 +46,7 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         return len(list(tmp_path.rglob(f"{kernel}.cubin")))
 
     product = Task("nvidia", "product", "float32", "nonnegative", 1 << 15)  # operands of 12 GB, which nobody allocates
-    with Compilers(CPU, 1, absent_gpu.prepare) as compilers:
+    with Compilers(1, ABSENT) as compilers:
         first = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert (first.kind, first.message, first.p50_ms) == (Kind.correct, "", None)
         assert first.compile_seconds > 0.1
@@ -58,10 +64,26 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
                 config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1, block_size=block_size)
                 assert compilers.submit(task, config).result().kind is Kind.correct
             assert cubins(kernel_name) == 1  # that of a call, or of a block of a larger solve
-    with Compilers(CPU, 1, absent_gpu.prepare) as compilers:
+    with Compilers(1, ABSENT) as compilers:
         again = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert again.kind is Kind.correct
         assert cubins("_product_kernel") == 2
+
+
+class TestWithoutAGpu:
+    @pytest.fixture(scope="class")
+    def compilers(self) -> Iterator[Compilers]:
+        with Compilers(2, ABSENT) as compilers:
+            yield compilers
+
+    @pytest.mark.parametrize(("engine", "kernel"), [(engine, kernel) for engine in GPU_ENGINES for kernel in KERNELS[engine]])
+    def test_every_kernel_is_compiled(self, compilers: Compilers, engine: str, kernel: str) -> None:
+        pytest.importorskip("triton")
+        n, batch = (256, 64) if kernel == "batch" else (2048, 1)
+        task = Task(engine, kernel, "float32", "nonnegative", n, batch)
+        jobs = [compilers.submit(task, default_config(engine, torch.float32), odd=odd) for odd in (False, True)]
+        outcomes = [job.result() for job in jobs]
+        assert [(outcome.kind, outcome.message) for outcome in outcomes] == [(Kind.correct, "")] * 2
 
 
 def some(number: int) -> Config:
@@ -76,7 +98,7 @@ class Order(list[tuple[int | None, bool]]):
 
 
 def test_processes_work_side_by_side() -> None:
-    with Compilers(CPU, 2, planted.Answering) as compilers:
+    with Compilers(2, planted.Answering) as compilers:
         compilers.begin()
         jobs = [compilers.submit(TASK, some(number)) for number in range(6)]
         assert len({job.result(60).message for job in jobs}) == 2
@@ -84,7 +106,7 @@ def test_processes_work_side_by_side() -> None:
 
 def test_what_is_urgent_comes_first_and_nothing_is_done_twice() -> None:
     done = Order()
-    with Compilers(CPU, 1, planted.Answering) as compilers:
+    with Compilers(1, planted.Answering) as compilers:
         first = compilers.submit(TASK, some(0))
         later = {number: compilers.submit(TASK, some(number), later=True) for number in (1, 2, 3)}
         for number, job in later.items():
@@ -104,7 +126,7 @@ def test_what_is_urgent_comes_first_and_nothing_is_done_twice() -> None:
 
 
 def test_what_may_end_otherwise_is_done_again() -> None:
-    with Compilers(CPU, 1, planted.Answering) as compilers:
+    with Compilers(1, planted.Answering) as compilers:
         for act, kind, again in (("does not fit", Kind.does_not_fit, False), ("exit", Kind.runtime_error, True)):
             if act == "does not fit":
                 pytest.importorskip("triton")
@@ -116,7 +138,7 @@ def test_what_may_end_otherwise_is_done_again() -> None:
 
 
 def test_a_compiler_that_hangs_is_ended() -> None:
-    with Compilers(CPU, 1, planted.Answering) as compilers:
+    with Compilers(1, planted.Answering) as compilers:
         outcome = compilers.submit(TASK, planted.bad("hang"), limit_s=1).result(60)
         assert (outcome.kind, outcome.measure_seconds) == (Kind.timeout, 0)
         assert outcome.compile_seconds >= 1
@@ -124,7 +146,7 @@ def test_a_compiler_that_hangs_is_ended() -> None:
 
 
 def test_closing_forgets_what_is_queued() -> None:
-    compilers = Compilers(CPU, 1, planted.Answering)
+    compilers = Compilers(1, planted.Answering)
     hanging = compilers.submit(TASK, planted.bad("hang"))
     queued = [compilers.submit(TASK, planted.GOOD, later=later) for later in (True, False)]
     time.sleep(1)

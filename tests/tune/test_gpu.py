@@ -13,6 +13,7 @@ from tri_apsp import rooms, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.tune import tune
+from tri_apsp.tune.compilation import compilation_for
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.measure import Measurement
 from tri_apsp.tune.outcome import Kind
@@ -100,7 +101,7 @@ def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatc
             engine, kernel, "float32", "nonnegative", 256 if kernel == "batch" else 2048, 200 if kernel == "batch" else 1
         )
         base = default_config(engine, torch.float32)
-        with Compilers(GPU, 2) as compilers:
+        with Compilers(2, compilation_for(GPU)) as compilers:
             jobs = [compilers.submit(task, base, odd=odd) for odd in (False, True)]
             ahead = [job.result() for job in jobs]
         assert [outcome.kind for outcome in ahead] == [Kind.correct] * 2, ahead

@@ -12,14 +12,17 @@ import torch
 from tune import planted
 
 from tri_apsp.configs import Config, CpuTiles, default_config
+from tri_apsp.device import describe
 from tri_apsp.engines import Block, Engine, Update, Weights, block
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.engines.triton_engine import Pending, TritonEngine
 from tri_apsp.findings import Scan
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge, reach
+from tri_apsp.tune import compilation
 from tri_apsp.tune import measure as module
-from tri_apsp.tune.measure import Compilation, Measurement, kind_of, measured, outcome_of
+from tri_apsp.tune.compilation import Compilation
+from tri_apsp.tune.measure import Measurement, kind_of, measured, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import Task
@@ -314,10 +317,11 @@ class TestSolvesOfACall:
         assert set(Solving.solved) <= {144}
 
     def test_a_compiler_frees_what_it_took(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "_only_compile", lambda: None)
+        monkeypatch.setattr(compilation, "_only_compile", lambda facts: None)
         monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
         task = task_of("nvidia", kernel)
-        outcomes = [Compilation(task, CPU, make_of(Solving)).compile(self.whole(task), odd) for odd in (False, True)]
+        compiler = Compilation(task, CPU, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
+        outcomes = [compiler.compile(self.whole(task), odd) for odd in (False, True)]
         assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
         assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]
         assert Report.left == []

@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp.configs import Config, default_config
 from tri_apsp.device import cpu_count
+from tri_apsp.tune.compilation import compilation_for
 from tri_apsp.tune.compilers import Compilers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.search import Evaluate
@@ -52,7 +53,7 @@ class Workers:
         self._workers = [Worker(device) for device in devices]
         self._turns = [Turns() for _ in devices]
         self._ahead = _compilers_of_each(len(devices), cpu_count()) if devices[0].type == "cuda" else 0
-        self._compilers = Compilers(devices[0], self._ahead * len(devices)) if self._ahead else None
+        self._compilers = Compilers(self._ahead * len(devices), compilation_for(devices[0])) if self._ahead else None
         self._finalists: set[tuple[Task, Config]] = set()
         self._lock = threading.Lock()
         self._begun: Task | None = None

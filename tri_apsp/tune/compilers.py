@@ -9,10 +9,8 @@ import threading
 from concurrent.futures import Future
 from typing import NamedTuple
 
-import torch
-
 from tri_apsp.configs import Config
-from tri_apsp.tune.measure import Compilation
+from tri_apsp.tune.compilation import NOWHERE
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.task import Task
 from tri_apsp.tune.worker import Prepare, Worker
@@ -37,13 +35,12 @@ class Compilers:
     """Processes that compile configurations ahead of a worker, whose own compilation then is a file read from Triton's cache.
 
     Args:
-        device: a GPU, for which to compile; nothing runs on it.
         count: how many processes.
-        prepare: as for Worker.
+        prepare: as for Worker; of compilation_for().
     """
 
-    def __init__(self, device: torch.device, count: int, prepare: Prepare = Compilation) -> None:
-        self._workers = [Worker(device, prepare) for _ in range(count)]
+    def __init__(self, count: int, prepare: Prepare) -> None:
+        self._workers = [Worker(NOWHERE, prepare) for _ in range(count)]
         # By urgency, then in their order, which also keeps jobs from being compared.
         self._queue: queue.PriorityQueue[tuple[int, int, _Job | None]] = queue.PriorityQueue()
         self._numbers = itertools.count()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import Problem, WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import MATRICES, Task
 
-__all__ = ["Compilation", "Make", "Measurement", "kind_of", "measured", "outcome_of"]
+__all__ = ["Make", "Measurement", "kind_of", "measured", "outcome_of"]
 
 Make = Callable[[str, Weights, Config], Engine]
 
@@ -170,38 +168,6 @@ class Measurement:
         return time_ms
 
 
-class Compilation:
-    """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs, and no operand exists.
-
-    Args:
-        task: what is tuned.
-        device: a GPU.
-        make: makes an engine.
-    """
-
-    def __init__(self, task: Task, device: torch.device, make: Make = engines.make) -> None:
-        self._task, self._device, self._make = task, device, make
-        _only_compile()
-
-    def check_default(self) -> None:
-        """Do nothing, since nothing runs; see Measurement."""
-
-    def compile(self, config: Config, odd: bool) -> Outcome:
-        """Compile what Measurement.screen launches; or what else verify does, for the small size that nothing divides.
-
-        Correct is what compiles.
-        """
-        start = time.perf_counter()
-        assert config.block_size is not None
-        similar, indivisible = small_sizes(self._task)
-        for n, small in ((indivisible, True),) if odd else ((similar, True), (self._task.n, False)):
-            problem = problem_of(self._task, torch.device("meta"), n, config.block_size, small=small)
-            weights = Weights(n, problem.dtype, self._device, self._task.nonnegative)
-            problem.run(self._make(self._task.engine, weights, measured(config, self._task)))
-            problem.settle()
-        return Outcome(Kind.correct, compile_seconds=time.perf_counter() - start)
-
-
 def measured(config: Config, task: Task) -> Config:
     """Return `config` so that what is tuned runs at every size: an engine else takes its small tiles for a small product."""
     if task.engine == "nvidia" and task.kernel == "product":
@@ -291,16 +257,3 @@ def _drift(samples: Sequence[Sequence[Sequence[float]]]) -> float:
         half = len(turns) // 2
         ratios.append(np.median(np.concatenate(turns[-half:])) / np.median(np.concatenate(turns[:half])))
     return float(np.exp(np.mean(np.log(ratios))))
-
-
-@cache
-def _only_compile() -> None:
-    """Make every launch of this process a compilation."""
-    # By name, since only kernels and engines may depend on Triton: this is no dependency but a change to it.
-    jit = importlib.import_module("triton.runtime.jit").JITFunction
-    launch = jit.run
-
-    def compile_only(self: Any, *arguments: Any, warmup: bool, **options: Any) -> None:
-        launch(self, *arguments, warmup=True, **options)  # what it returns could be launched without asking again
-
-    jit.run = compile_only
