@@ -70,12 +70,13 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         assert cubins("_product_kernel") == 2
 
 
-class TestWithoutAGpu:
-    @pytest.fixture(scope="class")
-    def compilers(self) -> Iterator[Compilers]:
-        with Compilers(2, ABSENT) as compilers:
-            yield compilers
+@pytest.fixture(scope="class")
+def compilers() -> Iterator[Compilers]:
+    with Compilers(2, ABSENT) as compilers:
+        yield compilers
 
+
+class TestWithoutAGpu:
     @pytest.mark.parametrize(("engine", "kernel"), [(engine, kernel) for engine in GPU_ENGINES for kernel in KERNELS[engine]])
     def test_every_kernel_is_compiled(self, compilers: Compilers, engine: str, kernel: str) -> None:
         pytest.importorskip("triton")
