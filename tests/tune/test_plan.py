@@ -95,8 +95,8 @@ class TestWorkers:
                 calls.append(("close", self.device))
 
         class Compilers:
-            def __init__(self, device: torch.device, count: int) -> None:
-                calls.append(("compilers", count))
+            def __init__(self, count: int, prepare: str) -> None:
+                calls.append((prepare, count))
 
             def begin(self) -> None:
                 calls.append(("begin", "compilers"))
@@ -111,6 +111,7 @@ class TestWorkers:
 
         monkeypatch.setattr(bench_module, "Worker", Worker)
         monkeypatch.setattr(bench_module, "Compilers", Compilers)
+        monkeypatch.setattr(bench_module, "compilation_for", lambda gpu: f"compilers for {gpu}")
         monkeypatch.setattr(bench_module, "cpu_count", lambda: 8)
         return calls
 
@@ -122,7 +123,7 @@ class TestWorkers:
         space = space_of(self.TASK)
         evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
         places = [torch.device("cuda:0"), torch.device("cuda:1")]
-        assert calls == [("compilers", 4), *(("begin", place) for place in places), ("begin", "compilers")]
+        assert calls == [("compilers for cuda:0", 4), *(("begin", place) for place in places), ("begin", "compilers")]
         calls.clear()
         assert len(evaluators) == 2 + 4
         threads = [
