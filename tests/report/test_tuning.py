@@ -71,6 +71,25 @@ def narrow(task: Any, config: Any) -> Kind | None:
     return Kind.timeout if config.product.block_m == 96 else None
 
 
+class NearlyFlat(SyntheticBench):
+    """Has a best configuration that is faster by too little."""
+
+    def time_ms(self, task: Any, config: Any) -> float:
+        return 1.0 if config.product == FASTEST else 1.015
+
+
+def test_defaults_that_were_right_already(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+    found = sweep("flat", "--kernel", "product", "--n", 512, 1024, 16384, "--trials", 300, bench=NearlyFlat())
+    _, page = report(found)
+    assert (
+        "Over n = 512 to 8192 it is 1.00, which does not reach 1.1. For 2 of these 2 tasks nothing that was evaluated beat the "
+        "default; where every candidate was evaluated, for 2, it had 99% of the best rate in the geometric mean, and 99% at "
+        "least, all as first looked at. The worst"
+    ) in " ".join(page.split())
+    _, page = report(sweep("part", "--kernel", "product", "--n", 512, "--trials", 30, bench=NearlyFlat()))
+    assert "For 1 of these 1 tasks nothing that was evaluated beat the default. The worst" in " ".join(page.split())
+
+
 def test_a_whole_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
     source = sweep("one", "--n", 512, 1024, "--trials", 300, bench=SyntheticBench(fails=narrow))
     folder, page = report(source)

@@ -15,7 +15,19 @@ from tri_apsp.tune.result import TaskResult
 from tri_apsp.tune.rows import read_rows
 from tri_apsp.tune.task import Task
 
-__all__ = ["AXES", "Agreement", "Grid", "Sweeps", "best_so_far", "gain", "geometric_mean", "grid_of", "read_sweeps", "swept"]
+__all__ = [
+    "AXES",
+    "Agreement",
+    "Grid",
+    "Sweeps",
+    "best_so_far",
+    "default_share",
+    "gain",
+    "geometric_mean",
+    "grid_of",
+    "read_sweeps",
+    "swept",
+]
 
 AXES: dict[str, tuple[tuple[str, ...], str]] = {
     "product": (("product.block_m", "product.block_n"), "product.num_warps"),
@@ -146,6 +158,13 @@ def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
         if time is not None and time < best:
             best = time
             yield count, time
+
+
+def default_share(result: TaskResult) -> float | None:
+    """Return what part of the best rate the default had, both as first looked at; None where it was not right."""
+    correct = [trial for trial in result.trials if trial.outcome.p50_ms is not None]
+    default = next((trial.outcome.p50_ms for trial in correct if trial.origin == "default"), None)
+    return None if default is None else min(trial.outcome.p50_ms or math.inf for trial in correct) / default
 
 
 def swept(result: TaskResult) -> bool:

@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from tri_apsp.report import markdown
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.options import add_commit, add_out
 from tri_apsp.report.rows import environment, task_fields
-from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, read_sweeps, swept
+from tri_apsp.report.sweeps import Sweeps, best_so_far, default_share, gain, geometric_mean, read_sweeps, swept
 from tri_apsp.report.tuning_plots import Names, draw
 from tri_apsp.tune.progress import milliseconds
+from tri_apsp.tune.result import TaskResult
 from tri_apsp.tune.rows import check_folder, write_csv
 
 __all__ = ["configure", "run"]
@@ -118,7 +119,8 @@ def _speed_up(sweeps: Sweeps, drawn: list[str]) -> str:
     said = f"The worst task is {worst.task}, at {gain(worst):.3f} times its default."
     if between:
         verdict = "reaches" if reached >= _AIM else "does not reach"
-        said = f"Over n = {_FROM} to {_TO} it is {reached:.2f}, which {verdict} {_AIM}. {said}"
+        right = "" if reached >= _AIM else _already_right(sweeps, between)
+        said = f"Over n = {_FROM} to {_TO} it is {reached:.2f}, which {verdict} {_AIM}.{right} {said}"
     dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
     rows = []
     for engine, kernel in sweeps.kernels():
@@ -137,6 +139,20 @@ def _speed_up(sweeps: Sweeps, drawn: list[str]) -> str:
     return section(
         "Speed-up over the default", intro, table(["engine", "kernel", *dtypes, "all", "the default stays"], rows), *figures
     )
+
+
+def _already_right(sweeps: Sweeps, between: Sequence[TaskResult]) -> str:
+    """Return how good the defaults were already, for tasks `between` two sizes."""
+    kept = sum(not result.gained for result in between)
+    said = f" For {kept} of these {len(between)} tasks nothing that was evaluated beat the default"
+    whole = [result for task, result in sweeps.whole.items() if _FROM <= task.n <= _TO]
+    shares = [share for share in map(default_share, whole) if share is not None]
+    if shares:
+        said += (
+            f"; where every candidate was evaluated, for {len(shares)}, it had {geometric_mean(shares):.0%} of the best rate "
+            f"in the geometric mean, and {min(shares):.0%} at least, all as first looked at"
+        )
+    return f"{said}."
 
 
 def _best(sweeps: Sweeps) -> str:
