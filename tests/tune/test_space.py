@@ -153,7 +153,7 @@ def test_solves_that_repeat_are_left_out() -> None:
         16,
         32,
         48,
-        64,  # the default
+        128,  # the default
     }
 
 
