@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import cases
 import pytest
@@ -8,6 +9,7 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
+from tri_apsp.engines import cpu
 
 
 class TestCpuEngine(EngineContract):
@@ -32,6 +34,29 @@ def test_torch_threads_are_obeyed_and_change_no_bit(threads: int) -> None:
         assert torch.equal(tri_apsp.shortest_paths(weights).distances, expected)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "least", "most"), [(16, 3000, 8, 12), (128, 40, 8, 10), (16, 1025, 8, 12), (128, 3, 3, 3)]
+)
+def test_small_graphs_are_handed_over_together(
+    monkeypatch: pytest.MonkeyPatch, n: int, batch: int, least: int, most: int
+) -> None:
+    handed = list[int]()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, run: Any, kernel: Any, part: Any, /) -> Any:  # type: ignore[override]
+            handed.append(len(part))
+            return super().submit(run, kernel, part)
+
+    weights = torch.randint(1, 60, (batch, n, n), generator=torch.Generator().manual_seed(2)).float()
+    expected = tri_apsp.shortest_paths(weights).distances
+    with Pool(2) as pool:
+        monkeypatch.setattr(cpu, "_pool", lambda process, threads: pool)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+        assert torch.equal(tri_apsp.shortest_paths(weights).distances, expected)
+    assert sum(handed) == batch
+    assert least <= len(handed) <= most
 
 
 def test_several_threads_may_solve_at_once() -> None:
