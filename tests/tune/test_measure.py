@@ -21,7 +21,7 @@ from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge, reach
 from tri_apsp.tune import compilation
 from tri_apsp.tune import measure as module
-from tri_apsp.tune.compilation import Compilation
+from tri_apsp.tune.compilation import NOWHERE, Compilation
 from tri_apsp.tune.measure import Measurement, kind_of, measured, outcome_of
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import WrongResultError, problem_of, small_sizes
@@ -320,7 +320,7 @@ class TestSolvesOfACall:
         monkeypatch.setattr(compilation, "_only_compile", lambda facts: None)
         monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
         task = task_of("nvidia", kernel)
-        compiler = Compilation(task, CPU, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
+        compiler = Compilation(task, NOWHERE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
         outcomes = [compiler.compile(self.whole(task), odd) for odd in (False, True)]
         assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
         assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]

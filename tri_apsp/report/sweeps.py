@@ -162,9 +162,8 @@ def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
 
 def default_share(result: TaskResult) -> float | None:
     """Return what part of the best rate the default had, both as first looked at; None where it was not right."""
-    correct = [trial for trial in result.trials if trial.outcome.p50_ms is not None]
-    default = next((trial.outcome.p50_ms for trial in correct if trial.origin == "default"), None)
-    return None if default is None else min(trial.outcome.p50_ms or math.inf for trial in correct) / default
+    default = next((trial.outcome.p50_ms for trial in result.trials if trial.origin == "default"), None)
+    return None if default is None else min(time for _, time in best_so_far(result)) / default
 
 
 def swept(result: TaskResult) -> bool:

@@ -20,14 +20,14 @@ from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.problems import Problem, WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.task import MATRICES, Task
 
-__all__ = ["Make", "Measurement", "kind_of", "measured", "outcome_of"]
+__all__ = ["TURN_SECONDS", "Make", "Measurement", "kind_of", "measured", "outcome_of"]
 
 Make = Callable[[str, Weights, Config], Engine]
 
 # A first look at a configuration: so many seconds of runs, on a CPU, whose times vary more, and on a GPU; and so many runs.
 _SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
 # Before the final rounds, so that clocks settle; and the time, or the runs, that a configuration has in a turn.
-_WARM_UP_SECONDS, _TURN_SECONDS, _TURN_RUNS = 0.5, 0.005, 20
+_WARM_UP_SECONDS, TURN_SECONDS, _TURN_RUNS = 0.5, 0.005, 20
 # How far the second half of the final rounds may be from the first.
 _DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
@@ -110,7 +110,7 @@ class Measurement:
         runs = [1] * len(turns)
         while time.perf_counter() - start < _WARM_UP_SECONDS:
             for index, turn in enumerate(turns):
-                runs[index] = min(_TURN_RUNS, max(1, int(1000 * _TURN_SECONDS / self._run(*turn))))
+                runs[index] = min(_TURN_RUNS, max(1, int(1000 * TURN_SECONDS / self._run(*turn))))
         samples: list[list[list[float]]] = [[] for _ in turns]  # of each configuration, for each turn
         for _ in range(rounds):
             for index in (*range(len(turns)), *reversed(range(len(turns)))):

@@ -341,8 +341,7 @@ class _Search:
 
     def _elapsed(self) -> float:
         gone = time.monotonic() - self._start
-        best = self._result.best
-        if self._leave is not None and best is not None:
+        if self._leave is not None and (best := self._result.best) is not None:
             gone += self._leave(cast(float, best.outcome.p50_ms))
         return gone / self._seconds
 

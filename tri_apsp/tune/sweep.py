@@ -21,6 +21,7 @@ from tri_apsp.tune.ahead import Ahead
 from tri_apsp.tune.bench import Bench
 from tri_apsp.tune.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.keeping import Keeper, clock
+from tri_apsp.tune.measure import TURN_SECONDS
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.progress import Progress
@@ -41,10 +42,8 @@ _FINAL_SECONDS, _FINAL = 3.0, 0.25
 _BEFORE_RECHECK = 0.75
 # What a run of the final takes besides the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
-# The ms of a turn where one run takes less.
-_LEAST_TURN = 5.0
 _LEAST_ROUNDS = 2
-# Default, plain default, and what is used now: in any final.
+# Default, plain default, and what is used now are in any final, as far as they differ.
 _KNOWN = 3
 
 
@@ -348,7 +347,7 @@ class _Sweep:
 
 def _round_seconds(count: int, best_ms: float) -> float:
     """Return what a round of `count` configurations takes, if they are as fast as the best: each has two turns."""
-    return 2 * count * _OVERHEAD * max(_LEAST_TURN, best_ms) / 1000
+    return 2 * count * _OVERHEAD * max(TURN_SECONDS, best_ms / 1000)
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:
