@@ -112,7 +112,7 @@ def _describe(kind: str, index: int | None) -> Device:
 
 
 def driver_version(device: torch.device) -> str | None:
-    """Return the version of the driver of an NVIDIA GPU; None where nobody says it. Takes up to a second."""
+    """Return the version of the driver of an NVIDIA GPU; None where nobody says it. Takes up to two seconds."""
     if device.type != "cuda" or torch.version.hip:
         return None
     try:

@@ -212,6 +212,12 @@ def test_help_needs_neither_optuna_nor_a_database() -> None:
     assert "--resume" in done.stdout
 
 
+def test_a_sweep_loads_what_only_its_report_needs_later() -> None:
+    """It is scikit-learn, where that is installed, that takes long."""
+    code = "import sys, tri_apsp.tune.commands; assert 'optuna.importance' not in sys.modules; assert 'optuna' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 class TestProcess:
     """On the CPU engine, with real timing."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tune import children
 
 from tri_apsp.tune import processes
@@ -77,6 +78,27 @@ def test_what_is_read_at_import_takes_a_new_python(monkeypatch: pytest.MonkeyPat
     assert found["threads"] == (1 if name == "OMP_NUM_THREADS" else before["threads"])
     monkeypatch.undo()
     assert answer(children.describe)["parent"] == before["parent"]
+
+
+@linux
+@pytest.mark.parametrize("name", ["CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"])
+def test_what_libraries_set_while_they_load_takes_no_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv(name, raising=False)
+    before = answer(children.describe)
+    monkeypatch.setenv(name, "LAZY")
+    found = answer(children.describe)
+    assert found["parent"] == before["parent"] != os.getpid()
+    assert found["environment"][name] == "LAZY"
+
+
+@linux
+@pytest.mark.gpu
+def test_cuda_in_this_process_takes_no_new_python() -> None:
+    before = answer(children.describe)
+    torch.ones(1, device="cuda")
+    found = answer(children.describe)
+    assert found["parent"] == before["parent"] != os.getpid()
+    assert not found["cuda"]
 
 
 def test_threads_work_in_every_process() -> None:

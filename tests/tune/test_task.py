@@ -38,7 +38,7 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
     assert signs.pop("product") == signs.pop("small_product") == {"any"}  # the same instructions, and found for both
     assert all(found == {"nonnegative", "any"} for found in signs.values())
     solves = {task.n for task in tasks if task.kernel == "solve"}
-    assert (min(solves), max(solves)) == (256, 16384)
+    assert (min(solves), max(solves)) == (256, 32768)
     assert all((task.batch > 1) == (task.kernel == "batch") for task in tasks)
 
 

@@ -47,7 +47,7 @@ def tune(
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         gpus: how many to measure on, from `device` on; they must be alike.
-        effort: "quick", up to 50 s a task, or "full", up to 10 minutes.
+        effort: "quick", up to 45 s a task, or "full", up to 10 minutes.
         trials: most configurations a task; None: those of the effort.
         time_budget: seconds in all, shared over the tasks; None: those of the effort for each.
         sampler: "tpe", "random" or "grid".

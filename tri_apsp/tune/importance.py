@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.search import Evaluated, memory_study
@@ -25,6 +24,9 @@ def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
     There are none for fewer than 20 configurations that are right. Unless every candidate is among the trials, the shares
     describe those that the search preferred.
     """
+    # Only here, since it takes seconds where scikit-learn is installed, before anything is measured.
+    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+
     correct = [trial for trial in trials if trial.outcome.kind is Kind.correct]
     if len(correct) < _LEAST:
         return {}

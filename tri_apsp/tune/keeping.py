@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ class Keeper:
     def __init__(self, plan: Plan) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.devices[0])
+        pool = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-driver")
+        self._driver = pool.submit(driver_version, plan.devices[0])  # which takes a second
+        pool.shutdown(wait=False)
 
     def check(self) -> None:
         """Refuse before hours of work what could not be saved afterwards.
@@ -48,11 +51,6 @@ class Keeper:
             reason = None if settings.force else tuned.conflict(*names, device, settings.save_dir)
             if reason is not None:
                 raise InputError(reason)
-
-    @cached_property
-    def driver(self) -> str | None:
-        """The version of the driver, which takes up to a second to ask for, once."""
-        return driver_version(self._plan.devices[0])
 
     def keep(self, result: TaskResult, space: Space) -> TaskResult:
         """Save the winner; one of an interrupted search only where it gained, and nothing better is known."""
@@ -88,7 +86,7 @@ class Keeper:
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
             complete=result.complete,
-            driver=self.driver,
+            driver=self._driver.result(),
         )
         path = tuned.save(file, settings.save_dir, force=settings.force)
         tuned.remember(file)  # the tasks to come use it, wherever it was saved

@@ -34,7 +34,7 @@ class Budget:
     rounds: int
 
 
-BUDGETS = {"quick": Budget(300, 50, 3, 5), "full": Budget(400, 600, 6, 11)}
+BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
 """By effort. A hundred evaluations reach 97% of the optimum of spaces of thousands, four hundred all but the noise.
 
 With start and end of all processes, one task of a quick sweep takes less than a minute.

@@ -25,6 +25,8 @@ _PRELOAD = ["torch", "triton"]
 _READ_AT_IMPORT = (
     "CUDA_", "GOMP_", "HIP_", "KMP_", "LD_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH_", "TRITON_INTERPRET",
 )  # fmt: skip
+# Which of them torch, when it initializes CUDA, and scikit-learn, when it is imported, set themselves.
+_SET_BY_LIBRARIES = {"CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
 
 
 def begin() -> None:
@@ -77,7 +79,9 @@ def _server() -> ForkServerContext | None:
 
 
 def _at_import() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(_READ_AT_IMPORT)}
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(_READ_AT_IMPORT) and name not in _SET_BY_LIBRARIES
+    }
 
 
 @cache

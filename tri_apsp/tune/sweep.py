@@ -90,7 +90,6 @@ class _Sweep:
         """Tune the tasks, each within an equal share of the time that is left."""
         tasks = self._plan.tasks
         end = self.start + self._settings.seconds(len(tasks))
-        _ = self._keeper.driver  # asked for while the processes of the bench start
         for index, task in enumerate(tasks):
             left = end - time.monotonic()
             if self.interrupted or (left <= 0 and index):

@@ -58,9 +58,8 @@ class Task:
 
 
 # Sizes by engine and kernel, ("quick", "full"). The lookup takes a size that is at most a factor of two away, so kernels have
-# every fourth; past 16384 little changes, and a solve takes 0.3 s and more on an H200. The nvidia engine runs small products
-# with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign, and no closure beyond a block_size of 1920; where
-# that ends, between 1024 and 2048, the sizes of a solve lie closer.
+# every fourth. The nvidia engine runs small products with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign,
+# and no closure beyond a block_size of 1920; where that ends, between 1024 and 2048, the sizes of a solve lie closer.
 _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("cpu", "product"): ((1024,), (256, 1024, 2048)),
     ("cpu", "solve"): ((1024,), (128, 256, 512, 1024, 2048)),
@@ -68,7 +67,7 @@ _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("nvidia", "small_product"): ((512,), (256, 512, 1024)),
     ("nvidia", "closure"): ((1024,), (256, 1024)),
     ("nvidia", "batch"): ((128,), (64, 128, 256)),
-    ("nvidia", "solve"): ((4096,), (256, 512, 1024, 1536, 2048, 4096, 8192, 16384)),
+    ("nvidia", "solve"): ((4096,), (256, 512, 1024, 1536, 2048, 4096, 8192, 16384, 32768)),
     ("portable", "product"): ((4096,), (1024, 4096, 16384)),
     ("portable", "closure"): ((2048,), (512, 2048, 8192)),
     ("portable", "panels"): ((2048,), (512, 2048, 8192)),
