@@ -346,11 +346,17 @@ class TestTime:
         assert 5 < product.evaluated < product.candidates
         assert solve.evaluated > 5
 
-    @pytest.mark.parametrize(("time_ms", "left"), [(1.0, 3), (100.0, 15), (10_000.0, 25)])
+    @pytest.mark.parametrize(
+        ("time_ms", "left", "entrants", "rounds"),
+        [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2), (9000.0, 99, 1, 2)],
+    )
     def test_is_for_the_search_but_what_the_final_needs(
-        self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int
+        self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int, entrants: int, rounds: int
     ) -> None:
-        """Three seconds, and five rounds of six that have two turns: 5 ms or more, twice; at most a quarter."""
+        """Three seconds, and five rounds of four that have two turns, of 5 ms or more, twice; at most a quarter.
+
+        But two configurations can each run six times, and no more are in the final than can.
+        """
         now = [0.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
         monkeypatch.setattr(SyntheticBench, "time_ms", lambda self, task, config: time_ms)
@@ -358,8 +364,11 @@ class TestTime:
         def second(_: int) -> None:
             now[0] += 1
 
-        (result,) = run(SyntheticBench(before=second), time_budget=100.0).results
+        bench = SyntheticBench(before=second)
+        (result,) = run(bench, time_budget=100.0).results
         assert result.evaluated == 100 - left < result.candidates
+        ((_, configs, counted),) = bench.finals
+        assert (len(configs), counted) == (entrants, rounds)
 
     def test_that_is_over_leaves_the_other_tasks(self) -> None:
         product, *others = run(SyntheticBench(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results

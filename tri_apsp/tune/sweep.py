@@ -36,15 +36,16 @@ from tri_apsp.tune.verdict import GAIN, beats, judged, measured, timed, times, u
 
 __all__ = ["GAIN", "beats", "sweep"]
 
-# The final gets the time of its rounds, as far as that is known, and of what goes before them; a part of the task's at most.
+# The final gets the time of its rounds, as far as that is known, and of what goes before them; a part of the task's at most,
+# unless one of the fastest takes more.
 _FINAL_SECONDS, _FINAL = 3.0, 0.25
 # The part that a solve takes before the tiles of its products are looked at again.
 _BEFORE_RECHECK = 0.75
 # What a run of the final takes besides the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
 _LEAST_ROUNDS = 2
-# Default, plain default, and what is used now are in any final, as far as they differ.
-_KNOWN = 3
+# What an entrant of the final runs at least: it is compared, warms up, and has two turns a round.
+_LEAST_RUNS = 2 + 2 * _LEAST_ROUNDS
 
 
 def sweep(plan: Plan, make_bench: Callable[[], Bench], progress: Progress) -> SweepResult:
@@ -163,7 +164,7 @@ class _Sweep:
             seed=settings.seed,
             trials=settings.budget.trials,
             seconds=race.seconds,
-            leave=self._final_seconds(race.seconds),
+            leave=self._final_seconds(race.seconds, len(race.known)),
             on_trial=evaluated,
         )
         self.interrupted = found.interrupted
@@ -175,7 +176,7 @@ class _Sweep:
         """Return what became of the finalists; where the sweep is interrupted, of the default and the fastest in the search."""
         best = [race.config(trial.values) for trial in found.ranked]
         if not self.interrupted:
-            entrants = race.known + [config for config in best if config not in race.known][: self._settings.budget.finalists]
+            entrants = self._entrants(race.known, best, found, race.end)
             self._progress.final(len(entrants))
             try:
                 outcomes = race.bench.final(race.task, entrants, self._rounds(found, len(entrants), race.end))
@@ -243,7 +244,7 @@ class _Sweep:
         base = from_fields(task.engine, result.config).over(contest.default)
         own = space.values(base)
         near = neighbours(space, own, candidates(space, product.task, self._device, base))
-        config_of, finalists = partial(space.config, base=base), self._settings.budget.finalists
+        config_of, known = partial(space.config, base=base), unlike([base, contest.plain])
         found = search(
             space,
             near,
@@ -253,15 +254,15 @@ class _Sweep:
             sampler="grid",
             trials=1 + len(near),
             seconds=left,
-            leave=self._final_seconds(left),
-            on_trial=Ahead(bench, task, unlike([base, contest.plain]), finalists, config_of).evaluated,
+            leave=self._final_seconds(left, len(known)),
+            on_trial=Ahead(bench, task, known, self._settings.budget.finalists, config_of).evaluated,
         )
         self.interrupted = found.interrupted
         result = measured(result, (trial.outcome for trial in found.evaluated))
         best = [config_of(trial.values) for trial in found.ranked]
-        entrants = unlike([base, contest.plain, *best[: 1 + finalists]])
         if self.interrupted or found.best is None or found.best.values == own:
             return result
+        entrants = self._entrants(known, best, found, end)
         try:
             outcomes = dict(zip(entrants, bench.final(task, entrants, self._rounds(found, len(entrants), end)), strict=True))
             result = measured(result, outcomes.values())
@@ -318,20 +319,24 @@ class _Sweep:
         ]
         return [space.values(config) for config in (contest.incumbent, *winners)]
 
+    def _entrants(self, known: list[Config], best: list[Config], found: SearchResult, end: float) -> list[Config]:
+        """Return who is in the final: those `known`, and of the others the `best`, one and as many more as fit until `end`."""
+        fit = int((end - time.monotonic()) / _least_seconds(1, _fastest_ms(found))) - len(known)
+        others = [config for config in best if config not in known]
+        return known + others[: max(1, min(self._settings.budget.finalists, fit))]
+
     def _rounds(self, found: SearchResult, count: int, end: float) -> int:
         """Return the rounds of a final of `count` configurations that fit until `end`."""
-        assert found.best is not None
-        assert found.best.outcome.p50_ms is not None
-        rounds = (end - time.monotonic()) / _round_seconds(count, found.best.outcome.p50_ms)
+        rounds = (end - time.monotonic()) / _round_seconds(count, _fastest_ms(found))
         return int(min(self._settings.budget.rounds, max(_LEAST_ROUNDS, rounds)))
 
-    def _final_seconds(self, seconds: float) -> Callable[[float], float]:
+    def _final_seconds(self, seconds: float, known: int) -> Callable[[float], float]:
         """Return what says how many of a task's `seconds` the final will need, by the fastest time in ms."""
         budget = self._settings.budget
 
         def needed(best_ms: float) -> float:
-            rounds = budget.rounds * _round_seconds(_KNOWN + budget.finalists, best_ms)
-            return min(_FINAL * seconds, _FINAL_SECONDS + rounds)
+            wanted = _FINAL_SECONDS + budget.rounds * _round_seconds(known + budget.finalists, best_ms)
+            return max(_least_seconds(known + 1, best_ms), min(_FINAL * seconds, wanted))
 
         return needed
 
@@ -347,6 +352,17 @@ class _Sweep:
 def _round_seconds(count: int, best_ms: float) -> float:
     """Return what a round of `count` configurations takes, if they are as fast as the best: each has two turns."""
     return 2 * count * _OVERHEAD * max(TURN_SECONDS, best_ms / 1000)
+
+
+def _least_seconds(count: int, best_ms: float) -> float:
+    """Return what the shortest final of `count` configurations takes, if they are as fast as the best."""
+    return count * _LEAST_RUNS * max(TURN_SECONDS, best_ms / 1000)
+
+
+def _fastest_ms(found: SearchResult) -> float:
+    assert found.best is not None
+    assert found.best.outcome.p50_ms is not None
+    return found.best.outcome.p50_ms
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:
