@@ -23,6 +23,10 @@ __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve
 # reads what the look before found, and queues what comes next.
 LOOK_EVERY = 1 << 33
 
+# Rows farther apart are copied on a GPU, whose kernels count in 32 bits within a tile of up to as many rows as there are such
+# rows in 2^31 values.
+_FARTHEST = 1 << 18
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -121,7 +125,7 @@ def solve(
     if overwrite:
         checks.check_overwrite(problem.weights)
     algorithm = METHODS[selection.method]
-    in_place = overwrite and problem.weights.stride(-1) == 1
+    in_place = overwrite and _is_addressable(problem.weights)
     with checks.copies_fit(problem, (0 if in_place else 1) + algorithm.workspace), device.current(problem.weights.device):
         distances, selection = _solve(problem, selection, (method, config), overwrite, in_place, check, report)
     if overwrite:
@@ -318,6 +322,11 @@ def _select(problem: checks.Problem, method: str, config: Config | None, *, nonn
         rule = auto.choose(problem.n, found)
         return Selection(rule.method, engine, found, rule.reason)
     return Selection(method, engine, found, "asked for by name")
+
+
+def _is_addressable(weights: torch.Tensor) -> bool:
+    """Return whether engines can work on weights (batch, n, n) where they lie."""
+    return weights.stride(-1) == 1 and (weights.stride(-2) <= _FARTHEST or not weights.is_cuda)
 
 
 def _block_size(selection: Selection) -> int:

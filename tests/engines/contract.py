@@ -12,7 +12,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines, tuned
-from tri_apsp.engines import Engine, Update, block
+from tri_apsp.engines import Engine, Update, block, far, triton_engine
 from tri_apsp.semirings import reach
 
 SHAPES = [(1, 1, 1), (2, 3, 5), (63, 65, 1), (7, 129, 64), (100, 31, 257), (130, 200, 67)]
@@ -83,6 +83,29 @@ class EngineContract:
             changed = whole != before
             changed[:, 1 : m + 1, 2 : n + 2] = False
             assert not changed.any(), dtype
+
+    def test_products_of_rows_that_lie_far_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As they are multiplied where a tile of them spans more than 32 bits count, which takes gigabytes."""
+        parts, multiply = list[Update](), far.multiply_in_parts
+        monkeypatch.setattr(triton_engine, "multiply_in_parts", lambda *args: (parts.append(args[1]), multiply(*args)))
+        config = tuned.find(self.name, torch.device(self.device), torch.float32, self.config)
+        tiles = [tiles for tiles in (config.product, config.small_product) if isinstance(tiles, tri_apsp.GpuTiles)]
+        monkeypatch.setattr(far, "_PART", 8)
+        monkeypatch.setattr(far, "_SPAN", 8 * max([edge for tile in tiles for edge in (tile.block_m, tile.block_k)], default=1))
+        m, n, k = self.shapes[-1]
+        shapes = (m, n), (m, k), (k, n), (k, m), (k, n), (n, m)
+        for dtype in self.dtypes[:2]:
+            for skip, fresh in (((0, 0), True), ((5, 40), False)):
+                c0, a0, b0, c1, a1, b1 = self.blocks(dtype, *shapes)
+                blank = np.full(c0.shape, cases.INF) if fresh else self.values(c0)
+                first = np.minimum(blank, min_plus(self.values(a0), self.values(b0)))
+                for kept in ((slice(None), slice(*skip)), (slice(None), slice(None), slice(*skip))):
+                    first[kept] = self.values(c0)[kept]
+                second = np.minimum(self.values(c1), min_plus(self.values(a1), self.values(b1)))
+                self.engine(dtype).product(Update(c0, a0, b0, skip, fresh), Update(c1, a1, b1))
+                np.testing.assert_array_equal(self.values(c0), first)
+                np.testing.assert_array_equal(self.values(c1), second)
+        assert self.name == "cpu" or len(parts) == 4 * len(self.dtypes[:2])
 
     def test_independent_products_together(self) -> None:
         m, n, k = self.shapes[-1]

@@ -13,6 +13,7 @@ import torch
 from tri_apsp.configs import CpuTiles, GpuTiles
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import SPARE, Block, Engine, Update
+from tri_apsp.engines.far import is_far, multiply_in_parts
 from tri_apsp.findings import Findings, Scan
 from tri_apsp.launch import Launcher
 from tri_apsp.semirings import no_edge, reach
@@ -117,6 +118,11 @@ class TritonEngine(Engine):
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
         launch = self._launch_for(shapes, first.c.shape[0])
+        rows = max(launch.tiles.block_m, launch.tiles.block_k)
+        if is_far(first, rows) or (second is not None and is_far(second, rows)):
+            for update in (first, second) if second else (first,):
+                multiply_in_parts(self, update)
+            return
         for operands in in_parts(*first[:3], *(second or first)[:3]):
             grid, more = self._grid(shapes, launch.tiles, operands[0])
             launch.kernel(
