@@ -195,7 +195,10 @@ class EngineContract:
             np.testing.assert_array_equal(self.values(row), expected_row, str(dtype))
             np.testing.assert_array_equal(self.values(column), expected_column, str(dtype))
 
-    def test_panels_of_a_large_closed_block(self) -> None:
+    @pytest.mark.parametrize("share", [0.0, 0.01])
+    def test_panels_of_a_large_closed_block(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+        """In stripes, and at once where there is memory to spare."""
+        monkeypatch.setattr(triton_engine, "SPARE", share)
         n, half = self.large
         for dtype in self.dtypes:
             weights = cases.random_graph(n)

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp import engines, tuned
 from tri_apsp.aligned import aligned
 from tri_apsp.engines import Engine, Update
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.methods import METHODS, kleene
+from tri_apsp.methods import METHODS, Watch, kleene
 
 
 def addresses(block: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> set[int]:
@@ -91,6 +92,33 @@ def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) ->
     assert torch.equal(tri_apsp.shortest_paths(weights, method="kleene", config=config).distances, expected)
     assert len(spare) == 1
     assert all((block >= 0).any() for block in spare[0])
+
+
+def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
+    """Half the vertices, where memory for all of them is not there to spare."""
+    asked, in_place = list[tuple[int, int]](), list[int]()
+
+    class Cramped(SeamChecked):
+        def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+            asked.append((rows, columns))
+            return None if rows * columns > 20 * 20 else (self.scratch(like, rows, columns), self.scratch(like, columns, rows))
+
+        def panels(self, d: torch.Tensor, row: torch.Tensor, column: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> None:
+            in_place.append(d.shape[1])
+            super().panels(d, row, column, skip)
+
+    for n, seen in ((80, [40, 40]), (40, []), (12, [])):
+        asked.clear()
+        in_place.clear()
+        weights = cases.random_graph(n)
+        config = tuned.find("cpu", torch.device("cpu"), torch.float64, tri_apsp.Config(block_size=16, cutoff=16))
+        engine = Cramped(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
+        matrix = cases.tensor(weights, torch.float64)[None].clone()
+        matrix.diagonal(dim1=1, dim2=2).zero_()
+        METHODS["kleene"].solve(matrix, engine, Watch(0))
+        cases.assert_distances(matrix[0], weights)
+        assert in_place == seen, n
+        assert len(asked) == {80: 2, 40: 1, 12: 0}[n]
 
 
 def test_a_matrix_of_which_more_is_stored_is_split_alike() -> None:

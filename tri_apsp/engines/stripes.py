@@ -14,13 +14,17 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
     """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column (v, h).
 
     A program must not read what another has already replaced: in floats, the result would depend on who came first.
-    So each stripe is copied to a workspace and replaced by products of the copy, one of each panel side by side.
+    So each stripe is copied to a workspace and replaced by products of the copy, one of each panel side by side. Where the
+    engine has memory to spare, all is one stripe.
     """
     height, width, length = closed.shape[1], row.shape[2], column.shape[1]
-    step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, max(width, length))
-    old_row = engine.scratch(row, height, min(step, width))
-    old_column = engine.scratch(column, min(step, length), height)
-    for start in range(0, max(width, length), step):
+    step = longest = max(width, length)
+    spare = engine.spare(row, height, longest)
+    if spare is None:
+        step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, longest)
+        spare = engine.scratch(row, height, min(step, width)), engine.scratch(column, min(step, length), height)
+    old_row, old_column = spare
+    for start in range(0, longest, step):
         across, down = (start, min(start + step, width)), (start, min(start + step, length))
         updates, copies = [], []
         if start < width:

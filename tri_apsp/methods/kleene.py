@@ -28,7 +28,8 @@ class Kleene(Method):
         C <- E C   and  B <- B E      side by side
         A <- min(A, B C)
 
-    Each panel is multiplied into spare memory and, the second time, back; or in place, where the engine has none to spare.
+    Each panel is multiplied into spare memory and, the second time, back; or in place, on the levels for which the engine has
+    none to spare.
     All but the base cases are large products, which is where an engine is fastest.
 
     Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 (its "recursive
@@ -43,9 +44,12 @@ class Kleene(Method):
         self._base_case = FloydWarshall()
 
     def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
-        n = d.shape[1]
-        half = _half(n)
-        self._solve(d, engine, watch, engine.spare(d, half, n - half) if n > _cutoff(engine) else None)
+        size, spare = d.shape[1], None
+        while spare is None and size > _cutoff(engine):
+            half = _half(size)
+            spare = engine.spare(d, half, size - half)
+            size = half
+        self._solve(d, engine, watch, spare)
 
     def _solve(self, d: Block, engine: Engine, watch: Watch, spare: Spare) -> None:
         n = d.shape[1]
@@ -61,7 +65,7 @@ class Kleene(Method):
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
         watch.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self._solve(e, engine, watch, new and (b, c))  # which are not needed until they are replaced
+        self._solve(e, engine, watch, (b, c) if new else spare)  # these are not needed until they are replaced
         _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
         watch.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
