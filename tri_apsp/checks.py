@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp.device import check_memory, check_product_memory, is_small
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
 from tri_apsp.scan import Scan, scan
 from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
 
@@ -204,9 +204,13 @@ class _Fits:
         if not self._sure:
             self._check()
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None and issubclass(kind, torch.OutOfMemoryError):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, torch.OutOfMemoryError):
             self._check()
+            raise TooLargeError(
+                "a call must get the memory that it asks for, but an allocation failed although enough seemed free "
+                f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or solve less at a time."
+            ) from error
 
 
 def copies_fit(problem: Problem, matrices: float) -> AbstractContextManager[None]:

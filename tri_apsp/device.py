@@ -220,17 +220,19 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
     """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory of `device`.
 
     Raises:
-        TooLargeError: with the bytes needed, the bytes free, and the largest n that fits.
+        TooLargeError: with the bytes needed, the bytes free, and the largest n, or the most graphs, that fit.
     """
-    per_value = dtype.itemsize * batch * matrices
-    needed, free = n * n * per_value, free_memory(device)
-    if needed > free:
-        fits = int((free / per_value) ** 0.5)
-        name = str(dtype).removeprefix("torch.")
+    per_value = dtype.itemsize * matrices
+    per_graph, free = n * n * per_value, free_memory(device)
+    if batch * per_graph > free:
+        graphs, fit, remedy = "", f"{int((free / per_value) ** 0.5)} vertices", "a smaller graph"
+        if batch > 1:
+            graphs, fit, remedy = f"{batch} graphs of ", f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
+        name, copies = str(dtype).removeprefix("torch."), "" if matrices == 1 else f" for {matrices:g} matrices"
         raise TooLargeError(
-            f"a problem must fit the memory of its device, but {'' if batch == 1 else f'{batch} graphs of '}{n} vertices "
-            f"in {name} need {_size(needed)} and {device.type} has {_size(free)} free, which fits {fits} "
-            "vertices; use a narrower dtype, a device with more memory, or a smaller graph."
+            f"a problem must fit the memory of its device, but {graphs}{n} vertices in {name} need "
+            f"{_size(batch * per_graph)}{copies} and {device.type} has {_size(free)} free, which fits {fit}; use a narrower "
+            f"dtype, a device with more memory, or {remedy}."
         )
 
 
