@@ -247,6 +247,16 @@ def test_products_of_panels_count(batch):
     assert torch.equal(matrix.to(torch.int16), scipy_distances(case)[0].reshape(matrix.shape))
 
 
+def test_products_are_timed_on_what_a_gpu_stores(monkeypatch):
+    monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
+    for n, stored in ((100, 112), (2048, 2048)):
+        weights = torch.empty((2, n, n), device="meta")
+        assert measure._as_stored(weights, "kleene").shape == (2, stored, stored)
+        assert measure._as_stored(weights[0], "kleene").shape == (1, stored, stored)
+    weights = torch.rand(3, 3)
+    assert torch.equal(measure._as_stored(weights, "kleene")[0], weights)
+
+
 def test_without_products_all_is_outside(cli):
     rows = cli("bench", "--device", "cpu", "--n", 30, "--method", "floyd_warshall", "--repeat", 3, "--json").json["rows"]
     assert rows[1]["outside_seconds"] == rows[1]["p50_seconds"]

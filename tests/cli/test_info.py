@@ -6,8 +6,11 @@ import importlib.metadata
 import json
 
 import pytest
+import torch
 
 import tri_apsp
+from tri_apsp.cli import info
+from tri_apsp.device import Device
 from tri_apsp.engines import ENGINES
 
 
@@ -20,9 +23,18 @@ def test_json(cli):
     assert list(found["versions"]) == ["tri_apsp", "python", "torch", "cuda", "triton", "numba", "numpy", "scipy"]
     assert found["machine"].keys() == found["engines"].keys()
     for engines in found["engines"].values():
-        assert {*engines["usable"], *engines["unusable"]} == set(ENGINES)
+        assert {*engines["usable"], *engines["unusable"]} >= set(ENGINES)
         assert all(reason.endswith(".") for reason in engines["unusable"].values())
     assert "cpu" in found["engines"]["cpu"]["usable"]
+
+
+def test_a_dtype_that_an_engine_does_not_take(monkeypatch):
+    a100 = Device("cuda", "NVIDIA A100", "nvidia-a100", 108, 40 << 30, 163 << 10, (8, 0))
+    monkeypatch.setattr("tri_apsp.engines.describe", lambda device: a100)
+    found = info._engines(torch.device("cuda"))
+    assert {"nvidia", "portable"} <= set(found["usable"])
+    assert "9.0 for int16, but NVIDIA A100 has 8.0" in found["unusable"]["nvidia int16"]
+    assert [name for name in found["unusable"] if name.startswith("nvidia")] == ["nvidia int16"]
 
 
 def test_tuned_files(cli, tmp_path, monkeypatch):

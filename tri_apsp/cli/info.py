@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,13 +16,14 @@ from tri_apsp.cli.output import print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
+from tri_apsp.semirings import DTYPES, dtype_name
 
 __all__ = ["configure", "run"]
 
 
 class _Engines(TypedDict):
     usable: list[str]
-    unusable: dict[str, str]
+    unusable: dict[str, str]  # why, by the name of an engine; or of one and a dtype that it does not take, as "nvidia int16"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +78,7 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
 
 def _engines(device: torch.device) -> _Engines:
     reasons = {name: unusable_because(name, device) for name in ENGINES}
-    return {
-        "usable": [name for name, reason in reasons.items() if reason is None],
-        "unusable": {name: reason for name, reason in reasons.items() if reason is not None},
-    }
+    usable = [name for name, reason in reasons.items() if reason is None]
+    for name, dtype in itertools.product(usable, DTYPES):
+        reasons[f"{name} {dtype_name(dtype)}"] = unusable_because(name, device, dtype)
+    return {"usable": usable, "unusable": {name: reason for name, reason in reasons.items() if reason is not None}}

@@ -9,8 +9,10 @@ from functools import partial
 
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
 from tri_apsp import engines
+from tri_apsp.aligned import stored
 from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.cli.bounds import bound
 from tri_apsp.cli.cases import Case, scipy_distances
@@ -18,7 +20,8 @@ from tri_apsp.cli.products import seconds_in_products
 from tri_apsp.cli.timing import timed, warm_up
 from tri_apsp.configs import Config
 from tri_apsp.device import describe
-from tri_apsp.semirings import dtype_name
+from tri_apsp.methods import METHODS
+from tri_apsp.semirings import dtype_name, no_edge
 
 __all__ = ["Row", "measure"]
 
@@ -148,14 +151,24 @@ def _right_calls(
 
 def _in_products(weights: torch.Tensor, nonnegative: bool, method: str, config: Config) -> float:
     """Return the median seconds of the products of a solve under `config`, which is complete."""
-    matrix = weights.reshape(-1, *weights.shape[-2:]).clone()
+    start = _as_stored(weights, method)
+    matrix = start.clone()
     traits = engines.Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative)
     assert config.engine is not None
     seconds = []
     for _ in range(_PRODUCT_RUNS):
-        matrix.copy_(weights)
+        matrix.copy_(start)
         seconds.append(seconds_in_products(method, matrix, engines.make(config.engine, traits, config)))
     return float(np.median(seconds))
+
+
+def _as_stored(weights: torch.Tensor, method: str) -> torch.Tensor:
+    """Return weights (n, n) or (batch, n, n) as (batch, m, m), where a solve on a GPU stores more vertices than n."""
+    graphs = weights.reshape(-1, *weights.shape[-2:])
+    if graphs.device.type == "cpu":
+        return graphs
+    more = stored(graphs, 2 + METHODS[method].workspace) - graphs.shape[-1]
+    return pad(graphs, (0, more, 0, more), value=no_edge(graphs.dtype))
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:
