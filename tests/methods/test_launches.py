@@ -1,0 +1,109 @@
+"""How many kernels the nvidia engine launches: small graphs are bound by launches. Nothing runs, so that no GPU is needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the nvidia engine needs Triton")
+
+from tri_apsp import Config, engines
+from tri_apsp.configs import default_config
+from tri_apsp.device import Device
+from tri_apsp.engines import Update, block, nvidia, triton_engine
+from tri_apsp.engines.nvidia import NvidiaEngine
+from tri_apsp.launch import Launcher
+from tri_apsp.methods import METHODS, Watch
+
+H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
+NOWHERE = torch.device("meta")
+PRODUCT, CLOSURE, SOLVE, COPY = "_product_kernel", "_closure_kernel", "_solve_kernel", "_copy_kernel"
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The kernels that were launched so far."""
+    names: list[str] = []
+
+    def launch(launcher: Launcher, grid: tuple[int, int, int], *arguments: Any) -> None:
+        assert all(0 < size < 1 << 31 for size in grid)
+        assert max(grid[1:]) < 1 << 16
+        names.append(launcher._kernel.fn.__name__)
+
+    monkeypatch.setattr(Launcher, "__call__", launch)
+    for module in (nvidia, triton_engine):
+        monkeypatch.setattr(module, "describe", lambda device: H200)
+    monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
+    yield names
+
+
+def engine(n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any) -> NvidiaEngine:
+    config = Config(**fields).over(default_config("nvidia", dtype))
+    return NvidiaEngine(engines.Weights(n, dtype, NOWHERE, nonnegative), config)
+
+
+def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.Tensor:
+    return torch.empty((batch, n, n), dtype=dtype, device=NOWHERE)
+
+
+@pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
+def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
+    engine(n).solve(matrix(n, batch=batch))
+    assert launched == [SOLVE]
+    launched.clear()
+    engine(n).closure(matrix(n, batch=batch))
+    assert launched == [CLOSURE]
+
+
+def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
+    engine(16).solve(matrix(16, batch=(1 << 16) + 10))
+    assert launched == [SOLVE] * 2
+
+
+def test_two_products_are_one_launch(launched: list[str]) -> None:
+    c, a, b = matrix(300), matrix(300), matrix(300)
+    engine(300).product(Update(c, a, b), Update(b, c, a))
+    assert launched == [PRODUCT]
+
+
+@pytest.mark.parametrize(("dtype", "nonnegative"), [(torch.float32, True), (torch.int32, True), (torch.int32, False)], ids=str)
+@pytest.mark.parametrize(("n", "levels"), [(2048, 1), (4096, 2), (16384, 4)])
+def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int) -> None:
+    """On each level two launches for the panels, in spare memory or in place, and two for the products."""
+    METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Watch(0))
+    halvings = 2**levels - 1
+    assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}
+
+
+def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str]) -> None:
+    """Its two panels take stripes of a twentieth of the matrix, and each stripe a copy and a product."""
+    n = 32768
+    METHODS["kleene"].solve(matrix(n), engine(n), Watch(0))
+    found = Counter(launched)
+    assert found[CLOSURE] == 32
+    stripes = found[COPY]
+    assert found[PRODUCT] == 4 * 30 + 2 + stripes
+    assert stripes == 2 * 11
+
+
+@pytest.mark.parametrize(
+    ("dtype", "of_panels"), [(torch.int32, [PRODUCT]), (torch.float32, [COPY, PRODUCT])], ids=["int32", "float32"]
+)
+def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list[str]) -> None:
+    """A step is a closure, the panels before and behind the pivot, and a product."""
+    n, steps = 4096, 4
+    METHODS["floyd_warshall"].solve(matrix(n, dtype), engine(n, dtype, block_size=1024), Watch(0))
+    first = [CLOSURE, *of_panels, PRODUCT]
+    between = [CLOSURE, *of_panels, *of_panels, PRODUCT]
+    assert launched == [*first, *between * (steps - 2), *first]
+
+
+def test_panels_of_one_block_skip_it(launched: list[str]) -> None:
+    d = matrix(3000)
+    pivot, every = (1024, 2048), (0, 3000)
+    engine(3000).panels(block(d, pivot, pivot), block(d, pivot, every), block(d, every, pivot), pivot)
+    assert launched == [COPY, PRODUCT] * 2
