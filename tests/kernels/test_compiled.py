@@ -83,6 +83,16 @@ def _mins(loop: dict[str, int], dtype: torch.dtype) -> int:
     return int(sum(loop[name] * count for name, count in names.items()))
 
 
+# Instructions of the main loop for an add and a min, by CAPABILITIES: 2% above the most that a release of Triton makes. The
+# loop also holds the path for the last slice of k, which all others step over.
+MOST = {
+    "nonnegative": (2.26, 1.74, 1.74),
+    "float": (2.26, 2.27, 2.42),
+    "int32": (2.25, 1.23, 1.23),
+    "int16x2": (0, 0.58, 0.58),
+    "fp64": (4.88, 4.85, 4.8),
+    "i64": (6.7, 6.73, 6.71),
+}
 SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
 
 
@@ -110,13 +120,10 @@ def test_nvidia_product(field: str, dtype: torch.dtype, nonnegative: bool, capab
     useful = _useful(constants["STRATEGY"], dtype, capability, pairs)
     for name, count in useful.items():
         assert loop[name] >= count, loop
-    # The loop also holds the path for the last slice of k, which all others step over: masked loads, and stores.
-    last = 4 * (loop["LDG"] + loop["STS"])
-    if capability == 90 and dtype != torch.int64:
-        # Moves, loads from shared memory, and copies to it are shared by fewer pairs in a small tile.
-        share = {"nonnegative": 1.12, "float": 1.12, "int32": 1.16, "int16x2": 1.2, "compare": 1.2}[constants["STRATEGY"]]
-        share += 0.1 if field == "small_product" else 0
-        assert loop.total() - last <= share * sum(useful.values()), f"{loop.total() - last} for {useful}: {loop}"
+    most = MOST[constants["STRATEGY"] if dtype.itemsize < 8 else TYPES[dtype]][CAPABILITIES.index(capability)]
+    # Moves, loads from shared memory, and copies to it are shared by fewer pairs in a small tile.
+    most *= 1.16 if field == "small_product" else 1
+    assert loop.total() <= most * pairs, f"{loop.total() / pairs:.3f} instructions a pair: {loop}"
 
 
 def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> dict[str, int]:
@@ -146,7 +153,8 @@ CLOSURES = [
 
 
 @pytest.mark.parametrize(
-    ("kernel", "parts", "capability"), [("closure", 4, 80), ("closure", 4, 100), *((*kernel, 90) for kernel in CLOSURES)]
+    ("kernel", "parts", "capability"),
+    [("closure", 4, 80), ("closure", 4, 100), ("solve", 4, 80), ("solve", 4, 100), *((*kernel, 90) for kernel in CLOSURES)],
 )
 @pytest.mark.parametrize(("dtype", "nonnegative"), SIGNS, ids=str)
 def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative: bool, capability: int) -> None:
@@ -154,7 +162,7 @@ def test_nvidia_closure(kernel: str, parts: int, dtype: torch.dtype, nonnegative
     if dtype == torch.int16 and capability < 90:
         return  # as above
     many, solves, one, packed = parts > 1, kernel != "closure", kernel == "solve one tile", kernel == "solve packed"
-    if packed and dtype not in (torch.float32, torch.int16):
+    if (packed or (solves and capability != 90)) and dtype not in (torch.float32, torch.int16):
         return  # a compilation takes seconds, and no loop counted here is another
     config = default_config("nvidia", dtype)
     assert config.closure_tile is not None

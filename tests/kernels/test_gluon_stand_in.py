@@ -109,6 +109,17 @@ def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.d
     np.testing.assert_array_equal(c1, expected[1])
 
 
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES[:2], ids=str)
+def test_zeros_of_either_sign_are_alike(strategy: str, dtype: torch.dtype) -> None:
+    c, a, b = blocks(dtype, (20, 33), (20, 9), (9, 33), negative=False)
+    for number, operand in enumerate((c, a, b)):
+        operand[operand < 60] = 0
+        operand[:, number::2][operand[:, number::2] == 0] = -0.0
+    expected = min_plus(c, a, b, dtype)
+    product(strategy, dtype, [c, a, b])
+    np.testing.assert_array_equal(c, expected)
+
+
 @pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
 @pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
 def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dtype, fresh: tuple[int, int]) -> None:

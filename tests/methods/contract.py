@@ -113,6 +113,19 @@ class MethodContract:
             cases.assert_distances(tensor, weights)
 
     @every_method
+    def test_zeros_of_either_sign_are_alike(self, method: str) -> None:
+        """An engine may order floats without negatives by their bits."""
+        n = self.sizes[-1]
+        weights = cases.random_graph(n)
+        zeros = np.random.default_rng(3).random((n, n)) < 0.3 / max(1, n) ** 0.5
+        weights[zeros] = 0
+        for dtype in self.dtypes:
+            if dtype.is_floating_point:
+                tensor = cases.tensor(weights, dtype, self.device)
+                tensor[torch.from_numpy(zeros & (np.arange(n) % 2 == 0)).to(self.device)] = -0.0
+                cases.assert_distances(self.solve(tensor, method).distances, weights)
+
+    @every_method
     def test_random_floats_are_close_and_reproducible(self, method: str) -> None:
         n = self.sizes[-1]
         generator = torch.Generator().manual_seed(3)

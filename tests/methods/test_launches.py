@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ PRODUCT, CLOSURE, SOLVE, COPY = "_product_kernel", "_closure_kernel", "_solve_ke
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that were launched so far."""
     names: list[str] = []
 
@@ -38,7 +37,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     for module in (nvidia, triton_engine):
         monkeypatch.setattr(module, "describe", lambda device: H200)
     monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
-    yield names
+    return names
 
 
 def engine(n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any) -> NvidiaEngine:

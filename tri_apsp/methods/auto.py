@@ -32,7 +32,8 @@ TUNED: tuple[Rule, ...] = tuple(
 RULES: tuple[Rule, ...] = (
     Rule(
         "floyd_warshall",
-        "the graph fits one diagonal block, so one closure solves it; block_size is set where the recursion overtakes it",
+        "the graph fits one diagonal block, so one closure solves it, in one launch; block_size is set where the recursion "
+        "overtakes it: on an H200 in float32 at n = 1280, 1536 and 1920, 0.56, 0.71 and 1.06 ms against 0.76, 0.95 and 1.05",
         lambda n, c: n <= (c.block_size or 0),
     ),
     Rule("floyd_warshall", "at most β vertices, which the recursion would not divide", lambda n, c: n <= (c.cutoff or 0)),
