@@ -19,7 +19,7 @@ sys.path.clear()
 site.addsitedir(sys.argv[1])  # reads .pth files too
 sys.path += installed
 from tri_apsp import tuned
-print(tuned.directories()[-1])
+print(next(path for path in reversed(tuned.directories()) if path != tuned.user_directory()))
 """
 
 

@@ -14,7 +14,8 @@ from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS
 from tri_apsp.methods import METHODS
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -31,6 +32,27 @@ def test_the_example_prints_what_it_says():
     (example,) = blocks("python")
     result = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, timeout=300, check=True)
     assert result.stdout == blocks("text")[0]
+
+
+NAMES = """
+import sys, tri_apsp
+for statement in sys.argv[1:]:
+    exec(statement)
+"""
+
+
+def test_every_name_in_python_is_there_after_the_import_shown():
+    imports = re.findall(r"`(from tri_apsp[\w.]* import \w+)`", README)
+    names = re.findall(r"`(tri_apsp\.[\w.]+)[`(]", README)
+    assert (imports, names) == (["from tri_apsp.tune import tune"], ["tri_apsp.tuned"])
+    # The names first: an import that is shown for itself must not be what makes them work.
+    subprocess.run([sys.executable, "-c", NAMES, *names, *imports], timeout=120, check=True)
+
+
+def test_the_short_name_is_said_of_no_other_command():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    scripts = re.findall(r'^([\w-]+) = "(\w+)\.__main__:main"$', project, re.MULTILINE)
+    assert [f"`{name}` is short for `python -m {module}`;" in README for name, module in scripts] == [True]
 
 
 @pytest.mark.parametrize("name", [*METHODS, *ENGINES, *errors.__all__])

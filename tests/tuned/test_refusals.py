@@ -104,7 +104,8 @@ def test_a_file_that_is_a_folder(gpu):
         tuned.load(path / "none.json")
 
 
-def test_the_next_directory_serves_in_place_of_a_refused_file(gpu, entry, made, directories):
+def test_the_next_directory_serves_in_place_of_a_refused_file(gpu, entry, made, directories, install):
+    install("wheel")
     good = tuned.save(made(entry(1024)), directories["shipped"])
     bad = tuned.save(made(entry(1024)), directories["user"])
     bad.write_text("{")
@@ -126,6 +127,22 @@ def test_another_minor_version_of_triton_is_used_with_a_warning(gpu, entry, made
     find(n=1000)
     (said,) = [str(warning.message) for warning in recwarn]
     assert "was tuned with Triton 3.6.1, but 3.7.0 is installed" in said
+
+
+def test_one_version_of_triton_is_worth_one_warning(gpu, entry, made, monkeypatch, recwarn):
+    warnings.simplefilter("always", TuningWarning)
+    kernels = {"solve": "3.6.0", "product": "3.6.0", "closure": "3.5.0"}
+    solve, _, closure = [
+        tuned.save(made(entry(1024, kernel), kernel=kernel).model_copy(update={"triton": version}))
+        for kernel, version in kernels.items()
+    ]
+    installed(monkeypatch, "3.7.1")
+    find()
+    assert [str(warning.message) for warning in recwarn] == [
+        f"a tuned file may be out of date: {path} was tuned with Triton {version}, but 3.7.1 is installed, for which others "
+        "may be faster; tune it again, and others of that version."
+        for path, version in ((solve, "3.6.0"), (closure, "3.5.0"))
+    ]
 
 
 @pytest.mark.parametrize("version", ["3.6.0", "3.6.9+git1", None])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import multiprocessing
 import os
 import re
+import warnings
 from pathlib import Path
 
 import filelock
 import pytest
 import torch
+from tuned.conftest import GPU, INSTALLED
 
 from tri_apsp import InputError, tuned
 from tri_apsp.device import describe
+from tri_apsp.errors import TuningWarning
 from tri_apsp.tuned import store
 
 CUDA = torch.device("cuda", 0)
@@ -242,23 +246,85 @@ def test_what_a_crash_left_is_no_hindrance(gpu, entry, made):
     assert find(1024).source == str(path)
 
 
+class TestReadingBack:
+    """After a save, a lookup must find what was written."""
+
+    @pytest.mark.parametrize(
+        ("function", "spoil", "message"),
+        [
+            ("_content", lambda text: text.replace(b'"p50_ms": 2.0', b'"p50_ms": 2.5'), "n = 1024 and batch = 1 is not; check"),
+            ("_content", lambda text: text.replace(b'"n": 1024', b'"n": 1025'), "n = 1024 and batch = 1 is not; check"),
+            ("_content", lambda text: text.replace(b'"seed": 0', b'"seed": 1'), "must be found again as it was written"),
+            ("_content", lambda text: text[:-9], "must hold JSON, but is damaged"),
+            ("_content", lambda text: text.replace(b'"a-gpu"', b'"b-gpu"'), r"must be of A GPU \(a-gpu.*but is of .*\(b-gpu"),
+            ("near", lambda entries: entries[1:], "must be found again as it was written"),
+        ],
+    )
+    @pytest.mark.parametrize("before", [False, True])
+    def test_a_fault_is_an_error(self, gpu, entry, made, monkeypatch, function, spoil, message, before):
+        path = tuned.path_of("nvidia", "product", "float32", "a-gpu")
+        if before:
+            tuned.save(made(entry(4096)))
+        content = path.read_bytes() if before else None
+        right = getattr(store, function)
+        monkeypatch.setattr(store, function, lambda *given: spoil(right(*given)))
+        with pytest.raises(InputError, match=message) as caught:
+            tuned.save(made(entry(1024)))
+        assert re.fullmatch(r"tuned file [^\n]*\.", str(caught.value))
+        assert (path.read_bytes() if path.exists() else None) == content
+
+    @pytest.mark.parametrize(
+        ("place", "message"),
+        [("a-gpu/product.json", "must be called nvidia-product-float32.json"), ("gpu/nvidia-product-float32.json", r"\(gpu, ")],
+    )
+    def test_a_place_where_nobody_looks(self, entry, made, monkeypatch, tmp_path, place, message):
+        monkeypatch.setattr(store, "path_of", lambda *_: tmp_path / place)
+        with pytest.raises(InputError, match=message):
+            tuned.save(made(entry(1024)))
+        assert not (tmp_path / place).exists()
+
+    def test_other_sources_of_the_kernel(self, entry, made, directories):
+        file = made(entry(1024)).model_copy(update={"kernel_hash": "0"})
+        with pytest.raises(InputError, match="must be tuned for the present sources of its kernel"):
+            tuned.save(file)
+        assert tuned.files() == []
+
+    def test_nothing_was_written(self, entry, made, monkeypatch):
+        monkeypatch.setattr(store, "_write", lambda *_: None)
+        with pytest.raises(InputError, match="must be there once it was written, but is not; tune again"):
+            tuned.save(made(entry(1024)))
+
+    def test_another_place_may_come_first(self, gpu, entry, made, directories, monkeypatch, tmp_path):
+        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+        first = tuned.save(made(entry(1024, block_m=32)))
+        tuned.remember(made(entry(1024, block_m=16)))
+        for directory in (directories["user"], tmp_path / "searched by nobody"):
+            assert tuned.load(tuned.save(made(entry(1024)), directory)).entries == (entry(1024),)
+        assert find(1024).source == str(first)
+
+    def test_a_gpu_that_is_not_here(self, entry, made, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
+        file = made(entry(1024), device=dataclasses.replace(GPU, name="B GPU", slug="b-gpu", capability=None))
+        assert tuned.load(tuned.save(file)) == file
+
+    def test_it_warns_of_nothing(self, entry, made, directories, monkeypatch):
+        monkeypatch.setattr(tuned.refusals, "triton_version", lambda: "9.0.0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", TuningWarning)
+            tuned.save(made(entry(1024)))
+
+
 class TestSaveDirectory:
-    def test_a_checkout(self, directories):
-        assert tuned.save_directory() == directories["shipped"]
-
-    def test_a_wheel(self, directories, monkeypatch, tmp_path):
-        wheel = tmp_path / "_tuned"
-        wheel.mkdir()
-        monkeypatch.setattr("tri_apsp.tuned.places._WHEEL", wheel)
-        assert tuned.save_directory() == tuned.user_directory() == directories["user"]
-
-    def test_a_checkout_of_somebody_else(self, directories, monkeypatch):
-        monkeypatch.setattr(os, "access", lambda *_: False)
-        assert tuned.save_directory() == directories["user"]
+    @pytest.mark.parametrize("kind", INSTALLED)
+    def test_it_is_searched_first(self, directories, install, kind):
+        install(kind)
+        assert tuned.directories() == [directories[place] for place in INSTALLED[kind]]
+        assert tuned.save_directory() == tuned.directories()[0]
 
     def test_one_that_is_named(self, directories, monkeypatch):
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         assert tuned.save_directory() == directories["named"]
+        assert tuned.directories() == [directories[place] for place in ("named", "shipped", "user")]
 
 
 class TestReset:
@@ -271,7 +337,8 @@ class TestReset:
             tuned.save(made(entry(1024, kernel), kernel=kernel), directory) for kernel in ("product", "small_product", "solve")
         ]
 
-    def test_only_what_is_the_users(self, entry, made, directories):
+    def test_only_what_is_the_users(self, entry, made, directories, install, recwarn):
+        install("wheel")
         shipped = self.save(entry, made, directories["shipped"])
         other = directories["user"] / "b-gpu" / "nvidia-product-float32.json"
         own = self.save(entry, made, directories["user"])
@@ -282,6 +349,25 @@ class TestReset:
         assert find(1024).source == f"{shipped[2]}, {shipped[0]}"
         assert other.exists()
         assert tuned.reset() == []
+        assert not recwarn.list
+
+    @pytest.mark.parametrize("place", ["shipped", "named"])
+    def test_what_stays_where_the_tuner_writes_is_named(self, entry, made, directories, monkeypatch, place):
+        if place == "named":
+            monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+        kept, own = self.save(entry, made, directories[place]), self.save(entry, made, directories["user"])
+        with pytest.warns(TuningWarning) as caught:
+            assert tuned.reset(kernel="solve") == own[2:]
+        assert [str(warning.message) for warning in caught] == [
+            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, where solves look "
+            f"first, still has 1; give directory={str(directories[place])!r} to remove them."
+        ]
+        assert all(path.exists() for path in kept)
+        assert find(1024).source == f"{kept[2]}, {kept[0]}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", TuningWarning)
+            assert tuned.reset(kernel="solve", directory=directories[place]) == kept[2:]
+            assert tuned.reset(kernel="solve") == []
 
     def test_only_what_is_named(self, entry, made, directories):
         own = self.save(entry, made, directories["user"])

@@ -5,7 +5,7 @@
     tuned.load(path)            read a file
     tuned.save(file)            write one, merged with what is there
     tuned.remember(file)        use one in this process only
-    tuned.reset()               remove the user's own files of this machine
+    tuned.reset()               remove this machine's files from the user's directory
     with tuned.using(config):   force a configuration on all solves inside
     tuned.files()               all files, of any GPU
 
@@ -18,9 +18,10 @@ from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.kernels import FIELDS, KERNELS, SIGNS, allowed_fields
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.places import directories, file_name, files, save_directory, user_directory
+from tri_apsp.tuned.reading import load
 from tri_apsp.tuned.refusals import refusal
 from tri_apsp.tuned.sources import remember
-from tri_apsp.tuned.store import conflict, load, new_file, path_of, reset, save
+from tri_apsp.tuned.store import conflict, new_file, path_of, reset, save
 
 __all__ = [
     "FIELDS",

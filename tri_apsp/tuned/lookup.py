@@ -21,9 +21,9 @@ from tri_apsp.tuned.refusals import doubt
 from tri_apsp.tuned.sources import searched, sources
 
 if TYPE_CHECKING:
-    from tri_apsp.tuned.schema import Entry
+    from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["find"]
+__all__ = ["find", "near"]
 
 # A miss is worth a word from this n on, or a batch of as many operations: less takes some milliseconds with any tiles, and a
 # quick sweep starts here. Who requires tuned files means all that a full sweep covers, and that starts lower.
@@ -51,8 +51,8 @@ def find(
     """Return the whole configuration of a solve; its `source` says where it came from.
 
     For each kernel of the engine the first of these decides that has an entry within a factor of two of its size, with the
-    nearest: TRI_APSP_CONFIG_DIR, what was tuned in this process, the user's directory, the shipped files; else the default.
-    Over all of it come the fields that `using` forces, and over those the fields of `given`.
+    nearest: TRI_APSP_CONFIG_DIR, what was tuned in this process, the other `directories` in their order; else the default. Over
+    all of it come the fields that `using` forces, and over those the fields of `given`.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -157,17 +157,14 @@ class _Search:
 
     def _entries(self, kernel: str, size: int) -> Iterator[tuple[str, Entry]]:
         """Yield the entries within a factor of two of `size`, best first, each with its file."""
-
-        def distance(entry: Entry) -> tuple[bool, bool, float, float]:
-            other_kind = (entry.batch > 1) != (self.batch > 1)
-            return entry.sign != self.sign, other_kind, abs(math.log2(entry.n / size)), abs(math.log2(entry.batch / self.batch))
-
         for source, file in sources(self.engine, kernel, self.dtype, self.device):
-            near = [entry for entry in file.entries if entry.n <= 2 * size and size <= 2 * entry.n]
-            for entry in sorted(near, key=distance):
+            for entry in near(file, size, self.batch, self.sign):
                 doubts = doubt(self.engine, entry.run or file)
-                if doubts is not None:
-                    warn_once(source, f"a tuned file may be out of date: {source} {doubts}; tune again.")
+                if doubts is not None:  # mostly true of all files of a machine, and said of the first
+                    warn_once(
+                        doubts,
+                        f"a tuned file may be out of date: {source} {doubts}; tune it again, and others of that version.",
+                    )
                 yield source, entry
 
     def _with(self, config: Config, fields: dict[str, Any], source: str) -> Config | None:
@@ -180,7 +177,11 @@ class _Search:
         return changed if reason is None else None
 
     def _miss(self) -> None:
-        """Say, once a process, that nothing was tuned for this; raise instead if that is asked for."""
+        """Say, once a process, that nothing was tuned for this; raise instead if that is asked for.
+
+        An entry for one kernel is enough: which kernels take part depends on the method and the size, and one that plays no
+        part needs no file.
+        """
         required = os.environ.get("TRI_APSP_REQUIRE_TUNED", "") not in ("", "0")
         least = _REQUIRED if required else _WORTH_A_WORD
         # In Triton's interpreter nobody expects speed.
@@ -195,6 +196,16 @@ class _Search:
                 f"with {command}, or unset the variable."
             )
         warn_once("miss", f"nothing was tuned for {what}, so defaults are used (searched {folders}); tune it with {command}")
+
+
+def near(file: TunedFile, n: int, batch: int, sign: str) -> list[Entry]:
+    """Return the entries of `file` within a factor of two of `n`, best first."""
+
+    def distance(entry: Entry) -> tuple[bool, bool, float, float]:
+        other_kind = (entry.batch > 1) != (batch > 1)
+        return entry.sign != sign, other_kind, abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
+
+    return sorted((entry for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n), key=distance)
 
 
 def _sets(given: Config | None, fields: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["directories", "file_name", "files", "save_directory", "user_directory"]
+__all__ = ["directories", "file_name", "files", "named_directory", "save_directory", "user_directory"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # A checkout, and an editable install of it, has the files beside the package; a wheel carries them as tri_apsp/_tuned.
@@ -24,18 +24,30 @@ def user_directory() -> Path:
     return platformdirs.user_config_path("tri_apsp", appauthor=False)
 
 
-def directories() -> list[Path]:
-    """Return the directories searched for tuned files, first wins: TRI_APSP_CONFIG_DIR, the user's, the shipped one."""
+def named_directory() -> Path | None:
+    """Return the directory that TRI_APSP_CONFIG_DIR names, which need not exist; None where it is not set."""
     named = os.environ.get("TRI_APSP_CONFIG_DIR")
-    shipped = next((path for path in (_WHEEL, _CHECKOUT) if path.is_dir()), None)
-    return [path for path in (Path(named) if named else None, user_directory(), shipped) if path is not None]
+    return Path(named) if named else None
+
+
+def directories() -> list[Path]:
+    """Return the directories searched for tuned files, first wins.
+
+    That is TRI_APSP_CONFIG_DIR, then in a checkout its tuning/ before the user's directory, elsewhere the user's before the
+    shipped one: where the tuner writes comes before what else is there, so that no older file hides a new one. A checkout that
+    cannot be written to counts as shipped.
+    """
+    shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
+    return list(dict.fromkeys([save_directory(), _own_directory(), user_directory(), *shipped]))
 
 
 def save_directory() -> Path:
     """Return the directory that tuned files are written to: TRI_APSP_CONFIG_DIR, else that of a checkout, else the user's."""
-    named = os.environ.get("TRI_APSP_CONFIG_DIR")
-    if named:
-        return Path(named)
+    return named_directory() or _own_directory()
+
+
+def _own_directory() -> Path:
+    """Return where tuned files are written to unless a directory is named."""
     in_checkout = not _WHEEL.is_dir() and _CHECKOUT.is_dir() and os.access(_CHECKOUT, os.W_OK)
     return _CHECKOUT if in_checkout else user_directory()
 

@@ -37,7 +37,7 @@ class Run(_Model):
         protocol: how times were taken, in words.
         seed: of the search.
         budget_seconds: what the search was allowed; None: no limit.
-        complete: whether it came to its end.
+        complete: whether its own budget or candidates ended it, not Ctrl-C; Entry.evaluated says how many ran.
         created: the day.
     """
 

@@ -1,4 +1,4 @@
-"""Reading and writing tuned files."""
+"""Writing and removing tuned files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,19 +15,21 @@ from typing import TYPE_CHECKING
 import torch
 
 from tri_apsp.device import Device, describe, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tuned.cache import MEMORY, reload
 from tri_apsp.tuned.kernels import KERNELS
+from tri_apsp.tuned.lookup import near
 from tri_apsp.tuned.places import file_name, save_directory, user_directory
+from tri_apsp.tuned.reading import REMEDY, explained, load
 from tri_apsp.tuned.refusals import Identity, difference, identity, triton_version
+from tri_apsp.tuned.sources import usable
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["conflict", "load", "new_file", "path_of", "reset", "save"]
+__all__ = ["conflict", "new_file", "path_of", "reset", "save", "wait_for_others"]
 
-_REMEDY = "remove it, or tune again with --force"
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
 _DTYPE_NAMES = tuple(map(dtype_name, DTYPES))
 
@@ -71,54 +74,13 @@ def new_file(
         "complete": complete,
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
     }
-    with _explained("a tuned file"):
+    with explained("a tuned file"):
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
 
 
 def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | str | None = None) -> Path:
     """Return where `save` writes the file of a kernel on the GPU `slug`; directory: None for save_directory()."""
     return Path(directory or save_directory()) / slug / file_name(engine, kernel, dtype)
-
-
-def load(path: Path | str) -> TunedFile:
-    """Read a tuned file.
-
-    Args:
-        path: the file. It may be of any GPU and of other kernel sources; see `refusal` for whether it would be used.
-
-    Raises:
-        InputError: it cannot be read, or breaks the schema.
-    """
-    what = f"tuned file {path}"
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        content = json.loads(text)
-    except OSError as error:
-        raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
-    except ValueError as error:  # of the encoding, or of JSON
-        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {_REMEDY}.") from None
-    from tri_apsp.tuned.schema import SCHEMA, TunedFile
-
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version is not None and version != SCHEMA:
-        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {_REMEDY}.")
-    with _explained(what):
-        return TunedFile.model_validate_json(text)
-
-
-@contextmanager
-def _explained(what: str) -> Iterator[None]:
-    """Turn what pydantic says inside the `with` into one sentence."""
-    from pydantic import ValidationError
-
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        said = (f"{place}: " if place else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
-        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({said}{more}); {_REMEDY}.") from None
 
 
 def conflict(engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None) -> str | None:
@@ -140,7 +102,7 @@ def _present(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None
     except InputError as error:
         return None, str(error)
     reason = difference(present, wanted)
-    return (present, None) if reason is None else (None, f"tuned file {path} {reason}; {_REMEDY}.")
+    return (present, None) if reason is None else (None, f"tuned file {path} {reason}; {REMEDY}.")
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
@@ -159,32 +121,49 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
     Raises:
         InputError: such a file lies there and `force` is not given; the directory cannot be written to, is full, or stays
-            locked for half a minute. What lies there is then as it was.
+            locked for half a minute; a solve would not find there what was written. What lies there is then as it was.
     """
+    path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
+    with _locked(path.parent):
+        present, reason = _present(path, Identity(*(getattr(file, name) for name in Identity._fields)))
+        if reason is not None and not force:
+            raise InputError(reason)
+        _write_and_find(path, file if present is None else _merged(present, file))
+    reload()
+    return path
+
+
+def wait_for_others(slug: str, directory: Path | str | None = None) -> None:
+    """Return when no other process writes tuned files of the GPU `slug`; a tuner waits before it starts.
+
+    Raises:
+        InputError: as of `save`, which waits as long.
+    """
+    folder = Path(directory or save_directory()) / slug
+    if folder.exists():
+        with _locked(folder):
+            pass
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make `folder`, and have it to ourselves inside the `with`; what fails there becomes one sentence."""
     import filelock
 
-    path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(path.parent / ".lock", timeout=LOCK_SECONDS):
-            present, reason = _present(path, Identity(*(getattr(file, name) for name in Identity._fields)))
-            if reason is not None and not force:
-                raise InputError(reason)
-            merged = file if present is None else _merged(present, file)
-            _write(path, merged)
-            assert load(path) == merged, f"{path} reads back as something else"
+        folder.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(folder / ".lock", timeout=LOCK_SECONDS):
+            yield
     except filelock.Timeout:
         raise InputError(
-            f"tuned files in {path.parent} must not be locked, but another process has held {path.parent / '.lock'} for "
+            f"tuned files in {folder} must not be locked, but another process has held {folder / '.lock'} for "
             f"{LOCK_SECONDS:g} s; wait for it, or choose another directory with --save-dir."
         ) from None
     except OSError as error:
         raise InputError(
-            f"tuned files must be written to {path.parent}, but that failed ({error.strerror}); make room and give the rights, "
-            "or choose another directory with --save-dir."
+            f"tuned files must be written to {folder}, but that failed ({error.strerror}); make room and give the rights, or "
+            "choose another directory with --save-dir."
         ) from None
-    reload()
-    return path
 
 
 def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
@@ -199,17 +178,57 @@ def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
     return file.model_copy(update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))})
 
 
-def _write(path: Path, file: TunedFile) -> None:
-    """Write under a name of its own, then rename: whoever reads sees the old file or the new one."""
+def _write_and_find(path: Path, file: TunedFile) -> None:
+    """Write a file, and look it up again; where that finds something else, put back what lay there.
+
+    Raises:
+        InputError: it is not found as it was written.
+    """
+    before = path.read_bytes() if path.exists() else None
+    _write(path, _content(file))
+    reason = _lost(path, file)
+    if reason is None:
+        return
+    if before is None:
+        path.unlink(missing_ok=True)
+    else:
+        _write(path, before)
+    raise InputError(reason)
+
+
+def _lost(path: Path, file: TunedFile) -> str | None:
+    """Return why a solve that reads `path` would not find there each entry of `file`, as one sentence, or None if it would.
+
+    Whether it reads `path` at all does not count: another place may come first, and the GPU of `file` need not be here.
+    """
+    kind = "cpu" if file.engine == "cpu" else "cuda"
+    found, reason = usable(path, Device(kind, file.gpu, file.slug, file.units, 0, capability=file.capability))
+    if found is None:
+        return reason or f"tuned file {path} must be there once it was written, but is not; tune again."
+    for entry in file.entries:
+        first = next(iter(near(found, entry.n, entry.batch, entry.sign)), None)
+        if (first, found.run) != (entry, file.run):
+            return (
+                f"tuned file {path} must be found again as it was written, but its entry for sign {entry.sign}, n = {entry.n} "
+                f"and batch = {entry.batch} is not; check the disk, and tune again."
+            )
+    return None
+
+
+def _content(file: TunedFile) -> bytes:
     content = file.model_dump(mode="json")
     for entry in content["entries"]:
         if entry["run"] is None:
             del entry["run"]
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a name of its own, then rename: whoever reads sees the old file or the new one."""
     part = path.with_name(f".{path.name}.part")  # one name is enough under the lock, and a crash leaves one file at most
     try:
-        with part.open("w", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=2, allow_nan=False)
-            stream.write("\n")
+        with part.open("wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
@@ -226,14 +245,17 @@ def reset(
     dtype: str | None = None,
     directory: Path | str | None = None,
 ) -> list[Path]:
-    """Remove tuned files of this machine, and forget what was tuned in this process.
+    """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
+
+    Those in a checkout's tuning/, which are under version control, and those in TRI_APSP_CONFIG_DIR stay unless `directory`
+    names their directory. Where the tuner writes there, so that solves go on with what it found, a TuningWarning says so.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": whose files.
         engine: None: of every engine.
         kernel: None: every kernel; see tri_apsp.tuned.KERNELS.
         dtype: such as "float32"; None: every dtype.
-        directory: None for the user's directory. The shipped files stay.
+        directory: None for the user's directory.
 
     Returns:
         The paths removed.
@@ -244,19 +266,34 @@ def reset(
     for given, known in ((engine, KERNELS), (kernel, _KERNEL_NAMES), (dtype, _DTYPE_NAMES)):
         if given is not None and given not in known:
             raise InputError(f"reset takes one of {', '.join(known)}, but got {given!r}; choose one of these.")
-    folder, removed = Path(directory or user_directory()) / describe(resolve(device)).slug, list[Path]()
-    wanted = itertools.product(
-        KERNELS if engine is None else [engine],
-        _KERNEL_NAMES if kernel is None else [kernel],
-        _DTYPE_NAMES if dtype is None else [dtype],
+    slug = describe(resolve(device)).slug
+    names = list(
+        itertools.product(
+            KERNELS if engine is None else [engine],
+            _KERNEL_NAMES if kernel is None else [kernel],
+            _DTYPE_NAMES if dtype is None else [dtype],
+        )
     )
-    for path in (folder / file_name(*names) for names in wanted):
-        if path.exists():
-            try:
-                path.unlink()
-            except OSError as error:
-                raise InputError(f"{path} must be removable, but is not ({error.strerror}); change its rights.") from None
-            removed.append(path)
+    removed = _present_files(names, slug, directory or user_directory())
+    for path in removed:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise InputError(f"{path} must be removable, but is not ({error.strerror}); change its rights.") from None
     MEMORY.clear()
     reload()
+    kept = [] if directory else _present_files(names, slug, save_directory())
+    if kept:
+        warnings.warn(
+            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, where solves look "
+            f"first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
+            TuningWarning,
+            stacklevel=2,
+        )
     return removed
+
+
+def _present_files(names: Iterable[tuple[str, str, str]], slug: str, directory: Path | str) -> list[Path]:
+    """Return the files of these (engine, kernel, dtype) that are there."""
+    paths = (path_of(*each, slug, directory) for each in names)
+    return [path for path in paths if path.exists()]

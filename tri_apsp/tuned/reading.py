@@ -1,0 +1,60 @@
+"""Reading a tuned file, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tri_apsp.errors import InputError
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import TunedFile
+
+__all__ = ["REMEDY", "explained", "load"]
+
+REMEDY = "remove it, or tune again with --force"
+"""What can be done about a tuned file that cannot be used."""
+
+
+def load(path: Path | str) -> TunedFile:
+    """Read a tuned file.
+
+    Args:
+        path: the file. It may be of any GPU and of other kernel sources; see `refusal` for whether it would be used.
+
+    Raises:
+        InputError: it cannot be read, or breaks the schema.
+    """
+    what = f"tuned file {path}"
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
+    except ValueError as error:  # of the encoding, or of JSON
+        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {REMEDY}.") from None
+    from tri_apsp.tuned.schema import SCHEMA, TunedFile
+
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if version is not None and version != SCHEMA:
+        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {REMEDY}.")
+    with explained(what):
+        return TunedFile.model_validate_json(text)
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn what pydantic says inside the `with` into one sentence."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        said = (f"{place}: " if place else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
+        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
+        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({said}{more}); {REMEDY}.") from None
