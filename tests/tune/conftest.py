@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -15,6 +16,12 @@ from optuna.storages import InMemoryStorage
 from tri_apsp import tuned
 from tri_apsp.tune import processes, sweep
 from tri_apsp.tuned import cache, places
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts() -> None:
+    """Let Ctrl-C interrupt in the background too, where a script's shell has processes ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,10 +9,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import pytest
 import torch
 from command_line import Outcome, in_this_process
@@ -21,12 +23,15 @@ from tune.synthetic import FASTEST, SyntheticBench
 import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED
+from tri_apsp.configs import Config, default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune import commands, tune
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.outcome import Kind
 from tri_apsp.tune.studies import journal_path
+from tri_apsp.tuned import store
+from tri_apsp.tuned.schema import Entry
 
 CPU = torch.device("cpu")
 FEW = ("--device", "cpu", "--kernel", "product", "--n", "256", "--trials", "12")
@@ -121,6 +126,8 @@ def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, bench
 
 
 class TestStored:
+    NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_apsp.tune` does\n"
+
     def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         folder = home / "tuned" / describe(CPU).slug
@@ -132,7 +139,7 @@ class TestStored:
 
         assert cli("--show").out == f"cpu product, float32 nonnegative, n = 1024: 1 ms, 1.92 x the default, {FASTEST_SPELLED}\n"
         assert cli("--show", "--json").json["entries"][0]["config"]["product"]["block_m"] == 384
-        assert "nothing is tuned" in cli("--show", "--n", 512).out
+        assert cli("--show", "--n", 512).out == self.NOTHING
 
         bench.finals.clear()
         said = cli("--verify")
@@ -141,9 +148,20 @@ class TestStored:
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
 
+    def test_show_finds_what_was_tuned_at_the_largest_size_of_its_kernel(self, cli: Callable[..., Outcome], home: Path) -> None:
+        fields = to_fields(Config(small_product=default_config("nvidia", torch.float32).small_product))
+        times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup", "evaluated"), 1)
+        entry = Entry(sign="any", n=1024, batch=1, config=fields, **times)
+        run = {"space_hash": "0" * 16, "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+        tuned.save(tuned.new_file("nvidia", "small_product", "float32", describe(CPU), [entry], **run))
+        assert "n = 1024" in cli("--device", "cpu", "--show", "--n", 4096).out
+        assert cli("--device", "cpu", "--show", "--n", 512).out == self.NOTHING
+
     def test_none(self, cli: Callable[..., Outcome]) -> None:
         assert "no tuned files" in cli("--list", "--save-dir", "none").out
-        assert cli("--show", "--json", "--save-dir", "none").json == {"entries": []}
+        for wish in ("--show", "--verify"):
+            assert cli(wish, "--save-dir", "none").out == self.NOTHING
+            assert cli(wish, "--json", "--save-dir", "none").json == {"entries": []}
 
 
 BAD = {
@@ -151,18 +169,18 @@ BAD = {
     "kernel of another engine": (["--kernel", "batch"], BAD_INPUT, ["'batch'", "product, solve", "cpu engine"]),
     "dtype": (["--dtype", "int8"], BAD_INPUT, ["int8", *map(dtype_name, DTYPES)]),
     "sign": (["--sign", "minus"], BAD_INPUT, ["minus", "nonnegative", "any"]),
-    "n": (["--n", "0"], BAD_INPUT, ["n must be at least 1, but is 0"]),
+    "n": (["--n", "0"], BAD_INPUT, ["n must be a whole number from 1, but is 0"]),
     "n too large": (["--n", "10000000"], FAILED, ["10000000 vertices", "GiB", "which fits"]),
-    "no trials": (["--trials", "0"], BAD_INPUT, ["trials must be at least 1, but is 0"]),
-    "no time": (["--time-budget", "0"], BAD_INPUT, ["time budget must be above 0 seconds, but is 0"]),
+    "no trials": (["--trials", "0"], BAD_INPUT, ["trials must be a whole number from 1, but is 0"]),
+    "no time": (["--time-budget", "0"], BAD_INPUT, ["time budget must be a finite number of seconds above 0, but is 0"]),
     "less time": (["--time-budget", "-3"], BAD_INPUT, ["but is -3"]),
     "no number": (["--time-budget", "nan"], BAD_INPUT, ["but is nan"]),
-    "seed": (["--seed", "-1"], BAD_INPUT, ["seed must not be negative"]),
+    "seed": (["--seed", "-1"], BAD_INPUT, ["seed must be a whole number from 0, but is -1"]),
     "sampler": (["--sampler", "genetic"], BAD_INPUT, ["genetic", "tpe", "random", "grid"]),
-    "gpus": (["--gpus", "0"], BAD_INPUT, ["gpus must be at least 1"]),
+    "gpus": (["--gpus", "0"], BAD_INPUT, ["gpus must be a whole number from 1, but is 0"]),
     "gpus of a CPU": (["--gpus", "2"], BAD_INPUT, ["gpus must be 1 on a CPU, but is 2"]),
     "no GPU": (["--device", "cuda:99"], BAD_INPUT, ["device cuda:99 must exist"]),
-    "engine": (["--engine", "nvidia"], FAILED, ["the nvidia engine needs tensors on a GPU"]),
+    "engine": (["--engine", "nvidia"], FAILED, ["the nvidia engine needs a GPU, but the device is cpu; leave --engine out"]),
     "storage": (["--storage", "studies"], BAD_INPUT, ["must be the URL of a database"]),
     "storage that is none": (["--storage", "sqlite:////no/such/x.db"], BAD_INPUT, ["answers", "unable to open"]),
     "two wishes": (["--list", "--show"], BAD_INPUT, ["not allowed with"]),
@@ -182,18 +200,40 @@ def test_bad_input(cli: Callable[..., Outcome], home: Path, bench: SyntheticBenc
     assert not (home / "tuned").exists()
 
 
-def test_a_locked_store(cli: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
-    import filelock
+class TestLockedStore:
+    @pytest.fixture
+    def lock(self, home: Path) -> filelock.FileLock:
+        """The lock of another process."""
+        folder = tuned.save_directory() / describe(CPU).slug
+        folder.mkdir(parents=True)
+        return filelock.FileLock(folder / ".lock", timeout=0, thread_local=False)
 
-    from tri_apsp.tuned import store
+    def test_is_refused_before_anything_is_measured(
+        self, cli: Callable[..., Outcome], bench: SyntheticBench, lock: filelock.FileLock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
+        with lock:
+            said = cli(*FEW)
+        assert said.status == BAD_INPUT
+        assert "must not be locked" in said.err
+        assert bench.screened == []
 
-    monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
-    folder = tuned.save_directory() / describe(CPU).slug
-    folder.mkdir(parents=True)
-    with filelock.FileLock(folder / ".lock"):
-        said = cli(*FEW)
-    assert said.status == BAD_INPUT
-    assert "must not be locked" in said.err
+    def test_is_waited_for(self, cli: Callable[..., Outcome], lock: filelock.FileLock) -> None:
+        lock.acquire()
+        ended = threading.Timer(0.2, lock.release)
+        ended.start()
+        assert cli(*FEW).status == 0
+        assert not ended.is_alive()
+
+    def test_is_free_while_a_sweep_measures(
+        self, cli: Callable[..., Outcome], bench: SyntheticBench, lock: filelock.FileLock
+    ) -> None:
+        def take(_: int) -> None:
+            with lock:
+                pass
+
+        bench.before = take
+        assert cli(*FEW).status == 0
 
 
 HELP = """

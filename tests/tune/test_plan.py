@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from concurrent.futures import Future
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 import torch
 from tune.synthetic import until
 
+from tri_apsp import device as device_module
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.errors import InputError
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.tune import bench as bench_module
 from tri_apsp.tune import plan as module
+from tri_apsp.tune import tune
 from tri_apsp.tune.bench import Workers
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import BUDGETS, Settings, plan
@@ -38,6 +41,57 @@ def test_what_was_asked_for() -> None:
     )
     found = [(task.dtype, task.n, task.sign) for task in planned.tasks]
     assert sorted(found) == sorted((d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative"))
+
+
+def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
+    with pytest.raises(TooLargeError, match="30000 vertices in float64"):
+        plan(Settings(effort="full"), ns=[30000], device="cpu")
+    assert {task.n for task in plan(Settings(effort="full"), ns=[20000], device="cpu").tasks} == {20000}
+
+
+def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
+    monkeypatch.setattr(module, "describe", lambda device: dataclasses.replace(H200, memory=24 << 30))
+    monkeypatch.setattr(module, "_engine", lambda *_: "nvidia")
+    monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
+    kernels = [task.kernel for task in plan(Settings(), ns=[4096], device="cpu").tasks]
+    assert kernels == ["product", "small_product", "closure", "solve"]
+    monkeypatch.setattr(module, "describe", lambda device: H200)  # of whose memory others have taken the rest
+    assert [task.kernel for task in plan(Settings(), ns=[4096], device="cpu").tasks] == list(KERNELS["nvidia"])
+    with pytest.raises(TooLargeError, match="256 graphs of 4096 vertices"):
+        plan(Settings(), kernels=["batch"], ns=[4096], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"n": 64}, "n must be a list, but is 64;"),
+        ({"n": ["64"]}, "n must be a whole number from 1, but is '64';"),
+        ({"n": [64.5]}, "n must be a whole number from 1, but is 64.5;"),
+        ({"kernels": "product"}, "kernels must be a list, but is 'product';"),
+        ({"dtypes": "float32"}, "dtypes must be a list, but is 'float32';"),
+        ({"signs": None}, "signs must be a list, but is None;"),
+        ({"gpus": "2"}, "gpus must be a whole number from 1, but is '2';"),
+        ({"trials": 1.5}, "trials must be a whole number from 1, but is 1.5;"),
+        ({"seed": "x"}, "seed must be a whole number from 0, but is 'x';"),
+        ({"time_budget": "x"}, "the time budget must be a finite number of seconds above 0, but is 'x';"),
+    ],
+)
+def test_arguments_of_another_type(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        tune(device="cpu", **arguments)
+    assert str(caught.value).startswith(said)
+
+
+def test_an_engine_of_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    for engine in ("nvidia", "portable"):
+        with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; leave --engine out"):
+            plan(Settings(), engine=engine, device="cpu")
+    monkeypatch.setattr(module, "_devices", lambda *_: (torch.device("cuda"),))
+    with pytest.raises(EngineError, match=r"^the cpu engine needs the CPU, but the device is cuda; leave --engine out"):
+        plan(Settings(), engine="cpu")
 
 
 def test_budgets() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import filelock
 import optuna
@@ -20,6 +23,7 @@ from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, SPACE, Costs, everything
 
 from tri_apsp.errors import InputError
+from tri_apsp.tune import studies
 from tri_apsp.tune.search import SearchResult, search
 from tri_apsp.tune.studies import journal_path, open_storage, open_study, study_name
 
@@ -114,14 +118,25 @@ class TestJournal:
         assert path.exists()
         some_trials(None, 1)
 
-    @pytest.mark.parametrize("content", [b"\x00\xff\n\n", b"{}\n", b"not json\nat all\n"])
-    def test_another_file(self, content: bytes) -> None:
+    LINES = (b"\x00\xff\n", b"\n", b"{}", b"not json\nat all", b"garbage", b"123", b"[]", b"null", b'"x"', b'{"op_code": 99}')
+
+    @pytest.mark.parametrize("line", LINES)
+    @pytest.mark.parametrize("place", ["alone", "last", "first"])
+    def test_another_file_or_a_damaged_line(self, line: bytes, place: str) -> None:
         path = journal_path(SLUG)
-        path.parent.mkdir(parents=True)
+        if place != "alone":
+            some_trials(None, 3)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = path.read_bytes() if path.exists() else b""
+        content = known + line + b"\n" if place == "last" else line + b"\n" + known
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"must be one that Optuna wrote, but .* move it away\.$"):
             some_trials(None, 1)
         assert path.read_bytes() == content
+
+    def test_errors_of_others_are_left_alone(self) -> None:
+        with pytest.raises(AssertionError, match="of a task"), open_storage(None, SLUG):
+            raise AssertionError("of a task")
 
     def test_a_folder_in_its_place(self) -> None:
         journal_path(SLUG).mkdir(parents=True)
@@ -147,6 +162,8 @@ class TestJournal:
     [
         ("studies", "must be the URL of a database"),
         ("nonsense://host/name", "must be the URL of a database"),
+        ("postgresql+psycopg://tuner:secret@host:abc/name", "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such"),
+        ("sqlite:///studies.db?timeout=soon", "must be the URL of a database"),
         ("sqlite:////no/such/folder/studies.db", "unable to open database file"),
         ("postgresql+psycopg://tuner:secret@127.0.0.1:1/name", "does not"),
         ("mysql+no_such_driver://host/name", "must be the URL of a database"),
@@ -163,6 +180,42 @@ def test_a_url_that_does_not_answer(url: str, said: str) -> None:
     assert "secret" not in message
     assert "\n" not in message
     assert message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("url", "limit"),
+    [
+        ("sqlite:///studies.db", {"timeout": 10}),
+        ("postgresql+psycopg://host/name", {"connect_timeout": 10}),
+        ("postgresql+psycopg2://host/name", {"connect_timeout": 10}),
+        ("postgresql+psycopg2cffi://host/name", {"connect_timeout": 10}),
+        ("postgresql+pg8000://host/name", {"timeout": 10}),
+        ("mysql://host/name", {"connect_timeout": 10}),
+        ("mariadb+pymysql://host/name", {"connect_timeout": 10}),
+        ("mysql+mysqlconnector://host/name", {"connection_timeout": 10}),
+        ("oracle+oracledb://host/name", {}),
+        ("mssql+pyodbc://host/name", {}),
+    ],
+)
+def test_drivers_are_told_a_time_limit_as_they_call_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, limit: dict[str, int]
+) -> None:
+    made = MagicMock()
+    monkeypatch.setattr(studies, "RDBStorage", made)
+    with open_storage(url, SLUG):
+        pass
+    assert made.call_args.kwargs["engine_kwargs"]["connect_args"] == limit
+
+
+@pytest.mark.parametrize("revision", ["v0.9.0.a", "v99.0.0.a"])
+def test_a_database_of_another_version_of_optuna(tmp_path: Path, revision: str) -> None:
+    path = tmp_path / "studies.db"
+    url = f"sqlite:///{path}"
+    some_trials(url, 1)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    with pytest.raises(InputError, match=r"^--storage must .* tables of Optuna \d.* but those of sqlite:.* upgrade` if .*\.$"):
+        some_trials(url, 1)
 
 
 def test_a_database_that_goes_away(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import dataclasses
 import pytest
 import torch
 
+from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tune.task import EFFORTS, Task, batch_of, default_tasks
+from tri_apsp.tuned import lookup
 from tri_apsp.tuned.kernels import KERNELS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -45,6 +47,25 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
 def test_what_is_asked_for() -> None:
     tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
     assert tasks == [Task("cpu", "solve", "int16", "any", n) for n in (100, 200)]
+
+
+def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
+    tasks = default_tasks("nvidia", H200, ns=[4096])
+    assert [(task.kernel, task.n) for task in tasks] == [
+        ("product", 4096),
+        ("small_product", 1024),
+        ("closure", 1920),
+        ("batch", 4096),
+        ("solve", 4096),
+    ]
+    small = [task for task in tasks if task.kernel == "small_product"]
+    search = lookup._Search("nvidia", torch.device("cuda"), H200, "float32", 4096, 1, "any", True)
+    assert [task.n for task in small] == [search._size("small_product", default_config("nvidia", torch.float32))]
+    of_float64 = default_tasks("nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096])
+    assert {(task.kernel, task.n) for task in of_float64} == {
+        (kernel, n) for kernel in ("closure", "small_product") for n in (512, 1024)
+    }
+    assert len(set(of_float64)) == len(of_float64)
 
 
 def test_tasks_fit_the_memory() -> None:

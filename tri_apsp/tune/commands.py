@@ -26,9 +26,11 @@ from tri_apsp.tune.rivals import contest_of
 from tri_apsp.tune.rows import check_folder, write_rows
 from tri_apsp.tune.space import candidates, space_of
 from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.task import Task, size_at
 
 __all__ = ["run"]
+
+_NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_apsp.tune` does"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -139,7 +141,8 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
             continue
         for entry in file.entries:
             task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
-            filters = ((args.kernel, task.kernel), (args.n, task.n), (args.dtype, task.dtype), (args.sign, task.sign))
+            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in args.n]
+            filters = ((args.kernel, task.kernel), (sizes, task.n), (args.dtype, task.dtype), (args.sign, task.sign))
             engine = args.engine in (None, task.engine)
             if task not in seen and engine and all(not wanted or value in wanted for wanted, value in filters):
                 seen.add(task)
@@ -178,7 +181,7 @@ def _show(args: argparse.Namespace, planned: Plan) -> None:
         settings = ", ".join(_spelled(row["config"]))
         print(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
     if not rows:
-        print("nothing is tuned for this device; `python -m tri_apsp.tune` does")
+        print(_NOTHING)
 
 
 def _spelled(config: dict[str, Any], prefix: str = "") -> Iterator[str]:
@@ -205,3 +208,5 @@ def _verify(args: argparse.Namespace, planned: Plan) -> None:
                 print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
     if args.json:
         print_json({"entries": rows})
+    elif not rows:
+        print(_NOTHING)

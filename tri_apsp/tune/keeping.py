@@ -15,6 +15,7 @@ from tri_apsp.tune.plan import Plan
 from tri_apsp.tune.result import TaskResult
 from tri_apsp.tune.space import Space, space_hash
 from tri_apsp.tune.task import Task
+from tri_apsp.tuned.store import wait_for_others
 
 __all__ = ["Keeper", "clock"]
 
@@ -37,7 +38,9 @@ class Keeper:
         """Refuse before hours of work what could not be saved afterwards.
 
         Raises:
-            InputError: a folder cannot be written to, or a file cannot be used.
+            InputError: a folder cannot be written to, or stays locked; or a file cannot be used.
+
+        Cost: where another process writes there, the time until it is done, half a minute at most.
         """
         device, settings = self._device, self._settings
         for names in dict.fromkeys((task.engine, task.kernel, task.dtype) for task in self._plan.tasks):
@@ -51,6 +54,7 @@ class Keeper:
             reason = None if settings.force else tuned.conflict(*names, device, settings.save_dir)
             if reason is not None:
                 raise InputError(reason)
+        wait_for_others(device.slug, settings.save_dir)
 
     def keep(self, result: TaskResult, space: Space) -> TaskResult:
         """Save the winner; one of an interrupted search only where it gained, and nothing better is known."""

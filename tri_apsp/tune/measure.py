@@ -28,7 +28,8 @@ Make = Callable[[str, Weights, Config], Engine]
 _SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
 # Before the final rounds, so that clocks settle; and the time, or the runs, that a configuration has in a turn.
 _WARM_UP_SECONDS, TURN_SECONDS, _TURN_RUNS = 0.5, 0.005, 20
-# How far the second half of the final rounds may be from the first.
+# How far the second half of the final rounds may be from the first. Clocks are not read before and after instead: that needs
+# NVML, which is no dependency, and only what they do to the time matters.
 _DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
 _FLUSH_BYTES = 256 << 20

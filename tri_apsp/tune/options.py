@@ -41,7 +41,14 @@ def build_parser() -> Parser:
     )
     what = parser.add_argument_group("what to tune")
     what.add_argument("--kernel", nargs="+", choices=_KERNELS, default=[], help="default: all of the engine")
-    what.add_argument("--n", type=int, nargs="+", default=[], help="sizes; default: those of the effort")
+    what.add_argument(
+        "--n",
+        type=int,
+        nargs="+",
+        default=[],
+        help="sizes, which must fit the memory; a kernel that works at none as large is tuned at its largest, and batches that "
+        "do not fit are left out unless --kernel names them; default: those of the effort that fit",
+    )
     what.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: those of the effort")
     what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")
     add_device(what)

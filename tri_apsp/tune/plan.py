@@ -13,7 +13,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import EngineError, InputError
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune.task import EFFORTS, MATRICES, Task, default_tasks
 from tri_apsp.tuned import KERNELS, SIGNS
@@ -70,14 +70,15 @@ class Settings:
     def __post_init__(self) -> None:
         _require("effort", self.effort, EFFORTS)
         _require("sampler", self.sampler, SAMPLERS)
-        if self.trials is not None and self.trials < 1:
-            raise InputError(f"trials must be at least 1, but is {self.trials}; give more, or leave it out.")
-        if self.time_budget is not None and not 0 < self.time_budget < math.inf:
+        if self.trials is not None:
+            _require_whole("trials", self.trials, 1)
+        _require_whole("seed", self.seed, 0)
+        seconds = self.time_budget
+        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InputError(
-                f"the time budget must be above 0 seconds, but is {self.time_budget:g}; give more, or leave it out."
+                f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; give such a number, or leave "
+                "it out."
             )
-        if self.seed < 0:
-            raise InputError(f"the seed must not be negative, but is {self.seed}; give another.")
 
     @property
     def budget(self) -> Budget:
@@ -115,28 +116,29 @@ def plan(
     Args:
         settings: how.
         kernels: of the engine; none: all.
-        ns: sizes, as those after; none: those of the effort.
-        dtypes: names.
-        signs: of the weights.
+        ns: sizes; none: those of the effort that fit the memory. A kernel is tuned at the largest size that it works at where
+            that is less, and `batch`, unless it is one of `kernels`, only at sizes whose batches fit.
+        dtypes: names; none: those of the effort.
+        signs: of the weights; none: those of the effort.
         engine: None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         gpus: how many to use, from `device` on.
 
     Raises:
-        InputError: a name, size or device that does not exist, or nothing to tune.
+        InputError: a name, size or device that does not exist, what should be a list is none, or nothing to tune.
         EngineError: the engine cannot run there.
-        TooLargeError: a size does not fit the memory.
+        TooLargeError: one of `ns` does not fit the memory in a dtype of the sweep.
     """
+    for what, values in (("kernels", kernels), ("n", ns), ("dtypes", dtypes), ("signs", signs)):
+        _require_list(what, values)
     devices = _devices(device, gpus)
     for dtype in dtypes:
         _require("dtype", dtype, [dtype_name(known) for known in DTYPES])
     for sign in signs:
         _require("sign", sign, SIGNS)
     for n in ns:
-        if n < 1:
-            raise InputError(f"n must be at least 1, but is {n}; give the vertices of a graph.")
-    first = getattr(torch, dtypes[0]) if dtypes else None
-    engine = engines.choose(devices[0], Config(engine=engine), first)
+        _require_whole("n", n, 1)
+    engine = _engine(engine, devices[0], getattr(torch, dtypes[0]) if dtypes else None)
     for kernel in kernels:
         if kernel not in KERNELS[engine]:
             known = ", ".join(KERNELS[engine])
@@ -144,9 +146,10 @@ def plan(
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
     if signs:
         tasks = list(dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs))
-    for dtype, n in ((dtype, n) for dtype in dtypes or ["float32"] for n in ns):
-        check_memory(n, 1, getattr(torch, dtype), devices[0], matrices=MATRICES)
     usable = tuple(task for task in tasks if engines.unusable_because(engine, devices[0], task.torch_dtype) is None)
+    for task in usable:
+        if ns and (kernels or task.kernel != "batch"):
+            check_memory(task.n, task.batch, task.torch_dtype, devices[0], matrices=MATRICES)
     if not usable:
         raise InputError("a sweep must have something to tune, but nothing that was asked for fits this device; ask for less.")
     return Plan(usable, devices, settings)
@@ -154,8 +157,7 @@ def plan(
 
 def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     first = resolve(device)
-    if gpus < 1:
-        raise InputError(f"gpus must be at least 1, but is {gpus}; give how many to use.")
+    _require_whole("gpus", gpus, 1)
     if first.type == "cpu":
         if gpus > 1:
             raise InputError(f"gpus must be 1 on a CPU, but is {gpus}; leave it out, or give --device cuda.")
@@ -168,6 +170,24 @@ def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     if len(slugs) > 1:
         raise InputError(f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time.")
     return devices
+
+
+def _engine(name: str | None, device: torch.device, dtype: torch.dtype | None) -> str:
+    """Return the engine to tune; of one for another device choose() says to move the tensors, and a tuner has none."""
+    if name is not None and engines.unusable_because(name, device, dtype) and (name == "cpu") != (device.type == "cpu"):
+        needed, remedy = ("the CPU", "give --device cpu") if name == "cpu" else ("a GPU", "tune on one")
+        raise EngineError(f"the {name} engine needs {needed}, but the device is {device}; leave --engine out, or {remedy}.")
+    return engines.choose(device, Config(engine=name), dtype)
+
+
+def _require_list(what: str, values: object) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError(f"{what} must be a list, but is {values!r}; give a list, even of one.")
+
+
+def _require_whole(what: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise InputError(f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out.")
 
 
 def _require(what: str, value: str, known: Sequence[str]) -> None:

@@ -129,7 +129,9 @@ def _space(**choices: tuple[Choice, ...]) -> Space:
     return Space(tuple(Parameter(name.replace("__", "."), values) for name, values in choices.items()))
 
 
-# squaring and iterative are no choices of `method`: the one's time depends on the graph, the other's on memory.
+# squaring and iterative are no choices of `method`: the one's time depends on the graph, the other's on memory. Closures and
+# panels have no num_stages: what a program works on stays in registers and shared memory, and nothing is pipelined; with 1 to 4
+# Triton compiles the same panels.
 SPACES: dict[tuple[str, str], Space] = {
     ("cpu", "product"): _space(
         product__block_m=(96, 192, 384, 768, 1024, 1536, 2048),

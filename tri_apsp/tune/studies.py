@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +22,18 @@ from tri_apsp.errors import InputError
 
 __all__ = ["journal_path", "open_storage", "open_study", "study_name"]
 
-# Seconds after which a database does not answer.
+# Seconds after which a database does not answer, and what drivers call them. A driver refuses a name that it does not know.
 _PATIENCE = 10
+_PATIENCE_NAMES = {
+    "pysqlite": "timeout",
+    "psycopg": "connect_timeout",
+    "psycopg2": "connect_timeout",
+    "psycopg2cffi": "connect_timeout",
+    "pg8000": "timeout",
+    "pymysql": "connect_timeout",
+    "mysqldb": "connect_timeout",
+    "mysqlconnector": "connection_timeout",
+}
 
 
 def journal_path(slug: str) -> Path:
@@ -39,7 +50,8 @@ def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
         slug: of the device.
 
     Raises:
-        InputError: it is no URL, its driver is missing, it does not answer, or the journal is locked or unreadable.
+        InputError: it is no URL, its driver is missing, it does not answer, its tables are of another version of Optuna, or
+            the journal is locked, unreadable or damaged.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # it tells of each trial on stderr
     if url is None:
@@ -81,30 +93,41 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
 
 
 def _read(path: Path) -> JournalStorage:
-    _repair(path)
+    last = _repair(path)
     try:
+        if last is not None:
+            json.loads(last)  # Optuna takes a damaged one for one that is still being written, until another follows
         return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
-    except (json.JSONDecodeError, KeyError, UnicodeDecodeError):
+    except OSError:
+        raise
+    except Exception:  # Optuna checks no line, so a damaged one may raise anything
         raise InputError(f"the journal of studies must be one that Optuna wrote, but {path} is not; move it away.") from None
 
 
-def _repair(path: Path) -> None:
-    """Clear away what a killed process left: Optuna's lock, and a last line cut short, to which it would append."""
+def _repair(path: Path) -> bytes | None:
+    """Clear away what a killed process left: Optuna's lock, and a last line cut short, to which it would append.
+
+    Returns:
+        The last line that is left, None if there is none.
+    """
     path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
-    if path.exists():
-        with path.open("rb+") as file:
-            written = file.read()
-            file.truncate(written.rfind(b"\n") + 1)
+    if not path.exists():
+        return None
+    with path.open("rb+") as file:
+        lines, end, _ = file.read().rpartition(b"\n")
+        file.truncate(len(lines + end))
+    return lines.rpartition(b"\n")[2] if end else None
 
 
 def _database(url: str, shown: str) -> RDBStorage:
     try:
         parsed = sqlalchemy.engine.make_url(url)
-        patience = {"timeout" if parsed.get_backend_name() == "sqlite" else "connect_timeout": _PATIENCE}
+        name = _PATIENCE_NAMES.get(parsed.get_driver_name())
+        patience = {} if name is None else {name: _PATIENCE}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # experimental drivers, advice on SQLite
             return RDBStorage(url, engine_kwargs={"connect_args": patience, "pool_pre_ping": True})
-    except sqlalchemy.exc.ArgumentError:
+    except (sqlalchemy.exc.ArgumentError, ValueError):  # the latter of a port that is no number
         raise InputError(
             f"--storage must be the URL of a database, as sqlite:///studies.db or postgresql+psycopg://user@host/name, but is "
             f"{shown!r}; give such a URL."
@@ -114,14 +137,21 @@ def _database(url: str, shown: str) -> RDBStorage:
         raise InputError(
             f"--storage {shown} needs the Python package {missing}, which is not installed; pip install it."
         ) from None
+    except RuntimeError as error:
+        if "table schema" not in str(error):
+            raise
+        raise InputError(
+            f"--storage must name a database with the tables of Optuna {optuna.__version__}, but those of {shown} are of "
+            "another version; give another database, or run `optuna storage upgrade` if they are older."
+        ) from None
 
 
 def _shown(url: str) -> str:
     """Return `url` without its password."""
     try:
         return sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
-    except sqlalchemy.exc.ArgumentError:
-        return url
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        return re.sub(r"(//[^:/]*:)[^@]*@", r"\1***@", url)
 
 
 @contextmanager

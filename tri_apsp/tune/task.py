@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
+from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tuned.kernels import KERNELS, SIGNS
 
-__all__ = ["EFFORTS", "MATRICES", "SIGNS", "Task", "batch_of", "default_tasks"]
+__all__ = ["EFFORTS", "MATRICES", "SIGNS", "Task", "batch_of", "default_tasks", "size_at"]
 
 EFFORTS = ("quick", "full")
 
@@ -73,6 +74,8 @@ _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("portable", "panels"): ((2048,), (512, 2048, 8192)),
     ("portable", "solve"): ((4096,), (256, 512, 1024, 2048, 4096, 8192, 16384)),
 }
+# The lookup asks for small products of no more rows.
+_LARGEST_SMALL_PRODUCT = 1024
 MATRICES = 5
 """How many matrices of a task are held at once: operands, copies of them, and what the result is compared with."""
 _DTYPES: dict[str, tuple[str, ...]] = {
@@ -97,18 +100,43 @@ def default_tasks(
         effort: one of EFFORTS: how many dtypes, signs and sizes.
         dtypes: instead of those of the effort.
         kernels: only these; the others' defaults, or what is tuned already, then serve.
-        ns: sizes instead of those of the effort, for every kernel.
+        ns: sizes instead of those of the effort, for every kernel, each as size_at() has it.
+
+    Sizes of the effort that do not fit the memory are left out. Of `ns` only the batches are, and only where `kernels` does not
+    name them; whether the others fit is for the caller to check.
     """
     quick = effort == EFFORTS[0]
     wanted = [kernel for kernel in KERNELS[engine] if not kernels or kernel in kernels]
-    return [
+    tasks = [
         Task(engine, kernel, dtype, sign, n, batch_of(n) if kernel == "batch" else 1)
         for dtype in dtypes or _DTYPES[effort]
         for kernel in wanted
         for sign in _signs(engine, kernel, dtype, quick)
-        for n in ns or _SIZES[engine, kernel][0 if quick else 1]
-        if MATRICES * n * n * (batch_of(n) if kernel == "batch" else 1) * _itemsize(dtype) < device.memory
+        for n in _distinct_sizes(engine, kernel, dtype, ns) or _SIZES[engine, kernel][0 if quick else 1]
     ]
+    return [task for task in tasks if (ns and (kernels or task.kernel != "batch")) or _fits(task, device)]
+
+
+def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
+    """Return the size at which to tune a kernel where `n` is asked for: `n`, but at most the largest that it works at.
+
+    So it is for a kernel asked for by name too: by default no solve looks for an entry of a larger size.
+    """
+    if kernel == "small_product":
+        return min(n, _LARGEST_SMALL_PRODUCT)
+    if (engine, kernel) == ("nvidia", "closure"):
+        block_size = default_config(engine, Task(engine, kernel, dtype, "", n).torch_dtype).block_size
+        assert block_size is not None
+        return min(n, block_size)
+    return n
+
+
+def _distinct_sizes(engine: str, kernel: str, dtype: str, ns: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(size_at(engine, kernel, dtype, n) for n in ns))
+
+
+def _fits(task: Task, device: Device) -> bool:
+    return MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
 
 
 def batch_of(n: int) -> int:
@@ -128,7 +156,3 @@ def _signs(engine: str, kernel: str, dtype: str, quick: bool) -> tuple[str, ...]
     if not differ:
         return ("any",)
     return ("nonnegative",) if quick else ("nonnegative", "any")
-
-
-def _itemsize(dtype: str) -> int:
-    return Task("", "", dtype, "", 0).torch_dtype.itemsize
