@@ -9,7 +9,7 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
-from tri_apsp import Config, GpuTiles, engines, no_edge
+from tri_apsp import Config, GpuTiles, engines, no_edge, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Update
 from tri_apsp.engines.triton_engine import TritonEngine
@@ -142,3 +142,32 @@ def test_solves_side_by_side() -> None:
         weights, found = report.read()
         assert weights.highest_below == w[w.isfinite()].max()
         assert found.highest_below == distances[distances.isfinite()].max()
+
+
+class TestRowsThatLieGigabytesApart:
+    """A tile of them spans more values than 32 bits count."""
+
+    ROW = (1 << 25) + 16
+
+    @pytest.mark.parametrize("engine", ["nvidia", "portable"])
+    def test_views(self, engine: str) -> None:
+        wide = torch.full((70, self.ROW), no_edge(torch.int16), dtype=torch.int16, device="cuda")
+        graph = cases.tensor(cases.random_graph(70), torch.int16, "cuda")
+        wide[:, 3:73] = graph
+        view = wide[:, 3:73]
+        with tuned.using(Config(engine=engine)):
+            assert torch.equal(tri_apsp.min_plus(view, view, view), tri_apsp.min_plus(graph, graph, graph))
+            expected = tri_apsp.shortest_paths(graph).distances
+            assert torch.equal(tri_apsp.shortest_paths(view).distances, expected)
+            assert tri_apsp.shortest_paths(view, overwrite=True).distances is view
+        assert torch.equal(view, expected)
+        assert (wide[:, :3] == no_edge(torch.int16)).all()
+        assert (wide[:, 73:] == no_edge(torch.int16)).all()
+
+    def test_a_long_product(self) -> None:
+        a = torch.full((64, self.ROW), 100, dtype=torch.int16, device="cuda")
+        b = torch.full((self.ROW, 40), 100, dtype=torch.int16, device="cuda")
+        rows = torch.arange(64, device="cuda")
+        a[rows, rows * 500_000 + 7] = 1
+        b[rows * 500_000 + 7] = rows[:, None].to(torch.int16)
+        assert torch.equal(tri_apsp.min_plus(a, b), (rows[:, None] + 1).clamp(max=100).to(torch.int16).expand(64, 40))
