@@ -37,6 +37,11 @@ _CASES: dict[str, tuple[_Case, ...]] = {
         ("batch", "float32", 128),
         ("stage", "int16", 4096),
         ("product", "int16", 4096),
+        ("closure", "int16", 1024),
+        ("product", "int32", 4096),
+        ("closure", "int32", 1024),
+        ("product", "float64", 4096),
+        ("closure", "float64", 1024),
     ),
     "portable": (
         ("stage", "float32", 2048),
@@ -44,6 +49,8 @@ _CASES: dict[str, tuple[_Case, ...]] = {
         ("product", "float32", 1024),
         ("stage", "int16", 2048),
         ("product", "int16", 4096),
+        ("product", "int32", 4096),
+        ("product", "float64", 4096),
     ),
     "cpu": (
         ("stage", "float32", 1024),
@@ -51,6 +58,8 @@ _CASES: dict[str, tuple[_Case, ...]] = {
         ("stage", "float32", 256),
         ("stage", "int16", 1024),
         ("product", "int16", 1024),
+        ("product", "int32", 1024),
+        ("product", "float64", 1024),
     ),
 }
 _TITLES = {
