@@ -10,6 +10,7 @@ from tri_apsp import audit
 from tri_apsp.audit import EarlyLook
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.findings import Scan
+from tri_apsp.scan import scan
 
 LOG = list[tuple[str, int]]
 
@@ -95,3 +96,17 @@ def test_a_solve_never_looks_at_what_it_ends_with(log: LOG, monkeypatch: pytest.
     tri_apsp.shortest_paths(weights, method="floyd_warshall", config=tri_apsp.Config(block_size=10))
     assert [what for what, _ in log].count("queue") == 3
     assert [what for what, _ in log].count("read") == 3
+
+
+@pytest.mark.parametrize(("highest", "scans"), [(9, 0), (tri_apsp.no_edge(torch.int32), 1)])
+def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
+    monkeypatch: pytest.MonkeyPatch, highest: int, scans: int
+) -> None:
+    distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
+    known = distances.clone()
+    seen = []
+    monkeypatch.setattr(audit, "scan", lambda *args, **options: seen.append(args) or scan(*args, **options))
+    found = Scan(-3, highest, 0 if scans else highest, 0)
+    audit.audit(distances, known, True, 9, lambda matrix: None, found=found)
+    assert len(seen) == scans
+    assert torch.equal(distances, known)

@@ -81,7 +81,7 @@ def audit(
     if distances.numel() == 0:
         return
     bounds = distance_range(distances.dtype, negative=negative)
-    if found is None or bounds.beyond != no_edge(distances.dtype):
+    if found is None or (bounds.beyond != no_edge(distances.dtype) and found.highest >= bounds.beyond):
         found = scan(distances, bounds.beyond, diagonal=negative)
     if negative:
         assert found.lowest_diagonal is not None
