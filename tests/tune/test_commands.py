@@ -75,7 +75,8 @@ def test_json(cli: Callable[..., Outcome]) -> None:
     assert found["files"] == [result["path"]]
 
 
-def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
+def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
     bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     for resume in ((), ("--resume",)):
         folder = home / f"report{len(resume)}"
@@ -90,6 +91,9 @@ def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) 
             (winner,) = csv.DictReader(stream)
         assert all(float(winner[f"{part}_seconds"]) >= 0 for part in ("prepare", "compile", "measure", "final"))
         assert int(winner["failed: timeout"]) == sum(row["kind"] == "timeout" for row in rows)
+        assert all(row["seconds"] == str(float(f"{float(row['seconds']):.6g}")) for row in rows)
+        (file,) = json.loads((folder / "sweep.json").read_text())["files"]
+        assert file == f"tuned/{describe(CPU).slug}/cpu-product-float32.json"
         assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
     assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
 

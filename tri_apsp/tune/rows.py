@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import datetime
 import json
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     """Write the rows of a sweep, and what it was measured with.
 
     `trials.csv` has one row a configuration that was evaluated, `winners.csv` one a task, `importances.csv` one a parameter of
-    a task that had enough trials; `sweep.json` has the machine, versions, settings and results.
+    a task that had enough trials; `sweep.json` has the machine, versions, settings and results. Numbers have six digits, more
+    than is measured, and files in the current folder are named from there: what is written can be kept with the project.
 
     Args:
         result: of the sweep. A task that an earlier run finished has its trials too.
@@ -91,7 +93,8 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
-    (directory / "sweep.json").write_text(json.dumps({**header, **result.to_dict()}, indent=2) + "\n", encoding="utf-8")
+    content = _short({**header, **result.to_dict()})
+    (directory / "sweep.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -100,7 +103,17 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(_short(row) for row in rows)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _short(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    return value.removeprefix(f"{Path.cwd()}{os.sep}") if isinstance(value, str) else value
 
 
 def read_rows(directory: Path) -> SweepRows:
