@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, api
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.methods.auto import RULES
 
@@ -153,6 +153,10 @@ def test_a_graph_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     batch = r"300 graphs of 100 vertices .* 11\.4 MiB and .*, which fits 26 of these graphs; .* or fewer graphs at a time\.$"
     with pytest.raises(TooLargeError, match=batch):
         tri_apsp.shortest_paths(torch.zeros(1, 1, 1).expand(300, 100, 100), method="floyd_warshall")
+    with pytest.raises(
+        TooLargeError, match=r"2 graphs of 1000 vertices .*, which fits one of 512 vertices; .* or a smaller graph"
+    ):
+        tri_apsp.shortest_paths(weights.expand(2, 1000, 1000), method="floyd_warshall")
     assert tri_apsp.shortest_paths(weights, method="floyd_warshall", overwrite=True).distances is weights
     with pytest.raises(TooLargeError, match=r"needs 3\.8 MiB.*fits 262 of its 1000 rows"):
         tri_apsp.min_plus(weights, weights)
@@ -193,6 +197,14 @@ def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     assert not device.is_small((1 << 30) + 1, gpu)
     assert device.is_small(1 << 18, cpu)
     assert not device.is_small((1 << 18) + 1, cpu)
+
+
+def test_weights_that_a_gpu_can_solve_where_they_lie() -> None:
+    """Dense ones of any size, and rows of others that are not too far apart for a tile to count in 32 bits."""
+    for n, stride, where_they_lie in ((10, 10, True), (300_000, 300_000, True), (10, 1 << 18, True), (10, 1 << 19, False)):
+        weights = torch.empty(0, device="meta").as_strided((1, n, n), (1, stride, 1))
+        assert api._is_addressable(weights) == where_they_lie
+    assert not api._is_addressable(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
 
 
 class TestMinPlus:

@@ -23,8 +23,8 @@ __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve
 # reads what the look before found, and queues what comes next.
 LOOK_EVERY = 1 << 33
 
-# Rows farther apart are copied on a GPU, whose kernels count in 32 bits within a tile of up to as many rows as there are such
-# rows in 2^31 values.
+# Rows farther apart than this, or than dense ones, are copied on a GPU: its kernels count in 32 bits within a tile, of which
+# none has as many rows as 2^31 values have such rows.
 _FARTHEST = 1 << 18
 
 
@@ -326,7 +326,8 @@ def _select(problem: checks.Problem, method: str, config: Config | None, *, nonn
 
 def _is_addressable(weights: torch.Tensor) -> bool:
     """Return whether engines can work on weights (batch, n, n) where they lie."""
-    return weights.stride(-1) == 1 and (weights.stride(-2) <= _FARTHEST or not weights.is_cuda)
+    near = weights.stride(-2) <= max(_FARTHEST, weights.shape[-1])
+    return weights.stride(-1) == 1 and (near or weights.device.type == "cpu")
 
 
 def _block_size(selection: Selection) -> int:

@@ -225,9 +225,10 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
     per_value = dtype.itemsize * matrices
     per_graph, free = n * n * per_value, free_memory(device)
     if batch * per_graph > free:
-        graphs, fit, remedy = "", f"{int((free / per_value) ** 0.5)} vertices", "a smaller graph"
-        if batch > 1:
-            graphs, fit, remedy = f"{batch} graphs of ", f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
+        graphs = f"{batch} graphs of " if batch > 1 else ""
+        fit, remedy = f"{'one of ' if batch > 1 else ''}{int((free / per_value) ** 0.5)} vertices", "a smaller graph"
+        if batch > 1 and per_graph <= free:
+            fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
         name, copies = str(dtype).removeprefix("torch."), "" if matrices == 1 else f" for {matrices:g} matrices"
         raise TooLargeError(
             f"a problem must fit the memory of its device, but {graphs}{n} vertices in {name} need "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shlex
@@ -20,6 +21,7 @@ from tri_apsp.configs import Config
 from tri_apsp.device import Device
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.engines.stripes import multiply_in_stripes
+from tri_apsp.semirings import no_edge
 
 ROW = [
     *("operation", "dtype", "sign", "n", "batch", "engine", "p20_seconds", "p50_seconds", "p80_seconds", "ops_per_second"),
@@ -250,11 +252,19 @@ def test_products_of_panels_count(batch):
 def test_products_are_timed_on_what_a_gpu_stores(monkeypatch):
     monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
     for n, stored in ((100, 112), (2048, 2048)):
-        weights = torch.empty((2, n, n), device="meta")
-        assert measure._as_stored(weights, "kleene").shape == (2, stored, stored)
-        assert measure._as_stored(weights[0], "kleene").shape == (1, stored, stored)
-    weights = torch.rand(3, 3)
-    assert torch.equal(measure._as_stored(weights, "kleene")[0], weights)
+        assert measure._stored(torch.empty((2, n, n), device="meta"), "kleene") == stored
+    assert measure._stored(torch.rand(2, 100, 100), "kleene") == 100
+    solved = []
+    monkeypatch.setattr(measure, "_stored", lambda graphs, method: 48)
+    monkeypatch.setattr(measure, "seconds_in_products", lambda method, matrix, engine: solved.append(matrix.clone()) or 0.5)
+    weights = Case(40).weights().to(torch.int32)
+    config = tuned.find("cpu", CPU, torch.int32, Config(engine="cpu"))
+    assert measure._in_products(weights, True, "kleene", dataclasses.replace(config, engine="cpu")) == 0.5
+    for matrix in solved:
+        assert matrix.shape == (1, 48, 48)
+        assert torch.equal(matrix[0, :40, :40], weights)
+        assert (matrix[0, 40:] == no_edge(torch.int32)).all()
+        assert (matrix[0, :, 40:] == no_edge(torch.int32)).all()
 
 
 def test_without_products_all_is_outside(cli):

@@ -163,6 +163,7 @@ class TestJournal:
         ("studies", "must be the URL of a database"),
         ("nonsense://host/name", "must be the URL of a database"),
         ("postgresql+psycopg://tuner:secret@host:abc/name", "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such"),
+        ("postgresql+psycopg://tuner:s@cret@host:abc/name", "but is 'postgresql+psycopg://tuner:***@host:abc/name'; give such"),
         ("sqlite:///studies.db?timeout=soon", "must be the URL of a database"),
         ("sqlite:////no/such/folder/studies.db", "unable to open database file"),
         ("postgresql+psycopg://tuner:secret@127.0.0.1:1/name", "does not"),

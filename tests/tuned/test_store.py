@@ -130,6 +130,26 @@ def test_a_refused_file_is_never_overwritten_but_by_force(gpu, entry, made, case
     assert tuned.conflict(*names) is None
 
 
+def test_a_file_that_cannot_be_read_is_replaced_by_force(gpu, entry, made, monkeypatch):
+    path = tuned.save(made(entry(256)))
+    unreadable = path.stat().st_ino
+
+    def refusing(read):
+        def refuse(self, *args, **options):
+            if self == path and path.stat().st_ino == unreadable:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return read(self, *args, **options)
+
+        return refuse
+
+    for name in ("read_text", "read_bytes"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
+    with pytest.raises(InputError, match="Permission denied"):
+        tuned.save(made(entry(1024)))
+    assert tuned.save(made(entry(1024)), force=True) == path
+    assert [e.n for e in tuned.load(path).entries] == [1024]
+
+
 def _save_many(writer: int, made, entry, directory: Path) -> None:
     for n in range(8):
         tuned.save(made(entry(1000 * (writer + 1) + n)), directory)

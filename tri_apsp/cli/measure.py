@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch.nn.functional import pad
 
 from tri_apsp import engines
 from tri_apsp.aligned import stored
@@ -151,24 +150,24 @@ def _right_calls(
 
 def _in_products(weights: torch.Tensor, nonnegative: bool, method: str, config: Config) -> float:
     """Return the median seconds of the products of a solve under `config`, which is complete."""
-    start = _as_stored(weights, method)
-    matrix = start.clone()
+    graphs = weights.reshape(-1, *weights.shape[-2:])
+    n, size = graphs.shape[-1], _stored(graphs, method)
+    matrix = graphs.new_empty((len(graphs), size, size))
     traits = engines.Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative)
     assert config.engine is not None
     seconds = []
     for _ in range(_PRODUCT_RUNS):
-        matrix.copy_(start)
+        matrix.fill_(no_edge(matrix.dtype))
+        matrix[:, :n, :n].copy_(graphs)
         seconds.append(seconds_in_products(method, matrix, engines.make(config.engine, traits, config)))
     return float(np.median(seconds))
 
 
-def _as_stored(weights: torch.Tensor, method: str) -> torch.Tensor:
-    """Return weights (n, n) or (batch, n, n) as (batch, m, m), where a solve on a GPU stores more vertices than n."""
-    graphs = weights.reshape(-1, *weights.shape[-2:])
+def _stored(graphs: torch.Tensor, method: str) -> int:
+    """Return how many vertices a solve stores of each of the graphs (batch, n, n)."""
     if graphs.device.type == "cpu":
-        return graphs
-    more = stored(graphs, 2 + METHODS[method].workspace) - graphs.shape[-1]
-    return pad(graphs, (0, more, 0, more), value=no_edge(graphs.dtype))
+        return graphs.shape[-1]
+    return stored(graphs, 2 + METHODS[method].workspace)
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:

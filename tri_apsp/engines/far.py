@@ -32,7 +32,7 @@ def multiply_in_parts(engine: Engine, update: Update) -> None:
             near_a, near_b = block(a, every, between).contiguous(), block(b, between, columns).contiguous()
             engine.product(Update(near, near_a, near_b, fresh=update.fresh and between[0] == 0))
         first, last = columns
-        for rows in ((0, start), (stop, m)):
+        for rows in ((0, min(start, m)), (stop, m)):
             for left, right in ((first, min(start, last)), (max(stop, first), last)):
                 if rows[0] < rows[1] and left < right:
                     block(c, rows, (left, right)).copy_(block(near, rows, (left - first, right - first)))

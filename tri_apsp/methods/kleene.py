@@ -44,12 +44,7 @@ class Kleene(Method):
         self._base_case = FloydWarshall()
 
     def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
-        size, spare = d.shape[1], None
-        while spare is None and size > _cutoff(engine):
-            half = _half(size)
-            spare = engine.spare(d, half, size - half)
-            size = half
-        self._solve(d, engine, watch, spare)
+        self._solve(d, engine, watch, None)
 
     def _solve(self, d: Block, engine: Engine, watch: Watch, spare: Spare) -> None:
         n = d.shape[1]
@@ -60,12 +55,14 @@ class Kleene(Method):
         first, last = (0, half), (half, n)
         a, b = block(d, first, first), block(d, first, last)
         c, e = block(d, last, first), block(d, last, last)
+        if spare is None:
+            spare = engine.spare(d, half, n - half)  # given back with this level: those above take a workspace instead
         new = _part(spare, half, n - half)
         self._solve(a, engine, watch, spare)
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
         watch.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self._solve(e, engine, watch, (b, c) if new else spare)  # these are not needed until they are replaced
+        self._solve(e, engine, watch, new and (b, c))  # which are not needed until they are replaced
         _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
         watch.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)

@@ -151,7 +151,7 @@ def _shown(url: str) -> str:
     try:
         return sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
     except (sqlalchemy.exc.ArgumentError, ValueError):
-        return re.sub(r"(//[^:/]*:)[^@]*@", r"\1***@", url)
+        return re.sub(r"(//[^:/]*:).*@", r"\1***@", url)
 
 
 @contextmanager

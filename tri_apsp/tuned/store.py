@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import json
@@ -184,7 +185,9 @@ def _write_and_find(path: Path, file: TunedFile) -> None:
     Raises:
         InputError: it is not found as it was written.
     """
-    before = path.read_bytes() if path.exists() else None
+    before = None
+    with contextlib.suppress(OSError):  # there is none, or it may be replaced and not read
+        before = path.read_bytes()
     _write(path, _content(file))
     reason = _lost(path, file)
     if reason is None:
