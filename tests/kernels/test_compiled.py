@@ -84,14 +84,15 @@ def _mins(loop: dict[str, int], dtype: torch.dtype) -> int:
 
 
 # Instructions of the main loop for an add and a min, by CAPABILITIES: 2% above the most that a release of Triton makes. The
-# loop also holds the path for the last slice of k, which all others step over.
+# loop also holds the path for the last slice of k, which all others step over. Last, of a small tile by capability 90: moves,
+# loads from shared memory, and copies to it are shared by fewer pairs there.
 MOST = {
-    "nonnegative": (2.26, 1.74, 1.74),
-    "float": (2.26, 2.27, 2.42),
-    "int32": (2.25, 1.23, 1.23),
-    "int16x2": (0, 0.58, 0.58),
-    "fp64": (4.88, 4.85, 4.8),
-    "i64": (6.7, 6.73, 6.71),
+    "nonnegative": (2.26, 1.74, 1.74, 1.92),
+    "float": (2.26, 2.27, 2.42, 2.43),
+    "int32": (2.25, 1.23, 1.23, 1.4),
+    "int16x2": (0, 0.58, 0.58, 0.607),
+    "fp64": (4.88, 4.85, 4.8, 4.98),
+    "i64": (6.7, 6.73, 6.71, 6.73),
 }
 SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
 
@@ -120,9 +121,8 @@ def test_nvidia_product(field: str, dtype: torch.dtype, nonnegative: bool, capab
     useful = _useful(constants["STRATEGY"], dtype, capability, pairs)
     for name, count in useful.items():
         assert loop[name] >= count, loop
-    most = MOST[constants["STRATEGY"] if dtype.itemsize < 8 else TYPES[dtype]][CAPABILITIES.index(capability)]
-    # Moves, loads from shared memory, and copies to it are shared by fewer pairs in a small tile.
-    most *= 1.16 if field == "small_product" else 1
+    place = -1 if field == "small_product" else CAPABILITIES.index(capability)
+    most = MOST[constants["STRATEGY"] if dtype.itemsize < 8 else TYPES[dtype]][place]
     assert loop.total() <= most * pairs, f"{loop.total() / pairs:.3f} instructions a pair: {loop}"
 
 

@@ -229,8 +229,8 @@ class TestLockedStore:
         lock.acquire()
         ended = threading.Timer(0.2, lock.release)
         ended.start()
-        said = cli(*FEW)
-        assert said.status == 0
+        assert cli(*FEW).status == 0
+        assert not ended.is_alive()
         assert len(bench.screened) > 1
 
     def test_is_free_while_a_sweep_measures(

@@ -89,7 +89,7 @@ class Engine(ABC):
         """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a closed D of any size.
 
         `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie
-        where they are skipped. Takes at most WORKSPACE of the matrix.
+        where they are skipped. Takes at most WORKSPACE of the matrix, or SPARE of a device.
         """
 
     def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:

@@ -24,7 +24,7 @@ from tri_apsp.report import markdown, plots
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.options import add_commit, add_out
 from tri_apsp.report.rows import environment, task_fields
-from tri_apsp.tune.evaluated import Evaluated, default_of
+from tri_apsp.tune.evaluated import Evaluated, default_of, fastest_ms
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.plan import SAMPLERS
 from tri_apsp.tune.rows import check_folder, read_trials, write_csv
@@ -66,7 +66,7 @@ class Sweep:
     @property
     def best_ms(self) -> float:
         """The shortest median."""
-        return min(cast(float, trial.outcome.p50_ms) for trial in self.trials if trial.outcome.kind is Kind.correct)
+        return fastest_ms(self.trials)
 
     def key(self, values: Values) -> tuple[Choice, ...]:
         """Return what `outcomes` knows a configuration by."""

@@ -10,7 +10,7 @@ from typing import cast
 from tri_apsp.tune.outcome import Kind, Outcome
 from tri_apsp.tune.space import Values
 
-__all__ = ["Evaluated", "SearchResult", "default_of"]
+__all__ = ["Evaluated", "SearchResult", "default_of", "fastest_ms"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,12 @@ class Evaluated:
 def default_of(trials: Iterable[Evaluated]) -> Values | None:
     """Return the default among trials of one task; None if it is not among them."""
     return next((trial.values for trial in trials if trial.origin == "default"), None)
+
+
+def fastest_ms(trials: Iterable[Evaluated]) -> float:
+    """Return the shortest median among those trials that are correct; infinity if none is."""
+    correct = (trial for trial in trials if trial.outcome.kind is Kind.correct)
+    return min((cast(float, trial.outcome.p50_ms) for trial in correct), default=float("inf"))
 
 
 @dataclass
@@ -65,6 +71,11 @@ class SearchResult:
     def best(self) -> Evaluated | None:
         """Return the fastest correct one; None if there is none."""
         return next(iter(self.ranked), None)
+
+    @property
+    def best_ms(self) -> float:
+        """Return the median of the fastest correct one; infinity if there is none."""
+        return fastest_ms(self.evaluated)
 
     @property
     def failures(self) -> Counter[Kind]:

@@ -93,7 +93,7 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
-    content = _short({**header, **result.to_dict()})
+    content = _short({**header, **result.to_dict()}, f"{Path.cwd()}{os.sep}")
     (directory / "sweep.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
@@ -103,17 +103,19 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(_short(row) for row in rows)
+        here = f"{Path.cwd()}{os.sep}"
+        writer.writerows(_short(row, here) for row in rows)
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, here: str) -> Any:
+    """Return a value of JSON with six digits of each number, and the files below `here` named from there."""
     if isinstance(value, dict):
-        return {name: _short(item) for name, item in value.items()}
+        return {name: _short(item, here) for name, item in value.items()}
     if isinstance(value, list):
-        return [_short(item) for item in value]
+        return [_short(item, here) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}")
-    return value.removeprefix(f"{Path.cwd()}{os.sep}") if isinstance(value, str) else value
+    return value.removeprefix(here) if isinstance(value, str) else value
 
 
 def read_rows(directory: Path) -> SweepRows:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import optuna
@@ -341,8 +341,8 @@ class _Search:
 
     def _elapsed(self) -> float:
         gone = time.monotonic() - self._start
-        if self._leave is not None and (best := self._result.best) is not None:
-            gone += self._leave(cast(float, best.outcome.p50_ms))
+        if self._leave is not None and (best_ms := self._result.best_ms) < float("inf"):
+            gone += self._leave(best_ms)
         return gone / self._seconds
 
     def _limit(self, proposal: _Proposal) -> float | None:
@@ -353,8 +353,8 @@ class _Search:
         """
         if self._elapsed() >= 1 and proposal.origin != "default":
             raise LateError
-        best = self._result.best
-        return None if best is None else _GIVE_UP * cast(float, best.outcome.p50_ms)
+        best_ms = self._result.best_ms
+        return _GIVE_UP * best_ms if best_ms < float("inf") else None
 
     def _climb(self) -> int | None:
         """Return a new neighbour of the best, one step away in one parameter; None where every one is known."""

@@ -321,13 +321,13 @@ class _Sweep:
 
     def _entrants(self, known: list[Config], best: list[Config], found: SearchResult, end: float) -> list[Config]:
         """Return who is in the final: those `known`, and of the others the `best`, one and as many more as fit until `end`."""
-        fit = int((end - time.monotonic()) / _least_seconds(1, _fastest_ms(found))) - len(known)
+        fit = int((end - time.monotonic()) / _least_seconds(1, found.best_ms)) - len(known)
         others = [config for config in best if config not in known]
         return known + others[: max(1, min(self._settings.budget.finalists, fit))]
 
     def _rounds(self, found: SearchResult, count: int, end: float) -> int:
         """Return the rounds of a final of `count` configurations that fit until `end`."""
-        rounds = (end - time.monotonic()) / _round_seconds(count, _fastest_ms(found))
+        rounds = (end - time.monotonic()) / _round_seconds(count, found.best_ms)
         return int(min(self._settings.budget.rounds, max(_LEAST_ROUNDS, rounds)))
 
     def _final_seconds(self, seconds: float, known: int) -> Callable[[float], float]:
@@ -357,12 +357,6 @@ def _round_seconds(count: int, best_ms: float) -> float:
 def _least_seconds(count: int, best_ms: float) -> float:
     """Return what the shortest final of `count` configurations takes, if they are as fast as the best."""
     return count * _LEAST_RUNS * max(TURN_SECONDS, best_ms / 1000)
-
-
-def _fastest_ms(found: SearchResult) -> float:
-    assert found.best is not None
-    assert found.best.outcome.p50_ms is not None
-    return found.best.outcome.p50_ms
 
 
 def _all_failed(task: Task, found: SearchResult) -> str:

@@ -10,6 +10,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tuned.kernels import KERNELS, SIGNS
+from tri_apsp.tuned.lookup import LARGEST_SMALL_PRODUCT
 
 __all__ = ["EFFORTS", "MATRICES", "SIGNS", "Task", "batch_of", "default_tasks", "size_at"]
 
@@ -74,8 +75,6 @@ _SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
     ("portable", "panels"): ((2048,), (512, 2048, 8192)),
     ("portable", "solve"): ((4096,), (256, 512, 1024, 2048, 4096, 8192, 16384)),
 }
-# The lookup asks for small products of no more rows.
-_LARGEST_SMALL_PRODUCT = 1024
 MATRICES = 5
 """How many matrices of a task are held at once: operands, copies of them, and what the result is compared with."""
 _DTYPES: dict[str, tuple[str, ...]] = {
@@ -123,7 +122,7 @@ def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
     So it is for a kernel asked for by name too: by default no solve looks for an entry of a larger size.
     """
     if kernel == "small_product":
-        return min(n, _LARGEST_SMALL_PRODUCT)
+        return min(n, LARGEST_SMALL_PRODUCT)
     if (engine, kernel) == ("nvidia", "closure"):
         block_size = default_config(engine, Task(engine, kernel, dtype, "", n).torch_dtype).block_size
         assert block_size is not None

@@ -23,15 +23,15 @@ from tri_apsp.tuned.sources import searched, sources
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["find", "near"]
+__all__ = ["LARGEST_SMALL_PRODUCT", "find", "near"]
 
 # A miss is worth a word from this n on, or a batch of as many operations: less takes some milliseconds with any tiles, and a
 # quick sweep starts here. Who requires tuned files means all that a full sweep covers, and that starts lower.
 _WORTH_A_WORD = 512
 _REQUIRED = 128
 
-# Products too small to fill a GPU come up inside larger solves; from so many rows on, a product takes the other tiles.
-_LARGEST_SMALL_PRODUCT = 1024
+LARGEST_SMALL_PRODUCT = 1024
+"""Products too small to fill a GPU come up inside larger solves; from so many rows on, a product takes the other tiles."""
 
 # Answers remembered: more sizes than a program is likely to solve, and about a megabyte.
 _MOST = 1024
@@ -145,7 +145,7 @@ class _Search:
     def _size(self, kernel: str, config: Config) -> int:
         """Return the n at which a kernel works in this solve under `config`."""
         if kernel == "small_product":
-            return min(self.n, _LARGEST_SMALL_PRODUCT)
+            return min(self.n, LARGEST_SMALL_PRODUCT)
         if (self.engine, kernel) != ("nvidia", "closure"):
             return self.n
         assert config.block_size is not None
