@@ -270,11 +270,16 @@ class TestOnTheGpu:
         assert waits(lambda: tri_apsp.shortest_paths(copy, overwrite=True)) == 2
 
     @dtypes
-    def test_a_solve_with_negative_integers_waits_twice(self, dtype: torch.dtype) -> None:
-        """Their distances are not told from missing ones by the bound that nonnegative weights have."""
-        weights = cases.tensor(cases.negative_graph(63), dtype, "cuda")
-        tri_apsp.shortest_paths(weights)
-        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if dtype.is_floating_point else 2)
+    @pytest.mark.parametrize("connected", [True, False], ids=["connected", "two components"])
+    def test_negative_integers_wait_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
+        """A missing one is told from others by another bound than that of nonnegative weights, which the solve looked by."""
+        graph = cases.negative_graph(63)
+        if not connected:
+            graph[:30, 30:] = graph[30:, :30] = cases.INF
+        weights = cases.tensor(graph, dtype, "cuda")
+        result = tri_apsp.shortest_paths(weights)
+        assert bool((result.distances == tri_apsp.no_edge(dtype)).any()) != connected
+        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if connected or dtype.is_floating_point else 2)
 
     @pytest.mark.parametrize("n", [63, 1000, 6000])
     def test_bad_values_are_found_though_the_solve_has_begun(self, n: int) -> None:
