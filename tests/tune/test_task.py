@@ -7,10 +7,8 @@ import dataclasses
 import pytest
 import torch
 
-from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tune.task import EFFORTS, Task, batch_of, default_tasks
-from tri_apsp.tuned import lookup
 from tri_apsp.tuned.kernels import KERNELS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -54,13 +52,11 @@ def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:
     assert [(task.kernel, task.n) for task in tasks] == [
         ("product", 4096),
         ("small_product", 1024),
-        ("closure", 1920),
+        ("closure", 1024),
         ("batch", 4096),
         ("solve", 4096),
     ]
-    small = [task for task in tasks if task.kernel == "small_product"]
-    search = lookup._Search("nvidia", torch.device("cuda"), H200, "float32", 4096, 1, "any", True)
-    assert [task.n for task in small] == [search._size("small_product", default_config("nvidia", torch.float32))]
+    assert [task.n for task in default_tasks("nvidia", H200, kernels=["closure"], ns=[100, 1920, 1921])] == [100, 1920, 1024]
     of_float64 = default_tasks("nvidia", H200, "quick", ["float64"], ["closure", "small_product"], [512, 1024, 4096])
     assert {(task.kernel, task.n) for task in of_float64} == {
         (kernel, n) for kernel in ("closure", "small_product") for n in (512, 1024)

@@ -41,8 +41,8 @@ def tune(
 
     Args:
         kernels: names of tri_apsp.tuned.KERNELS[engine]; none: all, each with the winners of those before it.
-        n: sizes, which must fit the memory; none: those of the effort that fit. A kernel that works at none as large is tuned
-            at its largest, and batches that do not fit are left out unless `kernels` names them.
+        n: sizes, which must fit the memory; none: those of the effort that fit. A kernel that a solve of that size runs
+            at a smaller one is tuned at that, and batches that do not fit are left out unless `kernels` names them.
         dtypes: names such as "float32"; none: those of the effort.
         signs: of the weights, "nonnegative" or "any"; none: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.

@@ -46,8 +46,8 @@ def build_parser() -> Parser:
         type=int,
         nargs="+",
         default=[],
-        help="sizes, which must fit the memory; a kernel that works at none as large is tuned at its largest, and batches that "
-        "do not fit are left out unless --kernel names them; default: those of the effort that fit",
+        help="sizes, which must fit the memory; a kernel that a solve of that size runs at a smaller one is tuned at that, and "
+        "batches that do not fit are left out unless --kernel names them; default: those of the effort that fit",
     )
     what.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: those of the effort")
     what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")

@@ -9,8 +9,7 @@ import torch
 
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.tuned.kernels import KERNELS, SIGNS
-from tri_apsp.tuned.lookup import LARGEST_SMALL_PRODUCT
+from tri_apsp.tuned.kernels import KERNELS, SIGNS, size_in_solve
 
 __all__ = ["EFFORTS", "MATRICES", "SIGNS", "Task", "batch_of", "default_tasks", "size_at"]
 
@@ -117,17 +116,11 @@ def default_tasks(
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
-    """Return the size at which to tune a kernel where `n` is asked for: `n`, but at most the largest that it works at.
+    """Return the size at which to tune a kernel where `n` is asked for: that at which it works in a solve of `n` by default.
 
-    So it is for a kernel asked for by name too: by default no solve looks for an entry of a larger size.
+    So it is for a kernel asked for by name too: no such solve looks for an entry of a larger size.
     """
-    if kernel == "small_product":
-        return min(n, LARGEST_SMALL_PRODUCT)
-    if (engine, kernel) == ("nvidia", "closure"):
-        block_size = default_config(engine, Task(engine, kernel, dtype, "", n).torch_dtype).block_size
-        assert block_size is not None
-        return min(n, block_size)
-    return n
+    return size_in_solve(kernel, n, default_config(engine, getattr(torch, dtype)))
 
 
 def _distinct_sizes(engine: str, kernel: str, dtype: str, ns: Sequence[int]) -> list[int]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tri_apsp.configs import Config
 from tri_apsp.errors import InputError
 
-__all__ = ["FIELDS", "KERNELS", "SIGNS", "allowed_fields", "check_kernel"]
+__all__ = ["FIELDS", "KERNELS", "SIGNS", "allowed_fields", "check_kernel", "size_in_solve"]
+
+# Products too small to fill a GPU come up inside larger solves; from so many rows on, a product takes the other tiles.
+_LARGEST_SMALL_PRODUCT = 1024
 
 KERNELS: dict[str, tuple[str, ...]] = {
     "cpu": ("product", "solve"),
@@ -44,6 +48,20 @@ def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
     if kernel != "solve":
         return FIELDS[engine, kernel]
     return tuple(dict.fromkeys(name for other in reversed(KERNELS[engine]) for name in FIELDS[engine, other]))
+
+
+def size_in_solve(kernel: str, n: int, config: Config) -> int:
+    """Return the n for which a solve, or a product, of `n` under a whole `config` looks for a kernel: mostly its own."""
+    if kernel == "small_product":
+        return min(n, _LARGEST_SMALL_PRODUCT)
+    if (config.engine, kernel) != ("nvidia", "closure"):
+        return n
+    assert config.block_size is not None
+    assert config.cutoff is not None
+    largest = config.block_size
+    if n > largest and config.method != "floyd_warshall":
+        largest = min(largest, config.cutoff)
+    return min(n, largest)
 
 
 def check_kernel(engine: str, kernel: str) -> None:

@@ -16,22 +16,19 @@ from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
 from tri_apsp.tuned.cache import FOUND, warn_once
 from tri_apsp.tuned.forced import with_forced
-from tri_apsp.tuned.kernels import FIELDS, KERNELS
+from tri_apsp.tuned.kernels import FIELDS, KERNELS, size_in_solve
 from tri_apsp.tuned.refusals import doubt
 from tri_apsp.tuned.sources import searched, sources
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["LARGEST_SMALL_PRODUCT", "find", "near"]
+__all__ = ["find", "near"]
 
 # A miss is worth a word from this n on, or a batch of as many operations: less takes some milliseconds with any tiles, and a
 # quick sweep starts here. Who requires tuned files means all that a full sweep covers, and that starts lower.
 _WORTH_A_WORD = 512
 _REQUIRED = 128
-
-LARGEST_SMALL_PRODUCT = 1024
-"""Products too small to fill a GPU come up inside larger solves; from so many rows on, a product takes the other tiles."""
 
 # Answers remembered: more sizes than a program is likely to solve, and about a megabyte.
 _MOST = 1024
@@ -112,7 +109,7 @@ class _Search:
         used: dict[str, None] = {}
         settled: set[str] = set()
         for kernel in kernels:
-            size = self._size(kernel, config if given is None else given.over(config))
+            size = size_in_solve(kernel, self.n, config if given is None else given.over(config))
             for source, entry in self._entries(kernel, size):
                 fields = {name: value for name, value in entry.config.items() if name not in settled}
                 if not fields:
@@ -141,19 +138,6 @@ class _Search:
         if "batch" in kernels:
             kernels.remove("closure" if self.batch > 1 else "batch")
         return [solve, *kernels]
-
-    def _size(self, kernel: str, config: Config) -> int:
-        """Return the n at which a kernel works in this solve under `config`."""
-        if kernel == "small_product":
-            return min(self.n, LARGEST_SMALL_PRODUCT)
-        if (self.engine, kernel) != ("nvidia", "closure"):
-            return self.n
-        assert config.block_size is not None
-        assert config.cutoff is not None
-        largest = config.block_size
-        if self.n > largest and config.method != "floyd_warshall":
-            largest = min(largest, config.cutoff)
-        return min(self.n, largest)
 
     def _entries(self, kernel: str, size: int) -> Iterator[tuple[str, Entry]]:
         """Yield the entries within a factor of two of `size`, best first, each with its file."""
