@@ -114,7 +114,7 @@ def test_an_unknown_engine_lists_the_valid_ones() -> None:
 def test_an_engine_that_cannot_run_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
-        with pytest.raises(EngineError, match=f"{engine} engine needs (Triton|tensors on a GPU)"):
+        with pytest.raises(EngineError, match=f"{engine} engine needs (Triton|a GPU, but the device is cpu; choose a GPU)"):
             tri_apsp.shortest_paths(torch.zeros(2, 2), config=Config(engine=engine))
 
 

@@ -55,7 +55,7 @@ def test_bad_arguments(words, sentence, capsys):
     ("words", "status", "sentence"),
     [
         (["cutoff", "--device", "cuda:99"], 2, "device cuda:99 must exist"),
-        (["cutoff", "--device", "cpu", "--engine", "nvidia"], 1, "the nvidia engine needs tensors on a GPU"),
+        (["cutoff", "--device", "cpu", "--engine", "nvidia"], 1, "the nvidia engine needs a GPU, but the device is cpu"),
         (["cutoff", "--device", "cpu", "--n", "9999999"], 1, "must fit the memory"),
         (["index", "--out", "/nowhere"], 2, "--out must name a folder"),
     ],

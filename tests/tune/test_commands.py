@@ -184,7 +184,11 @@ BAD = {
     "gpus": (["--gpus", "0"], BAD_INPUT, ["gpus must be a whole number from 1, but is 0"]),
     "gpus of a CPU": (["--gpus", "2"], BAD_INPUT, ["gpus must be 1 on a CPU, but is 2"]),
     "no GPU": (["--device", "cuda:99"], BAD_INPUT, ["device cuda:99 must exist"]),
-    "engine": (["--engine", "nvidia"], FAILED, ["the nvidia engine needs a GPU, but the device is cpu; leave --engine out"]),
+    "engine": (
+        ["--engine", "nvidia"],
+        FAILED,
+        ["the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."],
+    ),
     "storage": (["--storage", "studies"], BAD_INPUT, ["must be the URL of a database"]),
     "storage that is none": (["--storage", "sqlite:////no/such/x.db"], BAD_INPUT, ["answers", "unable to open"]),
     "two wishes": (["--list", "--show"], BAD_INPUT, ["not allowed with"]),

@@ -53,7 +53,7 @@ def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch
 def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
     monkeypatch.setattr(module, "describe", lambda device: dataclasses.replace(H200, memory=24 << 30))
-    monkeypatch.setattr(module, "_engine", lambda *_: "nvidia")
+    monkeypatch.setattr(module.engines, "choose", lambda *_: "nvidia")
     monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
     kernels = [task.kernel for task in plan(Settings(), ns=[4096], device="cpu").tasks]
     assert kernels == ["product", "small_product", "closure", "solve"]
@@ -87,10 +87,10 @@ def test_arguments_of_another_type(arguments: dict[str, Any], said: str) -> None
 def test_an_engine_of_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
-        with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; leave --engine out"):
+        with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; choose a GPU, "):
             plan(Settings(), engine=engine, device="cpu")
     monkeypatch.setattr(module, "_devices", lambda *_: (torch.device("cuda"),))
-    with pytest.raises(EngineError, match=r"^the cpu engine needs the CPU, but the device is cuda; leave --engine out"):
+    with pytest.raises(EngineError, match=r"^the cpu engine needs the CPU, but the device is cuda; choose the CPU, "):
         plan(Settings(), engine="cpu")
 
 

@@ -30,24 +30,23 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
     if name not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these.")
     if name == "cpu":
-        return (
-            None if device.type == "cpu" else f"the cpu engine needs tensors on the CPU, but these are on {device}; move them."
-        )
+        said = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
+        return None if device.type == "cpu" else said
     if not has_triton():
         return f"the {name} engine needs Triton, which is not installed; pip install triton."
     if name == "nvidia":
         return _nvidia_unusable_because(device, dtype)
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         return (
-            "the portable engine needs tensors on a GPU, but these are on the CPU; move them, or set TRITON_INTERPRET=1 "
-            "before Python starts to run its kernels in Triton's (slow) interpreter."
+            "the portable engine needs a GPU, but the device is cpu; choose a GPU, leave the engine out, or set "
+            "TRITON_INTERPRET=1 before Python starts to run its kernels in Triton's (slow) interpreter."
         )
     return None
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
     if device.type == "cpu":
-        return "the nvidia engine needs tensors on a GPU, but these are on the CPU; move them."
+        return "the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."
     capability = describe(device).capability
     found = "none" if capability is None else "{}.{}".format(*capability)
     if capability is None or capability < (8, 0):

@@ -13,7 +13,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
-from tri_apsp.errors import EngineError, InputError
+from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune.task import EFFORTS, MATRICES, Task, default_tasks
 from tri_apsp.tuned import KERNELS, SIGNS
@@ -138,7 +138,7 @@ def plan(
         _require("sign", sign, SIGNS)
     for n in ns:
         _require_whole("n", n, 1)
-    engine = _engine(engine, devices[0], getattr(torch, dtypes[0]) if dtypes else None)
+    engine = engines.choose(devices[0], Config(engine=engine), getattr(torch, dtypes[0]) if dtypes else None)
     for kernel in kernels:
         if kernel not in KERNELS[engine]:
             known = ", ".join(KERNELS[engine])
@@ -170,14 +170,6 @@ def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     if len(slugs) > 1:
         raise InputError(f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time.")
     return devices
-
-
-def _engine(name: str | None, device: torch.device, dtype: torch.dtype | None) -> str:
-    """Return the engine to tune; of one for another device choose() says to move the tensors, and a tuner has none."""
-    if name is not None and engines.unusable_because(name, device, dtype) and (name == "cpu") != (device.type == "cpu"):
-        needed, remedy = ("the CPU", "give --device cpu") if name == "cpu" else ("a GPU", "tune on one")
-        raise EngineError(f"the {name} engine needs {needed}, but the device is {device}; leave --engine out, or {remedy}.")
-    return engines.choose(device, Config(engine=name), dtype)
 
 
 def _require_list(what: str, values: object) -> None:
