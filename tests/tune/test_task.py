@@ -7,8 +7,11 @@ import dataclasses
 import pytest
 import torch
 
+from tri_apsp.configs import default_config
 from tri_apsp.device import Device
+from tri_apsp.semirings import dtype_name
 from tri_apsp.tune.task import EFFORTS, Task, batch_of, default_tasks
+from tri_apsp.tuned import lookup
 from tri_apsp.tuned.kernels import KERNELS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -45,6 +48,21 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
 def test_what_is_asked_for() -> None:
     tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
     assert tasks == [Task("cpu", "solve", "int16", "any", n) for n in (100, 200)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("n", [100, 1024, 1025, 1920, 1921, 4096, 16384])
+def test_kernels_are_tuned_at_the_sizes_for_which_they_are_looked_up(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int
+) -> None:
+    asked: dict[str, int] = {}
+    monkeypatch.setattr(lookup._Search, "_entries", lambda self, kernel, size: asked.update({kernel: size}) or iter(()))
+    monkeypatch.setattr(lookup._Search, "_miss", lambda self: None)
+    name = dtype_name(dtype)
+    for product in (True, False):
+        search = lookup._Search("nvidia", torch.device("cuda"), H200, name, n, 1, "any", product)
+        search.over(default_config("nvidia", dtype), None)
+    assert asked == {task.kernel: task.n for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n]) if task.batch == 1}
 
 
 def test_no_size_is_larger_than_what_its_kernel_is_looked_up_for() -> None:

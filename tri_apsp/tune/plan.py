@@ -116,8 +116,8 @@ def plan(
     Args:
         settings: how.
         kernels: of the engine; none: all.
-        ns: sizes; none: those of the effort that fit the memory. A kernel is tuned at the largest size that it works at where
-            that is less, and `batch`, unless it is one of `kernels`, only at sizes whose batches fit.
+        ns: sizes; none: those of the effort that fit the memory. A kernel that a solve of that size runs at a smaller one is
+            tuned at that, and `batch`, unless it is one of `kernels`, only at sizes whose batches fit.
         dtypes: names; none: those of the effort.
         signs: of the weights; none: those of the effort.
         engine: None: the best that runs on the device.
