@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp import audit, checks, device, engines, tuned
-from tri_apsp.aligned import for_product, stored
+from tri_apsp import device, engines, tuned
 from tri_apsp.configs import Config
-from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.errors import InputError
-from tri_apsp.findings import Findings, Scan, has_kernels, read_at_once
+from tri_apsp.gpu.padding import for_product, stored
+from tri_apsp.gpu.value_range import Findings, Scan, has_kernels, read_at_once
 from tri_apsp.methods import METHODS, Method, Watch, auto
 from tri_apsp.semirings import no_edge
-from tri_apsp.start import start
+from tri_apsp.solver import arguments as checks
+from tri_apsp.solver import verification as audit
+from tri_apsp.solver.staging import start
 
 __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths", "solve"]
 

@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from tri_apsp import engines, reference, tuned
-from tri_apsp.cli import bench, measure
-from tri_apsp.cli.bounds import bound, operations_per_clock
-from tri_apsp.cli.cases import SIGNS, Case, scipy_distances
-from tri_apsp.cli.products import seconds_in_products
+from tri_apsp.bench import measure
+from tri_apsp.bench.bounds import bound, operations_per_clock
+from tri_apsp.bench.cases import SIGNS, Case, scipy_distances
+from tri_apsp.bench.products import seconds_in_products
+from tri_apsp.cli import bench
 from tri_apsp.configs import Config
 from tri_apsp.device import Device
 from tri_apsp.engines.cpu import CpuEngine
@@ -250,7 +251,7 @@ def test_products_of_panels_count(batch):
 
 
 def test_products_are_timed_on_what_a_gpu_stores(monkeypatch):
-    monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
+    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
     for n, stored in ((100, 112), (2048, 2048)):
         assert measure._stored(torch.empty((2, n, n), device="meta"), "kleene") == stored
     assert measure._stored(torch.rand(2, 100, 100), "kleene") == 100

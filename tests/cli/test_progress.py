@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from tri_apsp.cli import progress as module
-from tri_apsp.cli.progress import progress
+from tri_apsp.console import progress as module
+from tri_apsp.console.progress import progress
 
 # The delay is cut, so that a small graph is slow enough on any machine.
 SCRIPT = """
 import sys
 from tri_apsp.__main__ import main
-from tri_apsp.cli import progress
+from tri_apsp.console import progress
 progress.DELAY = 0
 sys.exit(main(sys.argv[1:]))
 """

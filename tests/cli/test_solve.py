@@ -11,7 +11,7 @@ from cli.five import FIVE, FIVE_DISTANCES, FIVE_FACTS
 
 from tri_apsp import tuned
 from tri_apsp.cli import solve as module
-from tri_apsp.cli.options import DTYPE_NAMES, dtype_of
+from tri_apsp.console.options import DTYPE_NAMES, dtype_of
 from tri_apsp.device import describe
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS

@@ -12,8 +12,10 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines, tuned
-from tri_apsp.engines import Engine, Update, block, far, triton_engine
-from tri_apsp.engines.triton_engine import TritonEngine
+from tri_apsp.engines import Engine, Update, block
+from tri_apsp.engines import triton_base as triton_engine
+from tri_apsp.engines import wide_strides as far
+from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.semirings import reach
 
 SHAPES = [(1, 1, 1), (2, 3, 5), (63, 65, 1), (7, 129, 64), (100, 31, 257), (130, 200, 67)]

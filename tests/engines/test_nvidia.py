@@ -12,8 +12,8 @@ import tri_apsp
 from tri_apsp import Config, GpuTiles, engines, no_edge, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Update
-from tri_apsp.engines.triton_engine import TritonEngine
-from tri_apsp.findings import read_at_once
+from tri_apsp.engines.triton_base import TritonEngine
+from tri_apsp.gpu.value_range import read_at_once
 from tri_apsp.semirings import distance_range
 
 pytestmark = pytest.mark.gpu

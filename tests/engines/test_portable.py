@@ -9,7 +9,7 @@ import torch
 from engines.contract import EngineContract
 
 from tri_apsp import Config, GpuTiles
-from tri_apsp.engines.triton_engine import in_parts
+from tri_apsp.engines.triton_base import in_parts
 
 pytest.importorskip("triton", reason="the portable engine needs Triton")
 
@@ -36,7 +36,7 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
 
     @pytest.fixture(autouse=True)
     def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tri_apsp.engines.triton_engine.MOST_GRAPHS", 1)
+        monkeypatch.setattr("tri_apsp.engines.triton_base.MOST_GRAPHS", 1)
 
 
 def test_parts_are_even() -> None:

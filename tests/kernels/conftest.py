@@ -13,7 +13,7 @@ import pytest
 # The files whose tests named "interpreted" run in each process.
 INTERPRETED = {
     "engine and methods": ("engines/test_portable.py", "methods/test_portable.py"),
-    "scan and start": ("test_scan.py", "test_start.py"),
+    "scan and start": ("gpu/test_value_range.py", "solver/test_staging.py"),
 }
 
 

@@ -189,7 +189,7 @@ def import_kernels(name: str) -> ModuleType:
     with patch.dict(sys.modules), patch.dict(vars(package)):
         for module in [module for module in sys.modules if module.startswith("tri_apsp.kernels.")]:
             del sys.modules[module]
-        sys.modules["tri_apsp.kernels.gluon_names"] = names = ModuleType("gluon_names")
+        sys.modules["tri_apsp.kernels.nvidia.gluon_names"] = names = ModuleType("gluon_names")
         vars(names).update(NAMES)
         return importlib.import_module(f"tri_apsp.kernels.{name}")
 

@@ -11,13 +11,13 @@ from kernels.sass import TOOLS, Compiled, compile_kernel
 
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines.nvidia import closure_constants, product_layouts, product_registers, solve_constants, strategy
-from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED
-from tri_apsp.kernels.nvidia_closure import _closure_kernel as _nvidia_closure_kernel
-from tri_apsp.kernels.nvidia_product import _product_kernel as _nvidia_product_kernel
-from tri_apsp.kernels.nvidia_solve import _solve_kernel as _nvidia_solve_kernel
-from tri_apsp.kernels.portable_closure import _closure_kernel
-from tri_apsp.kernels.portable_panels import _panels_kernel
-from tri_apsp.kernels.portable_product import _product_kernel
+from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
+from tri_apsp.kernels.nvidia.gluon_names import VIEWS_MAY_EXCEED
+from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
+from tri_apsp.kernels.nvidia.solve import _solve_kernel as _nvidia_solve_kernel
+from tri_apsp.kernels.portable.closure import _closure_kernel
+from tri_apsp.kernels.portable.panels import _panels_kernel
+from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.semirings import no_edge, reach
 
 pytestmark = pytest.mark.skipif(not (TOOLS / "nvdisasm").exists(), reason="this Triton carries no disassembler")

@@ -12,12 +12,12 @@ import torch
 from kernels.gluon_stand_in import Pointer, import_kernels, launch, let_others_run, program
 
 from tri_apsp.engines.nvidia import strategy
-from tri_apsp.findings import limits
+from tri_apsp.gpu.value_range import limits
 from tri_apsp.semirings import distance_range, no_edge, reach
 
-product_kernel = import_kernels("nvidia_product")._product_kernel
-closure_kernel = import_kernels("nvidia_closure")._closure_kernel
-solve_kernel = import_kernels("nvidia_solve")._solve_kernel
+product_kernel = import_kernels("nvidia.product")._product_kernel
+closure_kernel = import_kernels("nvidia.closure")._closure_kernel
+solve_kernel = import_kernels("nvidia.solve")._solve_kernel
 
 STRATEGIES = [
     ("nonnegative", torch.float32),

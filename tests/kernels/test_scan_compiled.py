@@ -11,11 +11,11 @@ pytest.importorskip("triton", reason="the kernel needs Triton")
 
 from kernels.sass import TOOLS, Compiled, compile_kernel
 
-from tri_apsp.engines.triton_engine import _COPIED
-from tri_apsp.findings import _PROGRAMS_A_UNIT, _constants, _tile
-from tri_apsp.kernels.portable_copy import _copy_kernel
-from tri_apsp.kernels.portable_scan import _scan_kernel
-from tri_apsp.kernels.portable_start import _start_kernel
+from tri_apsp.engines.triton_base import _COPIED
+from tri_apsp.gpu.value_range import _PROGRAMS_A_UNIT, _constants, _tile
+from tri_apsp.kernels.shared.copy import _copy_kernel
+from tri_apsp.kernels.shared.initial_matrix import _start_kernel
+from tri_apsp.kernels.shared.value_range import _scan_kernel
 from tri_apsp.semirings import distance_range, no_edge
 
 pytestmark = pytest.mark.skipif(not (TOOLS / "nvdisasm").exists(), reason="this Triton carries no disassembler")

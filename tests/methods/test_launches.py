@@ -13,9 +13,10 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 from tri_apsp import Config, engines
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.engines import Update, block, nvidia, triton_engine
+from tri_apsp.engines import Update, block, nvidia
+from tri_apsp.engines import triton_base as triton_engine
 from tri_apsp.engines.nvidia import NvidiaEngine
-from tri_apsp.launch import Launcher
+from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods import METHODS, Watch
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
@@ -36,7 +37,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(Launcher, "__call__", launch)
     for module in (nvidia, triton_engine):
         monkeypatch.setattr(module, "describe", lambda device: H200)
-    monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device: True)
+    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
     return names
 
 

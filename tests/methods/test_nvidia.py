@@ -8,7 +8,8 @@ import torch
 from methods.contract import MethodContract
 
 import tri_apsp
-from tri_apsp.engines import Engine, triton_engine
+from tri_apsp.engines import Engine
+from tri_apsp.engines import triton_base as triton_engine
 from tri_apsp.engines.base import WORKSPACE
 from tri_apsp.methods import METHODS
 
@@ -92,7 +93,7 @@ class TestMethodsOnNvidia(MethodContract):
         """The second share is enough for lower levels of the larger graphs."""
         monkeypatch.setattr(triton_engine, "SPARE", share)
         for n, room in ((1008, True), (4112, True), (1000, False), (4097, False), (1000, True), (4097, True)):
-            monkeypatch.setattr("tri_apsp.aligned.has_room", lambda size, device, room=room: room)
+            monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device, room=room: room)
             workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), "kleene")
             most = max(0.05 * matrix, share * torch.cuda.get_device_properties(0).total_memory)
             if room and n % 16:
@@ -119,6 +120,6 @@ class TestMethodsOnNvidia(MethodContract):
                 assert all(tensor.is_contiguous() for tensor in found)
                 assert torch.equal(weights, before)
                 with monkeypatch.context() as patch:
-                    patch.setattr("tri_apsp.aligned.has_room", lambda size, device: False)
+                    patch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
                     expected = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
                 assert all(map(torch.equal, found, expected)), (n, method, lowest)

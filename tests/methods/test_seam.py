@@ -12,9 +12,9 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines, tuned
-from tri_apsp.aligned import aligned
 from tri_apsp.engines import Engine, Update
 from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.gpu.padding import aligned
 from tri_apsp.methods import METHODS, Watch, kleene
 
 

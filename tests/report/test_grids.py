@@ -10,7 +10,7 @@ from report.planted import CPU, H200
 
 from tri_apsp.configs import default_config, is_valid
 from tri_apsp.report.grids import Curve, grid_of, spelled
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.space.task import Task
 
 CURVES = [Curve("edge", lambda values: int(values["product.block_n"]))]
 

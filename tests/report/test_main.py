@@ -12,8 +12,8 @@ import torch
 import tri_apsp
 from tri_apsp.report.__main__ import STUDIES, main
 from tri_apsp.report.threads import Threads, _prepare, _thread_counts
-from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.space.task import Task
 
 FOLDER = Path(tri_apsp.__file__).parent / "report"
 
@@ -96,7 +96,7 @@ def test_a_worker_of_some_threads(monkeypatch):
 def test_each_number_of_threads_has_its_worker(monkeypatch):
     from tri_apsp.report import threads
     from tri_apsp.report.grids import Point
-    from tri_apsp.tune.outcome import Kind, Outcome
+    from tri_apsp.tune.measure.outcome import Kind, Outcome
 
     made = []
 

@@ -19,7 +19,7 @@ from tri_apsp.report import pages, plots
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.papers import LUND_SMITH_SECONDS, nearest_lund_smith
 from tri_apsp.report.study import measure
-from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.measure.outcome import Kind
 
 NAMES = ("block-size", "threads", "cutoff", "stages")
 ENGINES = ("cpu", "nvidia", "portable")

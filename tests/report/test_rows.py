@@ -11,8 +11,8 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.report.rows import ENVIRONMENT, Table, environment, measured_fields, task_fields, time_ms
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "any", 1000)
 

@@ -14,7 +14,7 @@ from tune.synthetic import DEFAULT, OPTIMUM, cost, everything
 from tri_apsp.cli.parser import BAD_INPUT
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.sampler import BUDGETS, read_sweep
-from tri_apsp.tune.rows import write_csv
+from tri_apsp.tune.sweep.rows import write_csv
 
 TASK = {"engine": "nvidia", "kernel": "product", "dtype": "float32", "sign": "nonnegative", "n": 4096, "batch": 1}
 HEADER = {

@@ -16,8 +16,8 @@ from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import study
 from tri_apsp.report.grids import Curve, Grid, grid_of
 from tri_apsp.report.study import Found, measure
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
 
 PARAMETERS = ("product.block_m", "product.block_n")
 

@@ -20,7 +20,7 @@ from tri_apsp.report.__main__ import main
 from tri_apsp.report.sweeps import best_so_far, geometric_mean, grid_of, read_sweeps, swept
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
-from tri_apsp.tune.outcome import Kind
+from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tuned import cache, places, reload
 
 SLUG = describe(torch.device("cpu")).slug

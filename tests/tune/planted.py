@@ -15,9 +15,9 @@ import torch
 from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.engines import Engine, Update, Weights
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
 
 _count = itertools.count()
 

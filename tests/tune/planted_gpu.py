@@ -10,8 +10,8 @@ import triton.language as tl
 
 from tri_apsp.configs import Config, GpuTiles, default_config
 from tri_apsp.engines import Engine, Update, Weights, make
-from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.space.task import Task
 
 _CODES = {"assertion": 101, "stray access": 102, "hang": 103, "wrong result": 104}
 _TILES = {

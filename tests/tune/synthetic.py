@@ -15,15 +15,15 @@ import optuna
 import torch
 
 from tri_apsp.configs import Config, CpuTiles
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.plan import Plan, Settings
+from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import Progress
-from tri_apsp.tune.result import SweepResult
-from tri_apsp.tune.search import Evaluate
-from tri_apsp.tune.space import Parameter, Space, Values
-from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.turns import Turn
+from tri_apsp.tune.search.search import Evaluate
+from tri_apsp.tune.space.space import Parameter, Space, Values
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import Plan, Settings
+from tri_apsp.tune.sweep.result import SweepResult
+from tri_apsp.tune.sweep.sweep import sweep
+from tri_apsp.tune.workers.measurement_queue import Turn
 
 SPACE = Space(
     (

@@ -14,12 +14,12 @@ from tune.synthetic import correct, until
 
 from tri_apsp.configs import Config, default_config
 from tri_apsp.errors import EngineError
-from tri_apsp.tune import bench as module
-from tri_apsp.tune.bench import Workers, _compilers_of_each
-from tri_apsp.tune.compilers import Compilers
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.turns import AT_ONCE, LateError, Turn
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers import pool as module
+from tri_apsp.tune.workers.compilers import Compilers
+from tri_apsp.tune.workers.measurement_queue import AT_ONCE, LateError, Turn
+from tri_apsp.tune.workers.pool import Workers, _compilers_of_each
 
 GPU = torch.device("cuda", 0)
 TASK = Task("nvidia", "product", "float32", "any", 4096)
@@ -89,7 +89,7 @@ class FakeWorker:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine()
     monkeypatch.setattr(module, "Worker", made.worker)
-    monkeypatch.setattr("tri_apsp.tune.compilers.Worker", made.worker)
+    monkeypatch.setattr("tri_apsp.tune.workers.compilers.Worker", made.worker)
     monkeypatch.setattr(module, "compilation_for", lambda gpu: None)
     monkeypatch.setattr(module, "cpu_count", lambda: 4)
     return made

@@ -28,8 +28,8 @@ from tri_apsp.device import describe
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune import commands, tune
 from tri_apsp.tune.__main__ import main
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.studies import journal_path
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.search.studies import journal_path
 from tri_apsp.tuned import store
 from tri_apsp.tuned.schema import Entry
 

@@ -17,10 +17,10 @@ from tune.synthetic import until
 
 from tri_apsp.configs import Config, GpuTiles, default_config
 from tri_apsp.device import Device
-from tri_apsp.tune.compilation import Compilation
-from tri_apsp.tune.compilers import Compilers
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers.compilation import Compilation
+from tri_apsp.tune.workers.compilers import Compilers
 from tri_apsp.tuned.kernels import KERNELS
 
 GPU = torch.device("cuda", 0)

@@ -9,17 +9,18 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import rooms, tuned
+from tri_apsp import tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
+from tri_apsp.gpu import result_buffers as rooms
 from tri_apsp.tune import tune
-from tri_apsp.tune.compilation import compilation_for
-from tri_apsp.tune.compilers import Compilers
-from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.space import candidates, resolved, space_of
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.worker import Worker
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.space import candidates, resolved, space_of
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers.compilation import compilation_for
+from tri_apsp.tune.workers.compilers import Compilers
+from tri_apsp.tune.workers.worker import Worker
 from tri_apsp.tuned.kernels import KERNELS
 
 pytest.importorskip("triton")

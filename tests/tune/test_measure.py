@@ -15,17 +15,17 @@ from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.engines import Block, Engine, Update, Weights, block
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.engines.triton_engine import Pending, TritonEngine
-from tri_apsp.findings import Scan
+from tri_apsp.engines.triton_base import Pending, TritonEngine
+from tri_apsp.gpu.value_range import Scan
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge, reach
-from tri_apsp.tune import compilation
-from tri_apsp.tune import measure as module
-from tri_apsp.tune.compilation import NOWHERE, Compilation
-from tri_apsp.tune.measure import Measurement, kind_of, measured, outcome_of
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.problems import WrongResultError, problem_of, small_sizes
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.measurement import Measurement, kind_of, measured, outcome_of
+from tri_apsp.tune.measure.measurement import measurement as module
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.problems import WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers import compilation
+from tri_apsp.tune.workers.compilation import NOWHERE, Compilation
 from tri_apsp.tuned.kernels import KERNELS
 
 CPU = torch.device("cpu")
@@ -430,12 +430,12 @@ def test_a_clock_that_changes_is_flagged(monkeypatch: pytest.MonkeyPatch) -> Non
     task = task_of("cpu", "product", n=64)
     measurement = Measurement(task, CPU, make_of(Substitute))
     for drift, flagged in ((1.0, False), (1.05, False), (1.2, True), (0.8, True)):
-        monkeypatch.setattr("tri_apsp.tune.measure._drift", lambda samples, drift=drift: drift)
+        monkeypatch.setattr("tri_apsp.tune.measure.measurement._drift", lambda samples, drift=drift: drift)
         assert [outcome.throttled for outcome in measurement.final([complete(task)], rounds=1)] == [flagged]
 
 
 def test_drift_compares_the_halves() -> None:
-    from tri_apsp.tune.measure import _drift
+    from tri_apsp.tune.measure.measurement import _drift
 
     assert _drift([[[1.0, 1.0], [1.0], [2.0], [2.0]], [[3.0], [3.0], [6.0], [6.0]]]) == pytest.approx(2)
     assert _drift([[[1.0], [1.0]]]) == pytest.approx(1)

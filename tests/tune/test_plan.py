@@ -15,15 +15,15 @@ from tri_apsp import device as device_module
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError, InputError, TooLargeError
-from tri_apsp.tune import bench as bench_module
-from tri_apsp.tune import plan as module
 from tri_apsp.tune import tune
-from tri_apsp.tune.bench import Workers
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.plan import BUDGETS, Settings, plan
-from tri_apsp.tune.space import space_of
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.turns import AT_ONCE
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.space import space_of
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import BUDGETS, Settings, plan
+from tri_apsp.tune.sweep.sweep import plan as module
+from tri_apsp.tune.workers import pool as bench_module
+from tri_apsp.tune.workers.measurement_queue import AT_ONCE
+from tri_apsp.tune.workers.pool import Workers
 from tri_apsp.tuned import KERNELS
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0))

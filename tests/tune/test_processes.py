@@ -18,7 +18,7 @@ import pytest
 import torch
 from tune import children
 
-from tri_apsp.tune import processes
+from tri_apsp.tune.workers import processes
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the fork server is used on Linux only")
 
@@ -126,7 +126,7 @@ SCRIPT = """
     import os, signal, threading
     from multiprocessing import Pipe, forkserver
     from tune import children
-    from tri_apsp.tune import processes
+    from tri_apsp.tune.workers import processes
 
     if __name__ == "__main__":
         {before}

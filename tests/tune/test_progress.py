@@ -10,12 +10,12 @@ import pytest
 import torch
 from tune.synthetic import correct
 
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.plan import Plan, Settings
+from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import Progress, milliseconds, outcome_line
-from tri_apsp.tune.result import TaskResult
-from tri_apsp.tune.search import Evaluated
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.search.search import Evaluated
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import Plan, Settings
+from tri_apsp.tune.sweep.result import TaskResult
 
 TASK = Task("cpu", "product", "float32", "any", 512)
 PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())

@@ -16,11 +16,11 @@ import pytest
 from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everything, new_study
 
-from tri_apsp.tune.evaluated import Evaluated
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.search import SearchResult, opening, search
-from tri_apsp.tune.space import needs_more
-from tri_apsp.tune.turns import Turn, Turns
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.search.evaluated import Evaluated
+from tri_apsp.tune.search.search import SearchResult, opening, search
+from tri_apsp.tune.space.space import needs_more
+from tri_apsp.tune.workers.measurement_queue import Turn, Turns
 
 ALL = everything()
 
@@ -46,7 +46,7 @@ def mirrors(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
         made.append(new_study())
         return made[-1]
 
-    monkeypatch.setattr("tri_apsp.tune.search.memory_study", make)
+    monkeypatch.setattr("tri_apsp.tune.search.search.memory_study", make)
     return made
 
 

@@ -11,8 +11,8 @@ from tri_apsp.configs import Config, GpuTiles, default_config, invalid_because, 
 from tri_apsp.device import Device, describe
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tune.space import SPACES, Parameter, Space, candidates, needs_more, resolved, space_hash, space_of
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.space.space import SPACES, Parameter, Space, candidates, needs_more, resolved, space_hash, space_of
+from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.kernels import FIELDS
 
 CPU = describe(torch.device("cpu"))

@@ -17,9 +17,9 @@ from tri_apsp import tuned
 from tri_apsp.configs import Config, CpuTiles, default_config
 from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.sweep import beats
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.sweep import beats
 from tri_apsp.tuned.schema import TunedFile
 
 pytestmark = pytest.mark.usefixtures("home", "memory")

@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import dtype_name
-from tri_apsp.tune.task import EFFORTS, Task, batch_of, default_tasks
+from tri_apsp.tune.space.task import EFFORTS, Task, batch_of, default_tasks
 from tri_apsp.tuned import lookup
 from tri_apsp.tuned.kernels import KERNELS
 

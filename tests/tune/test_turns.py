@@ -7,7 +7,7 @@ import threading
 import pytest
 from tune.synthetic import until
 
-from tri_apsp.tune.turns import Turns
+from tri_apsp.tune.workers.measurement_queue import Turns
 
 
 def test_the_lowest_of_those_that_wait_is_next() -> None:

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from tri_apsp.configs import Config, default_config
-from tri_apsp.tune.evaluated import SearchResult
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.result import TaskResult
-from tri_apsp.tune.rivals import Contest
-from tri_apsp.tune.space import resolved
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.verdict import judged
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.search.evaluated import SearchResult
+from tri_apsp.tune.space.space import resolved
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.baselines import Contest
+from tri_apsp.tune.sweep.decision import judged
+from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tuned import FIELDS, allowed_fields
 
 TASK = Task("nvidia", "solve", "int32", "nonnegative", 2048)

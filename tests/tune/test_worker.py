@@ -19,10 +19,10 @@ from tune import planted
 
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.errors import EngineError, TooLargeError
-from tri_apsp.tune import worker as module
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.task import Task
-from tri_apsp.tune.worker import Worker
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.workers import worker as module
+from tri_apsp.tune.workers.worker import Worker
 from tri_apsp.tuned.kernels import KERNELS
 
 CPU = torch.device("cpu")
@@ -203,8 +203,8 @@ def test_a_script_without_the_usual_condition_is_told(tmp_path: Path) -> None:
         textwrap.dedent("""
         import torch
         from tri_apsp.configs import default_config
-        from tri_apsp.tune.task import Task
-        from tri_apsp.tune.worker import Worker
+        from tri_apsp.tune.space.task import Task
+        from tri_apsp.tune.workers.worker import Worker
         with Worker(torch.device("cpu")) as worker:
             worker.screen(Task("cpu", "product", "float32", "any", 64), default_config("cpu", torch.float32))
         """)

@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from tri_apsp import engines
-from tri_apsp.cli.bounds import BOUND, RATES, has_bound
-from tri_apsp.cli.cases import HEAVIEST, SIGNS, Case
-from tri_apsp.cli.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.cli.measure import Row, measure
-from tri_apsp.cli.options import DTYPE_NAMES, add_device, add_json, at_least, dtype_of
-from tri_apsp.cli.output import amount, print_fields, print_json
+from tri_apsp.bench.bounds import BOUND, RATES, has_bound
+from tri_apsp.bench.cases import HEAVIEST, SIGNS, Case
+from tri_apsp.bench.measure import Row, measure
 from tri_apsp.configs import Config
+from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
+from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json, at_least, dtype_of
+from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS

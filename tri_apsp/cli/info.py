@@ -10,9 +10,9 @@ from typing import TypedDict
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.cli.machine import device_facts, device_line, devices, versions
-from tri_apsp.cli.options import add_json
-from tri_apsp.cli.output import print_fields, print_json
+from tri_apsp.console.machine import device_facts, device_line, devices, versions
+from tri_apsp.console.options import add_json
+from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError

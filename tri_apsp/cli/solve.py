@@ -11,12 +11,12 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Result, select, solve
-from tri_apsp.cli.options import DTYPE_NAMES, add_device, add_json, dtype_of
-from tri_apsp.cli.output import amount, print_fields, print_json
-from tri_apsp.cli.progress import progress
+from tri_apsp.bench.timing import prepare, timed
 from tri_apsp.cli.summary import Summary, summarise
-from tri_apsp.cli.timing import prepare, timed
 from tri_apsp.configs import Config
+from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json, dtype_of
+from tri_apsp.console.output import amount, print_fields, print_json
+from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, check_output, read_graph, write_distances

@@ -13,7 +13,7 @@ from tri_apsp.configs import Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, Update, Weights, block
 from tri_apsp.errors import EngineError, InputError
-from tri_apsp.launch import has_triton
+from tri_apsp.gpu.launcher import has_triton
 
 __all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
 

@@ -15,7 +15,7 @@ import torch
 
 from tri_apsp.configs import Config, CpuTiles
 from tri_apsp.engines.base import Block, Engine, Update, Weights
-from tri_apsp.kernels import cpu as kernels
+from tri_apsp.kernels.cpu import min_plus as kernels
 
 __all__ = ["CpuEngine"]
 

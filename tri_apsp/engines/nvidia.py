@@ -7,19 +7,19 @@ from typing import Any
 
 import torch
 
-from tri_apsp.aligned import GRAIN, stored
 from tri_apsp.configs import Config, GpuTiles, closure_bytes
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import MOST_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
-from tri_apsp.findings import Report, limits
-from tri_apsp.kernels.gluon_names import VIEWS_MAY_EXCEED, gl
-from tri_apsp.kernels.nvidia_closure import _closure_kernel
-from tri_apsp.kernels.nvidia_product import _product_kernel
-from tri_apsp.kernels.nvidia_solve import _solve_kernel
-from tri_apsp.launch import Launcher
-from tri_apsp.rooms import Counters, locks_for, room_for
+from tri_apsp.engines.triton_base import MOST_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
+from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.padding import GRAIN, stored
+from tri_apsp.gpu.result_buffers import Counters, locks_for, room_for
+from tri_apsp.gpu.value_range import Report, limits
+from tri_apsp.kernels.nvidia.closure import _closure_kernel
+from tri_apsp.kernels.nvidia.gluon_names import VIEWS_MAY_EXCEED, gl
+from tri_apsp.kernels.nvidia.product import _product_kernel
+from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.semirings import dtype_name, no_edge, reach
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "shares", "solve_constants", "strategy"]

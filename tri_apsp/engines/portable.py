@@ -11,10 +11,10 @@ from tri_apsp.configs import GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_engine import TritonEngine, in_parts
-from tri_apsp.kernels.portable_closure import _closure_kernel
-from tri_apsp.kernels.portable_panels import _panels_kernel
-from tri_apsp.kernels.portable_product import _product_kernel
+from tri_apsp.engines.triton_base import TritonEngine, in_parts
+from tri_apsp.kernels.portable.closure import _closure_kernel
+from tri_apsp.kernels.portable.panels import _panels_kernel
+from tri_apsp.kernels.portable.product import _product_kernel
 
 __all__ = ["PortableEngine"]
 

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
-from tri_apsp.cli.output import amount
 from tri_apsp.configs import default_config
+from tri_apsp.console.output import amount
 from tri_apsp.report import pages
 from tri_apsp.report.grids import Curve, Grid, grid_of
 from tri_apsp.report.markdown import paragraph
@@ -16,8 +16,8 @@ from tri_apsp.report.pages import Study, curve_sentence, curve_table, run_study,
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Found, Place
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.space import Choice, Values
-from tri_apsp.tune.task import batch_of
+from tri_apsp.tune.space.space import Choice, Values
+from tri_apsp.tune.space.task import batch_of
 
 __all__ = ["STUDY", "configure", "run"]
 

@@ -14,7 +14,7 @@ from tri_apsp.report.markdown import paragraph
 from tri_apsp.report.pages import Study, curve_sentence, curve_table, run_study, task_of, told_apart
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Found, Place
-from tri_apsp.tune.space import Values
+from tri_apsp.tune.space.space import Values
 
 __all__ = ["STUDY", "configure", "run"]
 

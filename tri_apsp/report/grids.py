@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tri_apsp.configs import Config, invalid_because, to_fields
 from tri_apsp.device import Device
-from tri_apsp.tune.rivals import own_fields
-from tri_apsp.tune.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.baselines import own_fields
 
 __all__ = ["Curve", "Grid", "Point", "full_grid", "grid_of", "spelled"]
 

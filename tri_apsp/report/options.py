@@ -6,7 +6,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from tri_apsp.cli.options import DTYPE_NAMES, add_device, at_least
+from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
 
 __all__ = ["add_commit", "add_out", "add_where", "command_line", "seconds"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from tri_apsp.cli.output import amount
+from tri_apsp.console.output import amount
 from tri_apsp.report import plots
 from tri_apsp.report.grids import Curve, Grid, spelled
 from tri_apsp.report.index import write_index
@@ -20,7 +20,7 @@ from tri_apsp.report.options import add_where, command_line
 from tri_apsp.report.plots import Line
 from tri_apsp.report.rows import environment, slug_of
 from tri_apsp.report.study import Found, Machine, Measured, Place, Provider, measure, place_of
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.space.task import Task
 
 __all__ = [
     "Study",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
-from tri_apsp.cli.machine import versions_line
+from tri_apsp.console.machine import versions_line
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import Task
 
 __all__ = [
     "ENVIRONMENT",

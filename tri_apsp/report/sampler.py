@@ -16,21 +16,21 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from tri_apsp.cli.machine import versions_line
-from tri_apsp.cli.options import at_least
+from tri_apsp.console.machine import versions_line
+from tri_apsp.console.options import at_least
 from tri_apsp.device import cpu_count
 from tri_apsp.errors import InputError
 from tri_apsp.report import markdown, plots
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.options import add_commit, add_out
 from tri_apsp.report.rows import environment, task_fields
-from tri_apsp.tune.evaluated import Evaluated, default_of, fastest_ms
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.plan import SAMPLERS
-from tri_apsp.tune.rows import check_folder, read_trials, write_csv
-from tri_apsp.tune.search import memory_study, search
-from tri_apsp.tune.space import Choice, Parameter, Space, Values
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.search.evaluated import Evaluated, default_of, fastest_ms
+from tri_apsp.tune.search.search import memory_study, search
+from tri_apsp.tune.space.space import Choice, Parameter, Space, Values
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import SAMPLERS
+from tri_apsp.tune.sweep.rows import check_folder, read_trials, write_csv
 
 __all__ = ["BUDGETS", "Replay", "Sweep", "configure", "read_sweep", "replay", "run"]
 

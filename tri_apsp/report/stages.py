@@ -15,7 +15,7 @@ from tri_apsp.report.pages import Study, curve_sentence, curve_table, run_study,
 from tri_apsp.report.papers import LUND_SMITH_SECONDS, nearest_lund_smith
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Found, Place
-from tri_apsp.tune.space import Choice, Values
+from tri_apsp.tune.space.space import Choice, Values
 
 __all__ = ["STUDY", "configure", "run"]
 

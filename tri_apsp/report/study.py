@@ -16,16 +16,16 @@ import torch
 from tqdm import tqdm
 
 from tri_apsp import engines, tuned
-from tri_apsp.cli.progress import terminal_shape
 from tri_apsp.configs import Config
+from tri_apsp.console.progress import terminal_shape
 from tri_apsp.device import Device, check_memory, describe, resolve
 from tri_apsp.errors import ApspError
 from tri_apsp.report.grids import Curve, Grid, Point, spelled
 from tri_apsp.report.rows import ENVIRONMENT, MEASURED, TASK, Row, Table, measured_fields, task_fields, time_ms
-from tri_apsp.tune.bench import Workers
-from tri_apsp.tune.outcome import Kind, Outcome
-from tri_apsp.tune.task import MATRICES, Task
-from tri_apsp.tune.turns import AT_ONCE
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.space.task import MATRICES, Task
+from tri_apsp.tune.workers.measurement_queue import AT_ONCE
+from tri_apsp.tune.workers.pool import Workers
 
 __all__ = ["Found", "Machine", "Measured", "Place", "Provider", "columns_of", "measure", "place_of"]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.errors import InputError
-from tri_apsp.tune.evaluated import default_of
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.result import TaskResult
-from tri_apsp.tune.rows import read_rows
-from tri_apsp.tune.task import Task
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.search.evaluated import default_of
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.rows import read_rows
 
 __all__ = [
     "AXES",

@@ -18,11 +18,11 @@ from tri_apsp.report.pages import Study, curve_sentence, curve_table, number, ru
 from tri_apsp.report.papers import LUND_SMITH_SECONDS, nearest_lund_smith
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Found, Machine, Place, Provider
-from tri_apsp.tune.measure import Measurement
-from tri_apsp.tune.outcome import Outcome
-from tri_apsp.tune.space import Choice, Values
-from tri_apsp.tune.task import Task, batch_of
-from tri_apsp.tune.worker import Worker
+from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.space.space import Choice, Values
+from tri_apsp.tune.space.task import Task, batch_of
+from tri_apsp.tune.workers.worker import Worker
 
 __all__ = ["STUDY", "configure", "run"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from tri_apsp.cli.machine import versions_line
-from tri_apsp.cli.output import amount
+from tri_apsp.console.machine import versions_line
+from tri_apsp.console.output import amount
 from tri_apsp.report import markdown
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.options import add_commit, add_out
@@ -22,8 +22,8 @@ from tri_apsp.report.rows import environment, task_fields
 from tri_apsp.report.sweeps import Sweeps, best_so_far, default_share, gain, geometric_mean, read_sweeps, swept
 from tri_apsp.report.tuning_plots import Names, draw
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.result import TaskResult
-from tri_apsp.tune.rows import check_folder, write_csv
+from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.rows import check_folder, write_csv
 
 __all__ = ["configure", "run"]
 

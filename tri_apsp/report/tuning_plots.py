@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tri_apsp.report import plots
 from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, grid_of
-from tri_apsp.tune.result import TaskResult
+from tri_apsp.tune.sweep.result import TaskResult
 
 __all__ = ["Names", "draw"]
 

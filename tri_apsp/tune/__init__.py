@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tri_apsp.tune.result import SweepResult
+    from tri_apsp.tune.sweep.result import SweepResult
 
 __all__ = ["tune"]
 
@@ -68,10 +68,10 @@ def tune(
         EngineError: the engine cannot run here, or not one task could be tuned.
     """
     # A worker imports this package too, and needs neither optuna nor the rest.
-    from tri_apsp.tune.bench import Workers
-    from tri_apsp.tune.plan import Settings, plan
     from tri_apsp.tune.progress import Progress
-    from tri_apsp.tune.sweep import sweep
+    from tri_apsp.tune.sweep.plan import Settings, plan
+    from tri_apsp.tune.sweep.sweep import sweep
+    from tri_apsp.tune.workers.pool import Workers
 
     directory = None if save_dir is None else Path(save_dir)
     settings = Settings(effort, trials, time_budget, sampler, seed, directory, storage, resume, force)

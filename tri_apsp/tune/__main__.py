@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 
 from tri_apsp.cli.main import guarded
-from tri_apsp.tune import processes
 from tri_apsp.tune.options import build_parser
+from tri_apsp.tune.workers import processes
 
 __all__ = ["main"]
 

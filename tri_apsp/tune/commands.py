@@ -12,21 +12,21 @@ from typing import Any
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.cli.machine import device_line
-from tri_apsp.cli.output import print_fields, print_json
 from tri_apsp.cli.parser import FAILED, INTERRUPTED
 from tri_apsp.configs import from_fields
+from tri_apsp.console.machine import device_line
+from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
-from tri_apsp.tune.bench import Workers
-from tri_apsp.tune.plan import Plan, Settings, plan
 from tri_apsp.tune.progress import Progress, failures_line, milliseconds
-from tri_apsp.tune.result import SweepResult
-from tri_apsp.tune.rivals import contest_of
-from tri_apsp.tune.rows import check_folder, write_rows
-from tri_apsp.tune.space import candidates, space_of
-from tri_apsp.tune.sweep import sweep
-from tri_apsp.tune.task import Task, size_at
+from tri_apsp.tune.space.space import candidates, space_of
+from tri_apsp.tune.space.task import Task, size_at
+from tri_apsp.tune.sweep.baselines import contest_of
+from tri_apsp.tune.sweep.plan import Plan, Settings, plan
+from tri_apsp.tune.sweep.result import SweepResult
+from tri_apsp.tune.sweep.rows import check_folder, write_rows
+from tri_apsp.tune.sweep.sweep import sweep
+from tri_apsp.tune.workers.pool import Workers
 
 __all__ = ["run"]
 

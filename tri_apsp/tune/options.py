@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tri_apsp.cli.options import DTYPE_NAMES, add_device, add_json
 from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED, Parser
-from tri_apsp.tune.plan import BUDGETS, SAMPLERS
+from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json
+from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
 from tri_apsp.tuned import KERNELS, SIGNS
 
 __all__ = ["build_parser"]

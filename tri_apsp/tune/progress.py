@@ -8,12 +8,12 @@ from collections import Counter
 
 from tqdm import tqdm
 
-from tri_apsp.cli.progress import terminal_shape
-from tri_apsp.tune.outcome import Kind
-from tri_apsp.tune.plan import Plan
-from tri_apsp.tune.result import TaskResult
-from tri_apsp.tune.search import Evaluated
-from tri_apsp.tune.task import Task
+from tri_apsp.console.progress import terminal_shape
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.search.search import Evaluated
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import Plan
+from tri_apsp.tune.sweep.result import TaskResult
 
 __all__ = ["Progress", "failures_line", "milliseconds", "outcome_line"]
 

@@ -15,21 +15,21 @@ __all__ = ["kernel_hash", "tokens"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
 
-_GLUON = ("nvidia_tiles.py", "nvidia_pairs.py", "nvidia_sync.py", "gluon_names.py")
-_CLOSURE = ("nvidia_closure.py", "nvidia_tile_closure.py")
+_GLUON = ("nvidia/tiles.py", "nvidia/int16x2.py", "nvidia/synchronization.py", "nvidia/gluon_names.py")
+_CLOSURE = ("nvidia/closure.py", "nvidia/tile_closure.py")
 _SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("cpu", "product"): ("cpu.py",),
-    ("cpu", "solve"): ("cpu.py",),
-    ("nvidia", "product"): ("nvidia_product.py", *_GLUON),
-    ("nvidia", "small_product"): ("nvidia_product.py", *_GLUON),
+    ("cpu", "product"): ("cpu/min_plus.py",),
+    ("cpu", "solve"): ("cpu/min_plus.py",),
+    ("nvidia", "product"): ("nvidia/product.py", *_GLUON),
+    ("nvidia", "small_product"): ("nvidia/product.py", *_GLUON),
     # Tuned as a call runs them, which where one closure is all of it launches nvidia_solve.py.
-    ("nvidia", "closure"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
-    ("nvidia", "batch"): (*_CLOSURE, "nvidia_solve.py", *_GLUON),
-    ("nvidia", "solve"): ("nvidia_product.py", *_CLOSURE, "nvidia_solve.py", *_GLUON),
-    ("portable", "product"): ("portable_product.py", "portable_tiles.py"),
-    ("portable", "closure"): ("portable_closure.py", "portable_tiles.py"),
-    ("portable", "panels"): ("portable_panels.py", "portable_tiles.py"),
-    ("portable", "solve"): ("portable_product.py", "portable_closure.py", "portable_panels.py", "portable_tiles.py"),
+    ("nvidia", "closure"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
+    ("nvidia", "batch"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
+    ("nvidia", "solve"): ("nvidia/product.py", *_CLOSURE, "nvidia/solve.py", *_GLUON),
+    ("portable", "product"): ("portable/product.py", "portable/tiles.py"),
+    ("portable", "closure"): ("portable/closure.py", "portable/tiles.py"),
+    ("portable", "panels"): ("portable/panels.py", "portable/tiles.py"),
+    ("portable", "solve"): ("portable/product.py", "portable/closure.py", "portable/panels.py", "portable/tiles.py"),
 }
 
 _LAYOUT = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
@@ -38,7 +38,9 @@ _SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER
 
 @cache
 def kernel_hash(engine: str, kernel: str) -> str:
-    """Return the SHA-256, in hexadecimal, of the sources of a kernel; comments, docstrings and blank lines do not count.
+    """Return the SHA-256, in hexadecimal, of the sources of a kernel.
+
+    Comments, docstrings, blank lines and imports do not count: an import says where code lies, and the code itself is hashed.
 
     Raises:
         InputError: the engine has no such kernel.
@@ -54,9 +56,16 @@ def kernel_hash(engine: str, kernel: str) -> str:
 
 
 def tokens(source: str) -> list[str]:
-    """Return the tokens of Python source that the compiler sees, without docstrings; the same in every Python version."""
+    """Return the tokens of Python source without docstrings and imports; the same in every Python version."""
     found: list[tuple[int, str]] = []
+    in_import, starts_line = False, True
     for kind, text in _tokens(source):
+        if starts_line and kind not in _LAYOUT:
+            in_import = text in ("import", "from")
+        starts_line = kind in _LAYOUT
+        if in_import:
+            in_import = kind != tokenize.NEWLINE
+            continue
         before = [kind for kind, _ in found[-2:]]
         if kind == tokenize.NEWLINE and before[-1:] == [tokenize.STRING] and (len(before) == 1 or before[0] in _LAYOUT):
             found.pop()  # a string that is a whole statement: a docstring

@@ -1,0 +1,306 @@
+"""What a scan finds is what NumPy finds: by torch, and by the kernel on a GPU or in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import no_edge
+from tri_apsp.gpu.value_range import Findings, _layout
+from tri_apsp.solver.value_range import Scan, row_blocks, scan
+
+NAN, INF = float("nan"), float("inf")
+Read = Callable[..., Scan]
+
+# How a tensor may lie in memory.
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.mT.contiguous().mT,
+    "batch last": lambda x: x.permute(1, 2, 0).contiguous().permute(2, 0, 1),
+    "cut out": lambda x: torch.nn.functional.pad(x, (2, 3, 1, 1), value=99)[:, 1:-1, 2:-3],
+    "every other": lambda x: torch.stack((x, torch.full_like(x, 99)), dim=-1)[..., 0],
+    "expanded rows": lambda x: x[:, :1].expand_as(x),
+    "expanded columns": lambda x: x[:, :, :1].expand_as(x),
+    "one value": lambda x: x[:1, :1, :1].expand_as(x),
+    "one graph": lambda x: x[:1].expand_as(x),
+}
+layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
+dtypes = pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+
+
+def values(shape: tuple[int, ...], dtype: torch.dtype, *, missing: float = 0.5) -> torch.Tensor:
+    """Random values of both signs, exact in every dtype; about `missing` of them are no_edge."""
+    generator = torch.Generator().manual_seed(sum(shape))
+    found = torch.randint(-50, 50, shape, generator=generator).to(dtype)
+    return found.masked_fill_(torch.rand(shape, generator=generator) < missing, no_edge(dtype))
+
+
+def expected(tensor: torch.Tensor, below: float | None, diagonal: bool) -> Scan:
+    found = tensor.cpu().numpy()
+    less = found[found < below] if below is not None else found[:0]
+    loop = found.diagonal(axis1=1, axis2=2).min().item() if diagonal else None
+    return Scan(found.min().item(), found.max().item(), less.max().item() if less.size else None, loop)
+
+
+def check(read: Read, tensor: torch.Tensor) -> None:
+    """Compare a scan of `tensor` with NumPy, for bounds above, among and below its values."""
+    diagonal = tensor.shape[1] == tensor.shape[2]
+    for below in (no_edge(tensor.dtype), None, 7, -50):
+        assert read(tensor, below, diagonal=diagonal) == expected(tensor, below, diagonal)
+    if diagonal:
+        assert read(tensor).lowest_diagonal is None
+
+
+def check_extremes(read: Read, dtype: torch.dtype) -> None:
+    """The ends of the dtype come through exactly, wherever they stand."""
+    ends = (-INF, INF) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    tensor = torch.zeros((2, 20, 20), dtype=dtype)
+    tensor[1, -1, -1], tensor[0, 0, 3] = ends
+    assert read(tensor, ends[1], diagonal=True) == Scan(ends[0], ends[1], 0, ends[0])
+    nearly = (torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)).max
+    tensor.fill_(nearly)
+    assert read(tensor) == Scan(nearly, nearly)
+
+
+def check_nan(read: Read, dtype: torch.dtype) -> None:
+    """A NaN is seen wherever it stands, and is no smallest value of what it is not part of."""
+    for place in ((0, 0, 0), (1, 4, 4), (1, 2, 3)):
+        tensor = values((2, 5, 5), dtype)
+        tensor[place] = NAN
+        assert np.isnan(read(tensor, INF, diagonal=True).lowest)
+    assert np.isnan(read(torch.full((1, 3, 3), NAN, dtype=dtype)).lowest)
+
+
+@dtypes
+@layouts
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str)
+def test_torch(dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]) -> None:
+    check(scan, layout(values(shape, dtype)))
+
+
+@dtypes
+def test_torch_at_the_ends_of_the_dtype(dtype: torch.dtype) -> None:
+    check_extremes(scan, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_torch_sees_nan(dtype: torch.dtype) -> None:
+    check_nan(scan, dtype)
+
+
+@dtypes
+def test_nothing_and_no_edges(dtype: torch.dtype) -> None:
+    for shape in ((0, 3, 3), (2, 0, 0), (2, 0, 3), (2, 3, 0)):
+        assert scan(torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]) == Scan(0, 0)
+    infinity = no_edge(dtype)
+    assert scan(torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True) == Scan(
+        infinity, infinity, None, infinity
+    )
+
+
+@dtypes
+@pytest.mark.parametrize("shape", [(3, 9, 9), (3, 200, 200), (40, 50, 50)], ids=str)
+def test_padding_counts_as_no_edge(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
+    tensor, infinity = values(shape, dtype), no_edge(dtype)
+    padding = torch.arange(shape[1]) >= torch.arange(shape[0])[:, None] % 9
+    filled = tensor.masked_fill(padding[:, :, None] | padding[:, None, :], infinity)
+    tensor[padding] = -99
+    before = tensor.clone()
+    assert scan(tensor, infinity, padding=padding) == expected(filled, infinity, False)
+    assert torch.equal(tensor, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 300, 300), (5, 200, 200), (100, 40, 40), (2, 1, 100000)], ids=str)
+def test_row_blocks_cover_everything_once(shape: tuple[int, int, int]) -> None:
+    tensor = torch.zeros(shape)
+    blocks = list(row_blocks(tensor))
+    for block in blocks:
+        block += 1
+    assert (tensor == 1).all()
+    assert all(block.numel() <= max(tensor.numel() / 25, shape[2]) for block in blocks)
+
+
+@layouts
+def test_a_layout_holds_the_same_addresses(layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    tensor = layout(torch.arange(3 * 5 * 4, dtype=torch.float64).reshape(3, 5, 4))
+    rows, m, n, strides = _layout(tensor)
+    read = torch.as_strided(tensor, (rows // m, m, n), strides, tensor.storage_offset())
+    assert torch.equal(read.unique(), tensor.unique())
+    assert read.numel() == tensor.unique().numel(), "repeated values are read once"
+
+
+def test_a_dense_tensor_is_one_row() -> None:
+    for tensor in (torch.zeros(3, 5, 4), torch.zeros(3, 4, 5).mT, torch.zeros(5, 4, 3).permute(2, 0, 1), torch.zeros(1, 1, 1)):
+        assert _layout(tensor) == (1, 1, tensor.numel(), (0, 0, 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
+def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[float | int | None] = []
+    for module in ("checks", "audit"):
+        monkeypatch.setattr(
+            f"tri_apsp.{module}.scan", lambda x, below, **kwargs: (read.append(below), scan(x, below, **kwargs))[1]
+        )
+    weights = cases.tensor(cases.disconnected(70), dtype)
+    for overwrite in (False, True):
+        tri_apsp.shortest_paths(weights.clone(), overwrite=overwrite)
+        assert read == [no_edge(dtype)] * 2
+        read.clear()
+    tri_apsp.min_plus(weights, weights)
+    assert len(read) == 2
+
+
+def read_at_once(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> Scan:
+    findings = Findings(tensor)
+    findings.scan(tensor, below, diagonal=diagonal)
+    return findings.read()[0]
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestKernelInterpreted:
+    @pytest.fixture(autouse=True)
+    def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Few programs, so that each has several turns."""
+        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_A_UNIT", 1)
+        monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
+    @layouts
+    @pytest.mark.parametrize("shape", [(3, 7, 5), (2, 63, 63), (1, 5, 300)], ids=str)
+    def test_kernel(
+        self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
+    ) -> None:
+        check(read_at_once, layout(values(shape, dtype)))
+
+    @dtypes
+    @pytest.mark.parametrize("layout", ["contiguous", "cut out"])
+    def test_many_turns(self, dtype: torch.dtype, layout: str) -> None:
+        """Of the matrix, and of the diagonal."""
+        check(read_at_once, LAYOUTS[layout](values((9, 130, 130), dtype)))
+
+    @dtypes
+    def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
+        check_extremes(read_at_once, dtype)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+    def test_nan(self, dtype: torch.dtype) -> None:
+        check_nan(read_at_once, dtype)
+
+    def test_several_for_one_wait(self) -> None:
+        tensors = [values(shape, torch.float32) for shape in ((3, 7, 5), (2, 63, 63), (1, 5, 300))]
+        findings = Findings(tensors[0], 4)
+        for tensor in tensors:
+            findings.scan(tensor, INF)
+        assert findings.read() == [expected(tensor, INF, False) for tensor in tensors]
+
+
+def waits(call: Callable[[], object]) -> int:
+    """Return how often `call` waits for the GPU."""
+    torch.cuda.synchronize()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            call()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    return sum("synchronizing CUDA operation" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.gpu
+class TestOnTheGpu:
+    @dtypes
+    @layouts
+    @pytest.mark.parametrize(
+        "shape", [(1, 1, 1), (5, 1, 1), (1, 63, 63), (1, 1000, 1000), (2, 1, 5000), (300, 20, 20), (7, 257, 129)], ids=str
+    )
+    def test_kernel(
+        self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
+    ) -> None:
+        check(scan, layout(values(shape, dtype).cuda()))
+
+    @dtypes
+    def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
+        check_extremes(lambda tensor, *args, **kwargs: scan(tensor.cuda(), *args, **kwargs), dtype)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+    def test_nan(self, dtype: torch.dtype) -> None:
+        check_nan(lambda tensor, *args, **kwargs: scan(tensor.cuda(), *args, **kwargs), dtype)
+
+    @pytest.mark.parametrize("layout", ["contiguous", "transposed", "cut out"])
+    def test_addresses_past_two_to_the_31(self, layout: str) -> None:
+        n = 46400
+        whole = torch.zeros((1, n, n + 1), dtype=torch.int16, device="cuda")
+        tensor = whole[:, :, :n] if layout == "cut out" else whole.view(-1)[: n * n].view(1, n, n)
+        tensor = tensor.mT if layout == "transposed" else tensor
+        tensor[0, -1, -1], tensor[0, -2, -1], tensor[0, -1, -2] = -7, 9, 30000
+        assert scan(tensor, 100, diagonal=True) == Scan(-7, 30000, 9, -7)
+
+    def test_another_size_is_no_other_kernel(self) -> None:
+        from tri_apsp.kernels.shared.value_range import _scan_kernel
+
+        def compiled() -> int:
+            return sum(len(caches[0]) for caches in _scan_kernel.device_caches.values())
+
+        scan(torch.zeros((1, 64, 64), device="cuda"), INF)
+        before = compiled()
+        for n in (1, 2, 16, 63, 100, 1000, 1024, 2049):
+            scan(torch.zeros((1, n, n), device="cuda"), INF)
+            scan(torch.zeros((2, n, n), device="cuda").mT, INF)
+        assert compiled() == before
+
+    @dtypes
+    @pytest.mark.parametrize("n", [1, 63, 1000])
+    def test_a_checked_solve_waits_once(self, dtype: torch.dtype, n: int) -> None:
+        """Twice where the weights are overwritten, which must not happen to bad ones."""
+        weights = cases.tensor(cases.random_graph(n, degree=2), dtype, "cuda")
+        for layout in (weights, weights.T, weights[None].expand(3, n, n)):
+            tri_apsp.shortest_paths(layout)  # compiles
+            assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout)) == 1
+            assert waits(lambda layout=layout: tri_apsp.shortest_paths(layout, check=False)) == 0
+        copy = weights.clone()
+        assert waits(lambda: tri_apsp.shortest_paths(copy, overwrite=True)) == 2
+
+    @dtypes
+    @pytest.mark.parametrize("connected", [True, False], ids=["connected", "two components"])
+    def test_negative_integers_wait_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
+        """A missing one is told from others by another bound than that of nonnegative weights, which the solve looked by."""
+        graph = cases.negative_graph(63)
+        if not connected:
+            graph[:30, 30:] = graph[30:, :30] = cases.INF
+        weights = cases.tensor(graph, dtype, "cuda")
+        result = tri_apsp.shortest_paths(weights)
+        assert bool((result.distances == tri_apsp.no_edge(dtype)).any()) != connected
+        assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if connected or dtype.is_floating_point else 2)
+
+    @pytest.mark.parametrize("n", [63, 1000, 6000])
+    def test_bad_values_are_found_though_the_solve_has_begun(self, n: int) -> None:
+        weights = cases.tensor(cases.random_graph(n, degree=4), torch.float32, "cuda")
+        for value, words in ((NAN, "NaN at"), (-INF, "-inf at")):
+            weights[1, 2] = value
+            with pytest.raises(tri_apsp.InputError, match=words):
+                tri_apsp.shortest_paths(weights)
+        wrong = torch.zeros((n, n), dtype=torch.int16, device="cuda")
+        wrong[5, 7] = 20000
+        with pytest.raises(tri_apsp.InputError, match="20000 at"):
+            tri_apsp.shortest_paths(wrong)
+
+    @dtypes
+    def test_a_product_waits_once_for_all_operands(self, dtype: torch.dtype) -> None:
+        weights = cases.tensor(cases.random_graph(100), dtype, "cuda")
+        for operands in ((weights, weights), (weights, weights, weights)):
+            tri_apsp.min_plus(*operands)  # compiles
+            assert waits(lambda operands=operands: tri_apsp.min_plus(*operands)) == 1
+        bad = weights.clone()
+        bad[3, 4] = NAN if dtype.is_floating_point else torch.iinfo(dtype).min
+        for name, operands in (("a", (bad, weights)), ("b", (weights, bad)), ("c", (weights, weights, bad))):
+            with pytest.raises(tri_apsp.InputError, match=f"`{name}`.*\\(3, 4\\)"):
+                tri_apsp.min_plus(*operands)

@@ -1,0 +1,83 @@
+"""The matrix that a solve starts from, and the bounds of the weights, are the same from the kernel and from torch."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import cases
+import pytest
+import torch
+from gpu.test_value_range import LAYOUTS, dtypes, layouts, values
+from gpu.test_value_range import expected as expected_range
+
+from tri_apsp.gpu.value_range import Findings
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.staging import start
+
+
+def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> None:
+    """The copy has `more` vertices than the weights."""
+    before, n = weights.clone(), weights.shape[1]
+    findings = Findings(weights, 2)
+    stored = findings.copy(weights, sizes, n + more)
+    assert stored.shape[1:] == (n + more, n + more)
+    assert stored.is_contiguous()
+    found = stored[:, :n, :n]
+    assert (stored[:, n:] == no_edge(weights.dtype)).all()
+    assert (stored[:, :, n:] == no_edge(weights.dtype)).all()
+    findings.scan(found, no_edge(weights.dtype), diagonal=True)
+    expected, bounds = start(weights, sizes, False, True)
+    assert torch.equal(found, expected)
+    assert torch.equal(weights, before)
+    first, last = findings.read()
+    assert bounds is not None
+    assert min(first.lowest, 0) == min(bounds.lowest, 0)
+    assert max(first.highest_below or 0, 0) == max(bounds.longest or 0, 0)
+    assert last == expected_range(expected, no_edge(weights.dtype), True)
+
+
+def sizes_of(batch: int, n: int) -> torch.Tensor:
+    return torch.arange(batch) * 7 % (n + 1)
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="test_interpreter runs it, in a process of its own")
+class TestStartInterpreted:
+    @pytest.fixture(autouse=True)
+    def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Few programs, so that each has several turns."""
+        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_A_UNIT", 1)
+        monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
+
+    @dtypes
+    @pytest.mark.parametrize("layout", ["contiguous", "batch last", "cut out", "one graph"])
+    @pytest.mark.parametrize("padded", [False, True])
+    def test_kernel(self, dtype: torch.dtype, layout: str, padded: bool) -> None:
+        for shape in ((1, 1, 1), (3, 17, 17), (2, 130, 130)):
+            weights = LAYOUTS[layout](values(shape, dtype))
+            for more in (0, 15):
+                check(weights, sizes_of(weights.shape[0], shape[1]) if padded else None, more)
+
+    def test_no_negative_value(self) -> None:
+        check(values((2, 9, 9), torch.int32).abs(), None)
+        check(-values((2, 9, 9), torch.int32).abs(), torch.tensor([0, 0]))  # the negative ones are padding
+
+
+@pytest.mark.gpu
+class TestOnTheGpu:
+    @dtypes
+    @layouts
+    @pytest.mark.parametrize("padded", [False, True])
+    def test_kernel(self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], padded: bool) -> None:
+        for shape in ((1, 1, 1), (1, 1000, 1000), (300, 20, 20), (7, 129, 129), (2, 2100, 2100)):
+            weights = layout(values(shape, dtype).cuda())
+            check(weights, sizes_of(weights.shape[0], weights.shape[1]).cuda() if padded else None, -weights.shape[1] % 16)
+
+    def test_nan_shows(self) -> None:
+        weights = cases.tensor(cases.random_graph(70), torch.float32, "cuda")[None].clone()
+        weights[0, 3, 60] = float("nan")
+        findings = Findings(weights)
+        findings.copy(weights, None)
+        assert math.isnan(findings.read()[0].lowest)

@@ -1,0 +1,1 @@
+"""Operations per second of the public calls."""

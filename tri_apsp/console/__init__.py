@@ -1,0 +1,1 @@
+"""What all command lines share: arguments, output, progress."""

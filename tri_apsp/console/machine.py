@@ -1,0 +1,69 @@
+"""What results depend on: the devices and the versions."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+import tri_apsp
+from tri_apsp.console.output import gib
+from tri_apsp.device import cuda_count, describe
+
+__all__ = ["device_facts", "device_line", "devices", "versions", "versions_line"]
+
+
+def devices() -> list[torch.device]:
+    """Return the devices of this machine: the CPU, then each CUDA device."""
+    return [torch.device("cpu"), *(torch.device("cuda", index) for index in range(cuda_count()))]
+
+
+def device_facts(device: torch.device) -> dict[str, Any]:
+    """Return the facts of a device for JSON; `units` are cores or multiprocessors, `memory` is in bytes."""
+    facts = describe(device)
+    return {
+        "name": facts.name,
+        "slug": facts.slug,
+        "units": facts.units,
+        "memory": facts.memory,
+        "capability": None if facts.capability is None else ".".join(map(str, facts.capability)),
+    }
+
+
+def device_line(device: torch.device) -> str:
+    """Return the facts of a device for people."""
+    facts = device_facts(device)
+    units = "cores" if facts["capability"] is None else "multiprocessors"
+    capability = "" if facts["capability"] is None else f", compute capability {facts['capability']}"
+    return f"{facts['name']}, {facts['units']} {units}, {gib(facts['memory'])}{capability}"
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of all that the speed depends on; None for what is not installed."""
+    # Triton's nightly builds come under other names.
+    names = {"torch": ["torch"], "triton": ["triton", "pytorch-triton", "pytorch-triton-rocm"]}
+    names |= {name: [name] for name in ("numba", "numpy", "scipy")}
+    found = {name: next(filter(None, map(_installed, known)), None) for name, known in names.items()}
+    return {
+        "tri_apsp": tri_apsp.__version__,
+        "python": platform.python_version(),
+        "torch": found["torch"],
+        "cuda": torch.version.cuda,
+        **{name: found[name] for name in ("triton", "numba", "numpy", "scipy")},
+    }
+
+
+def versions_line(found: Mapping[str, str | None] | None = None) -> str:
+    """Return the versions that were `found`, or those here, for people, in one line."""
+    known = versions() if found is None else found
+    return ", ".join(f"{name} {version}" for name, version in known.items() if version is not None)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

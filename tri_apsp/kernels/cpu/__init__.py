@@ -1,0 +1,1 @@
+"""Kernels of the cpu engine, in Numba."""

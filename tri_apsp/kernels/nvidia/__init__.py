@@ -1,0 +1,1 @@
+"""Kernels of the nvidia engine, in Gluon."""

@@ -1,0 +1,1 @@
+"""Kernels of the portable engine, in plain Triton."""

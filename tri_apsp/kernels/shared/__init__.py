@@ -1,0 +1,1 @@
+"""Kernels that both GPU engines launch, in plain Triton."""

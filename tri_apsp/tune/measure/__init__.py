@@ -1,0 +1,1 @@
+"""Checking a configuration for correctness, and timing it."""

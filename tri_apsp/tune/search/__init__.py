@@ -1,0 +1,1 @@
+"""Choosing which configurations to evaluate, with Optuna."""

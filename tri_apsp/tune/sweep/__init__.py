@@ -1,0 +1,1 @@
+"""Tuning one task after another, and keeping the results."""

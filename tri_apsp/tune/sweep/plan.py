@@ -1,0 +1,187 @@
+"""What a sweep is asked to do, checked before anything runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from tri_apsp import engines
+from tri_apsp.configs import Config
+from tri_apsp.device import check_memory, cuda_count, describe, resolve
+from tri_apsp.errors import InputError
+from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks
+from tri_apsp.tuned import KERNELS, SIGNS
+
+__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
+
+
+SAMPLERS = ("tpe", "random", "grid")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one task gets: distinct configurations, seconds in all, configurations in the final, and rounds of it."""
+
+    trials: int
+    seconds: float
+    finalists: int
+    rounds: int
+
+
+BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
+"""By effort. A hundred evaluations reach 97% of the optimum of spaces of thousands, four hundred all but the noise.
+
+With start and end of all processes, one task of a quick sweep takes less than a minute.
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to tune.
+
+    Attributes:
+        effort: a key of BUDGETS.
+        trials: distinct configurations a task; None: those of the effort.
+        time_budget: seconds in all; None: those of the effort for each task.
+        sampler: one of SAMPLERS.
+        seed: of the sampler.
+        save_dir: where tuned files are written to; None: tri_apsp.tuned.save_directory().
+        storage: URL of a database for the studies; None: a journal on this machine.
+        resume: continue the newest studies, and skip what they finished.
+        force: replace tuned files that cannot be used.
+    """
+
+    effort: str = "quick"
+    trials: int | None = None
+    time_budget: float | None = None
+    sampler: str = "tpe"
+    seed: int = 0
+    save_dir: Path | None = None
+    storage: str | None = None
+    resume: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        _require("effort", self.effort, EFFORTS)
+        _require("sampler", self.sampler, SAMPLERS)
+        if self.trials is not None:
+            _require_whole("trials", self.trials, 1)
+        _require_whole("seed", self.seed, 0)
+        seconds = self.time_budget
+        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
+            raise InputError(
+                f"the time budget must be a finite number of seconds above 0, but is {seconds!r}; give such a number, or leave "
+                "it out."
+            )
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of one task; its seconds are shared over all tasks where a time budget is given."""
+        chosen = BUDGETS[self.effort]
+        return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
+
+    def seconds(self, tasks: int) -> float:
+        """Return the seconds that `tasks` tasks may take together."""
+        return self.time_budget if self.time_budget is not None else tasks * self.budget.seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which tasks to tune, in their order, and on which devices, which are alike."""
+
+    tasks: tuple[Task, ...]
+    devices: tuple[torch.device, ...]
+    settings: Settings
+
+
+def plan(
+    settings: Settings,
+    *,
+    kernels: Sequence[str] = (),
+    ns: Sequence[int] = (),
+    dtypes: Sequence[str] = (),
+    signs: Sequence[str] = (),
+    engine: str | None = None,
+    device: str = "auto",
+    gpus: int = 1,
+) -> Plan:
+    """Return the plan of a sweep.
+
+    Args:
+        settings: how.
+        kernels: of the engine; none: all.
+        ns: sizes; none: those of the effort that fit the memory. A kernel that a solve of that size runs at a smaller one is
+            tuned at that, and `batch`, unless it is one of `kernels`, only at sizes whose batches fit.
+        dtypes: names; none: those of the effort.
+        signs: of the weights; none: those of the effort.
+        engine: None: the best that runs on the device.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        gpus: how many to use, from `device` on.
+
+    Raises:
+        InputError: a name, size or device that does not exist, what should be a list is none, or nothing to tune.
+        EngineError: the engine cannot run there.
+        TooLargeError: one of `ns` does not fit the memory in a dtype of the sweep.
+    """
+    for what, values in (("kernels", kernels), ("n", ns), ("dtypes", dtypes), ("signs", signs)):
+        _require_list(what, values)
+    devices = _devices(device, gpus)
+    for dtype in dtypes:
+        _require("dtype", dtype, [dtype_name(known) for known in DTYPES])
+    for sign in signs:
+        _require("sign", sign, SIGNS)
+    for n in ns:
+        _require_whole("n", n, 1)
+    engine = engines.choose(devices[0], Config(engine=engine), getattr(torch, dtypes[0]) if dtypes else None)
+    for kernel in kernels:
+        if kernel not in KERNELS[engine]:
+            known = ", ".join(KERNELS[engine])
+            raise InputError(f"kernel must be one of {known} for the {engine} engine, but is {kernel!r}; choose one of these.")
+    tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
+    if signs:
+        tasks = list(dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs))
+    usable = tuple(task for task in tasks if engines.unusable_because(engine, devices[0], task.torch_dtype) is None)
+    for task in usable:
+        if ns and (kernels or task.kernel != "batch"):
+            check_memory(task.n, task.batch, task.torch_dtype, devices[0], matrices=MATRICES)
+    if not usable:
+        raise InputError("a sweep must have something to tune, but nothing that was asked for fits this device; ask for less.")
+    return Plan(usable, devices, settings)
+
+
+def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
+    first = resolve(device)
+    _require_whole("gpus", gpus, 1)
+    if first.type == "cpu":
+        if gpus > 1:
+            raise InputError(f"gpus must be 1 on a CPU, but is {gpus}; leave it out, or give --device cuda.")
+        return (first,)
+    start = first.index or 0
+    if start + gpus > cuda_count():
+        raise InputError(f"gpus must be at most {cuda_count() - start} here, but is {gpus}; give fewer.")
+    devices = tuple(torch.device("cuda", index) for index in range(start, start + gpus))
+    slugs = {describe(one).slug for one in devices}
+    if len(slugs) > 1:
+        raise InputError(f"the GPUs of a sweep must be alike, but are {', '.join(sorted(slugs))}; tune one model at a time.")
+    return devices
+
+
+def _require_list(what: str, values: object) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError(f"{what} must be a list, but is {values!r}; give a list, even of one.")
+
+
+def _require_whole(what: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise InputError(f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out.")
+
+
+def _require(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InputError(f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these.")
