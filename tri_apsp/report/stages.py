@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tri_apsp.configs import Config, CpuTiles, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, CpuTiles, GpuTiles, default_config
 from tri_apsp.report import pages
 from tri_apsp.report.grids import Curve, Grid, grid_of
 from tri_apsp.report.markdown import paragraph
@@ -80,7 +80,7 @@ def _gpu_grid(place: Place, dtype: str, n: int, theirs: bool) -> Grid:
     return grid_of(title, task, place.facts, base, curves, parameters, hidden, ("product.num_stages", "product.block_k"))
 
 
-def _with_tile(base: Config, tiles: GpuTiles, rows: int, columns: int) -> Config:
+def _with_tile(base: CompleteConfig, tiles: GpuTiles, rows: int, columns: int) -> CompleteConfig:
     # So few values that more than two warps would leave their threads without work.
     return dataclasses.replace(base, product=dataclasses.replace(tiles, block_m=rows, block_n=columns, num_warps=2, thread_n=4))
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tri_apsp.errors import TuningWarning
 
 if TYPE_CHECKING:
-    from tri_apsp.configs import Config
+    from tri_apsp.configs import CompleteConfig
     from tri_apsp.tuned.schema import TunedFile
 
 __all__ = ["FILES", "FOUND", "MEMORY", "reload", "warn_once"]
 
-FOUND: dict[Any, Config] = {}
+FOUND: dict[Any, CompleteConfig] = {}
 """The answers of `find` by what was asked."""
 
 FILES: dict[Any, TunedFile | None] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tri_apsp.configs import Config, default_config, from_fields, invalid_because, require_valid
+from tri_apsp.configs import CompleteConfig, Config, default_config, from_fields, invalid_because, require_valid
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
@@ -44,7 +44,7 @@ def find(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
-) -> Config:
+) -> CompleteConfig:
     """Return the whole configuration of a solve; its `source` says where it came from.
 
     For each kernel of the engine the first of these decides that has an entry within a factor of two of its size, with the
@@ -103,7 +103,7 @@ class _Search:
     sign: str
     product: bool
 
-    def over(self, config: Config, given: Config | None) -> Config:
+    def over(self, config: CompleteConfig, given: Config | None) -> CompleteConfig:
         """Return `config` with the fields of the entries found; those that `given` sets are not looked up."""
         kernels = [kernel for kernel in self._kernels() if not _sets(given, FIELDS[self.engine, kernel])]
         used: dict[str, None] = {}
@@ -151,7 +151,7 @@ class _Search:
                     )
                 yield source, entry
 
-    def _with(self, config: Config, fields: dict[str, Any], source: str) -> Config | None:
+    def _with(self, config: CompleteConfig, fields: dict[str, Any], source: str) -> CompleteConfig | None:
         """Return `config` with `fields`, or None, with a warning, if that cannot run here."""
         tuned = from_fields(self.engine, fields)
         changed = dataclasses.replace(config, **{name: getattr(tuned, name) for name in fields})

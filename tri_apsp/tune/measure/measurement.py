@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp import engines
-from tri_apsp.configs import Config, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, Config, GpuTiles, default_config
 from tri_apsp.device import check_memory, wait
 from tri_apsp.engines import Engine, Weights
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -76,7 +76,7 @@ class Measurement:
         for problem in (*self._small(self._default), self._large(self._default)):
             self._compare(self._default, problem)
 
-    def screen(self, config: Config, give_up_ms: float | None = None) -> Outcome:
+    def screen(self, config: CompleteConfig, give_up_ms: float | None = None) -> Outcome:
         """Compare the results of a configuration, then time a few runs; see Worker.screen."""
         start = time.perf_counter()
         problem, (similar, _) = self._large(config), self._small(config)
@@ -94,7 +94,7 @@ class Measurement:
                 samples.append(self._run(problem, engine))
         return _timed(samples, message, compiled - start, time.perf_counter() - compiled)
 
-    def verify(self, config: Config) -> Outcome:
+    def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on small problems, and on the task's; no times."""
         start = time.perf_counter()
         problem = self._large(config)
@@ -104,7 +104,7 @@ class Measurement:
         self._compare(config, problem)
         return Outcome(Kind.correct, compile_seconds=compiled - start, measure_seconds=time.perf_counter() - compiled)
 
-    def final(self, configs: Sequence[Config], rounds: int) -> list[Outcome]:
+    def final(self, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
         """Time configurations in turns, each round forward and backward, after a warm-up; they must be right."""
         turns = [(self._large(config), self._engine(config, self._large(config))) for config in configs]
         start = time.perf_counter()
@@ -123,11 +123,11 @@ class Measurement:
             for found in samples
         ]
 
-    def _small(self, config: Config) -> tuple[Problem, Problem]:
+    def _small(self, config: CompleteConfig) -> tuple[Problem, Problem]:
         similar, odd = small_sizes(self._task)
         return self._operands(config, similar, small=True), self._operands(config, odd, small=True)
 
-    def _large(self, config: Config) -> Problem:
+    def _large(self, config: CompleteConfig) -> Problem:
         """Return the problem of the task, where what the default computes is taken for right."""
         problem = self._operands(config, self._task.n, small=False)
         if problem not in self._right:
@@ -136,18 +136,18 @@ class Measurement:
             self._right.add(problem)
         return problem
 
-    def _operands(self, config: Config, n: int, *, small: bool) -> Problem:
+    def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Problem:
         assert config.block_size is not None
         key = n, config.block_size if self._task.kernel == "panels" else 0, small
         if key not in self._problems:
             self._problems[key] = problem_of(self._task, self._device, n, config.block_size, small=small)
         return self._problems[key]
 
-    def _engine(self, config: Config, problem: Problem) -> Engine:
+    def _engine(self, config: CompleteConfig, problem: Problem) -> Engine:
         weights = Weights(problem.n, problem.dtype, self._device, self._task.nonnegative)
         return self._make(self._task.engine, weights, measured(config, self._task))
 
-    def _execute(self, config: Config, problem: Problem) -> Engine:
+    def _execute(self, config: CompleteConfig, problem: Problem) -> Engine:
         engine = self._engine(config, problem)
         problem.restore()
         with _poisoned_memory(engine.floor):
@@ -156,7 +156,7 @@ class Measurement:
         problem.settle()
         return engine
 
-    def _compare(self, config: Config, problem: Problem) -> Engine:
+    def _compare(self, config: CompleteConfig, problem: Problem) -> Engine:
         engine = self._execute(config, problem)
         problem.check()
         return engine
@@ -169,7 +169,7 @@ class Measurement:
         return time_ms
 
 
-def measured(config: Config, task: Task) -> Config:
+def measured(config: CompleteConfig, task: Task) -> Config:
     """Return `config` so that what is tuned runs at every size: an engine else takes its small tiles for a small product."""
     if task.engine == "nvidia" and task.kernel == "product":
         assert isinstance(config.product, GpuTiles)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tri_apsp import engines
-from tri_apsp.configs import Config
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
 from tri_apsp.engines import Weights
 from tri_apsp.tune.measure.measurement import Make, measured
@@ -52,7 +52,7 @@ class Compilation:
     def check_default(self) -> None:
         """Do nothing, since nothing runs; see Measurement."""
 
-    def compile(self, config: Config, odd: bool) -> Outcome:
+    def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
         """Compile what Measurement.screen launches; or what else verify does, for the small size that nothing divides.
 
         Correct is what compiles.

@@ -1,0 +1,188 @@
+"""Tile sizes and cut-offs as frozen dataclasses.
+
+A Config, as a caller gives it, may be partial: tri_apsp.tuned fills in every field that is None, from a tuned file or else from
+the defaults. The result is a CompleteConfig of one engine, in which every field that the engine reads has a value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tri_apsp.errors import InputError
+
+__all__ = [
+    "METHOD_NAMES",
+    "CompleteConfig",
+    "Config",
+    "CpuConfig",
+    "CpuTiles",
+    "GpuConfig",
+    "GpuTiles",
+    "NvidiaConfig",
+    "PortableConfig",
+    "from_fields",
+    "to_fields",
+]
+
+METHOD_NAMES = ("floyd_warshall", "kleene", "squaring", "iterative")
+"""What Config.method may say: the keys of tri_apsp.methods.METHODS, which a configuration is checked without."""
+
+
+@dataclass(frozen=True)
+class CpuTiles:
+    """Product blocks of the cpu engine: a task computes [block_m, block_n] of C, packing block_k of k at a time."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+
+
+@dataclass(frozen=True)
+class GpuTiles:
+    """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
+
+    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache.
+    A thread owns thread_n columns of C, in words of 4 bytes or more (nvidia only): with the tile and the warps this fixes its
+    micro-tile, as num_warps or block_n / (8 * thread_n) warps, whichever is less, stand side by side. In a tile narrower than
+    8 * thread_n it owns fewer.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int = 1
+    group_m: int = 8
+    num_warps: int = 4
+    num_stages: int = 1
+    thread_n: int = 8
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to solve: which engine, its tiles, and where the methods stop dividing.
+
+    Attributes:
+        engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
+        method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of auto.
+        block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
+        cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
+        product: tiles of the product kernel.
+        small_product: tiles of a product too small for `product` to keep every multiprocessor busy (nvidia).
+        closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
+        closure_warps: warps of a program of the closure (GPU).
+        closure_programs: most programs of the closure on one multiprocessor where several share a graph (nvidia).
+        batch_programs: programs of the closure on one multiprocessor where each has a graph of its own (nvidia).
+        panel: columns (rows) of a strip of the row (column) panel that one program owns (GPU).
+        panel_warps: warps of such a program (GPU).
+        source: where the values came from: "default" or the tuned files, after "given" if a caller set some of them.
+    """
+
+    engine: str | None = None
+    method: str | None = None
+    block_size: int | None = None
+    cutoff: int | None = None
+    product: CpuTiles | GpuTiles | None = None
+    small_product: GpuTiles | None = None
+    closure_tile: int | None = None
+    closure_warps: int | None = None
+    closure_programs: int | None = None
+    batch_programs: int | None = None
+    panel: int | None = None
+    panel_warps: int | None = None
+    source: str = "default"
+
+    def over(self, base: C) -> C:
+        """Return `base` with every field that is set here; the source then says "given" first, but for the engine alone."""
+        given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
+        source = base.source
+        if given.keys() - {"engine"} and not source.startswith("given"):
+            source = "given" if source == "default" else f"given, {source}"
+        return dataclasses.replace(base, **given, source=source)
+
+
+C = TypeVar("C", bound=Config)
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompleteConfig(Config):
+    """A configuration that an engine can run: every field that the engine reads has a value, `method` excepted."""
+
+    engine: str
+    block_size: int
+    cutoff: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuConfig(CompleteConfig):
+    """What the cpu engine reads."""
+
+    engine: str = "cpu"
+    product: CpuTiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuConfig(CompleteConfig):
+    """What both GPU engines read."""
+
+    product: GpuTiles
+    closure_warps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortableConfig(GpuConfig):
+    """What the portable engine reads."""
+
+    engine: str = "portable"
+    panel: int
+    panel_warps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NvidiaConfig(GpuConfig):
+    """What the nvidia engine reads."""
+
+    engine: str = "nvidia"
+    small_product: GpuTiles
+    closure_tile: int
+    closure_programs: int
+    batch_programs: int
+
+
+def to_fields(config: Config) -> dict[str, Any]:
+    """Return the fields that are set, without engine and source, tiles as dictionaries: what a tuned file holds."""
+    fields = {name: value for name in _FIELDS if name != "engine" and (value := getattr(config, name)) is not None}
+    return {
+        name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value for name, value in fields.items()
+    }
+
+
+def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
+    """Return the configuration of `engine` that to_fields made `fields` of; the source is "given".
+
+    Raises:
+        InputError: a field that a configuration, or the tiles of the engine, do not have, or tiles that lack one. Values
+            are left to invalid_because.
+    """
+    tiles = CpuTiles if engine == "cpu" else GpuTiles
+    values = dict(fields)
+    for name in values:
+        if name not in _FIELDS or name == "engine":
+            known = ", ".join(field for field in _FIELDS if field != "engine")
+            raise InputError(f"a configuration must have fields among {known}, but has {name!r}; leave it out.")
+    for name in ("product", "small_product"):
+        if values.get(name) is not None:
+            values[name] = _tiles(tiles, name, values[name])
+    return Config(engine=engine, **values, source="given")
+
+
+def _tiles(tiles: type[CpuTiles] | type[GpuTiles], name: str, fields: object) -> CpuTiles | GpuTiles:
+    known = dataclasses.fields(tiles)
+    needed = {field.name for field in known if field.default is dataclasses.MISSING}
+    if not isinstance(fields, Mapping) or not needed <= fields.keys() <= {field.name for field in known}:
+        names = ", ".join(field.name for field in known)
+        raise InputError(f"{name} must have the fields of {tiles.__name__}, {names}, but is {fields!r}; give these.")
+    return tiles(**fields)

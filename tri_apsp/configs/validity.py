@@ -1,0 +1,150 @@
+"""Which configurations can run on a device: one set of rules for the lookup, the tuner and the launchers."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+from tri_apsp.configs.types import METHOD_NAMES, Config, CpuTiles, GpuTiles
+from tri_apsp.device import Device
+from tri_apsp.errors import InputError
+
+__all__ = ["closure_bytes", "invalid_because", "is_valid", "require_valid"]
+
+C = TypeVar("C", bound=Config)
+
+# A configuration is checked before a dtype is known, so for the narrowest value that kernels compute with, in bytes.
+_WORD = 4
+
+
+def invalid_because(config: Config, device: Device) -> str | None:
+    """Return why `config` cannot run on `device` as one sentence, or None if it can."""
+    for name in (
+        "block_size",
+        "cutoff",
+        "closure_tile",
+        "closure_warps",
+        "closure_programs",
+        "batch_programs",
+        "panel",
+        "panel_warps",
+    ):
+        value = getattr(config, name)
+        if value is not None and (not isinstance(value, int) or value < 1):
+            return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        for field in dataclasses.fields(tiles) if tiles is not None else ():
+            value = getattr(tiles, field.name)
+            if not isinstance(value, int) or value < 1:
+                return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
+    if config.method is not None and config.method not in METHOD_NAMES:
+        return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; choose one of these."
+    if config.engine == "cpu":
+        return _invalid_cpu(config)
+    if config.engine is not None:
+        return _invalid_gpu(config) or (
+            _invalid_nvidia(config, device) if config.engine == "nvidia" else _invalid_portable(config)
+        )
+    return None
+
+
+def _invalid_cpu(config: Config) -> str | None:
+    tiles = config.product
+    if tiles is not None and not isinstance(tiles, CpuTiles):
+        return f"the cpu engine takes CpuTiles, but product is {type(tiles).__name__}; give CpuTiles."
+    return None
+
+
+_POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
+
+
+def _invalid_gpu(config: Config) -> str | None:
+    powers = {name: getattr(config, name) for name in ("closure_tile", "closure_warps", "panel", "panel_warps")}
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        if tiles is not None and not isinstance(tiles, GpuTiles):
+            return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
+        if tiles is not None:
+            powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in _POWERS}
+    for name, value in powers.items():
+        if value is not None and value & (value - 1):
+            return f"{name} must be a power of two, but is {value}; choose one."
+        if value is not None and "warps" in name and value > 32:
+            return f"{name} must be at most 32, but is {value}; a program has no more threads."
+    return None
+
+
+def _invalid_portable(config: Config) -> str | None:
+    if config.block_size is not None and config.block_size > 256:
+        return f"block_size must be at most 256, which one program closes, but is {config.block_size}; lower it."
+    return None
+
+
+def _invalid_nvidia(config: Config, device: Device) -> str | None:
+    for name in ("product", "small_product"):
+        tiles = getattr(config, name)
+        reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
+        if reason is not None:
+            return reason
+    tile, warps = config.closure_tile, config.closure_warps
+    if tile is not None and not 32 <= tile <= 128:
+        return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
+    if tile is not None and closure_bytes(tile, _WORD) > device.shared_memory:
+        return _too_much_shared_memory(f"closure_tile {tile}", closure_bytes(tile, _WORD), device)
+    if warps is not None and warps > 16:
+        return f"closure_warps must be at most 16, but is {warps}; lower it."
+    for name in ("closure_programs", "batch_programs"):
+        count = getattr(config, name)
+        if warps is not None and count is not None and warps * count > 32:
+            return f"closure_warps * {name} must be at most 32, but is {warps * count}; lower one of them."
+    return None
+
+
+def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
+    # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times. Two values
+    # of int16 share a word, but the dtype is not known here.
+    warps_n = min(tiles.num_warps, max(1, tiles.block_n // (8 * tiles.thread_n)))
+    # A tile narrower than its thread_n would be that of a smaller one again; only the default may be written for all tiles.
+    narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
+    least = {
+        "thread_n": 4,
+        "block_m": 4 * tiles.num_warps // warps_n,
+        "block_n": narrowest,
+        "block_k": 4,
+        "num_stages": 2,
+    }
+    for field, value in least.items():
+        if getattr(tiles, field) < value:
+            given = getattr(tiles, field)
+            return f"{name}.{field} must be at least {value} for {tiles.num_warps} warps, but is {given}; raise it."
+    values = tiles.block_m * tiles.block_n // (32 * tiles.num_warps)
+    if values > 256:
+        return f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; take more warps."
+    needed = tiles.num_stages * (tiles.block_m + tiles.block_n) * tiles.block_k * _WORD
+    return _too_much_shared_memory(name, needed, device) if needed > device.shared_memory else None
+
+
+def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
+    return (
+        f"{what} must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs {needed} "
+        "for 4-byte values; lower it."
+    )
+
+
+def closure_bytes(tile: int, itemsize: int) -> int:
+    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, a strip of 4 rows, 4 spare."""
+    return (2 * tile + 8) * tile * max(itemsize, _WORD)
+
+
+def is_valid(config: Config, device: Device) -> bool:
+    """Return whether `config` can run on `device`; what the tuner, the lookup and the launchers all ask."""
+    return invalid_because(config, device) is None
+
+
+def require_valid(config: C, device: Device) -> C:
+    """Return `config`, or raise InputError with the reason why it cannot run."""
+    reason = invalid_because(config, device)
+    if reason is not None:
+        raise InputError(reason)
+    return config
