@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, api
+from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.methods.auto import RULES
 
@@ -199,12 +200,12 @@ def test_what_is_small_depends_on_the_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     assert not device.is_small((1 << 18) + 1, cpu)
 
 
-def test_weights_that_a_gpu_can_solve_where_they_lie() -> None:
-    """Dense ones of any size, and rows of others that are not too far apart for a tile to count in 32 bits."""
-    for n, stride, where_they_lie in ((10, 10, True), (300_000, 300_000, True), (10, 1 << 18, True), (10, 1 << 19, False)):
+def test_strides_with_which_a_gpu_can_solve_in_place() -> None:
+    """Dense weights of any size, and others whose row stride keeps every tile within 32 bits."""
+    for n, stride, in_place in ((10, 10, True), (300_000, 300_000, True), (10, 1 << 18, True), (10, 1 << 19, False)):
         weights = torch.empty(0, device="meta").as_strided((1, n, n), (1, stride, 1))
-        assert api._is_addressable(weights) == where_they_lie
-    assert not api._is_addressable(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
+        assert TritonEngine.can_solve_in(weights) == in_place
+    assert not TritonEngine.can_solve_in(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
 
 
 class TestMinPlus:

@@ -12,9 +12,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines, tuned
-from tri_apsp.engines import Engine, Update, block
-from tri_apsp.engines import triton_base as triton_engine
-from tri_apsp.engines import wide_strides as far
+from tri_apsp.engines import Engine, Update, block, triton_base, wide_strides
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.semirings import reach
 
@@ -87,14 +85,16 @@ class EngineContract:
             changed[:, 1 : m + 1, 2 : n + 2] = False
             assert not changed.any(), dtype
 
-    def test_products_of_rows_that_lie_far_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As they are multiplied where a tile of them spans more than 32 bits count, which takes gigabytes."""
-        parts, multiply = list[Update](), far.multiply_in_parts
-        monkeypatch.setattr(triton_engine, "multiply_in_parts", lambda *args: (parts.append(args[1]), multiply(*args)))
+    def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With smaller limits: a tile that really spans more values than int32 counts takes gigabytes."""
+        parts, multiply = list[Update](), wide_strides.multiply_in_parts
+        monkeypatch.setattr(triton_base, "multiply_in_parts", lambda *args: (parts.append(args[1]), multiply(*args)))
         config = tuned.find(self.name, torch.device(self.device), torch.float32, self.config)
         tiles = [tiles for tiles in (config.product, config.small_product) if isinstance(tiles, tri_apsp.GpuTiles)]
-        monkeypatch.setattr(far, "_PART", 8)
-        monkeypatch.setattr(far, "_SPAN", 8 * max([edge for tile in tiles for edge in (tile.block_m, tile.block_k)], default=1))
+        monkeypatch.setattr(wide_strides, "_PART", 8)
+        monkeypatch.setattr(
+            wide_strides, "_SPAN", 8 * max([edge for tile in tiles for edge in (tile.block_m, tile.block_k)], default=1)
+        )
         m, n, k = self.shapes[-1]
         shapes = (m, n), (m, k), (k, n), (k, m), (k, n), (n, m)
         for dtype in self.dtypes[:2]:
@@ -201,7 +201,7 @@ class EngineContract:
     @pytest.mark.parametrize("share", [0.0, 0.01])
     def test_panels_of_a_large_closed_block(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
         """In stripes, and at once where there is memory to spare."""
-        monkeypatch.setattr(triton_engine, "SPARE", share)
+        monkeypatch.setattr(triton_base, "SPARE", share)
         spared, spare = list[bool](), TritonEngine.spare
         monkeypatch.setattr(TritonEngine, "spare", lambda *args: (found := spare(*args), spared.append(found is not None))[0])
         n, half = self.large

@@ -13,7 +13,6 @@ from tri_apsp import Config, GpuTiles, engines, no_edge, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Update
 from tri_apsp.engines.triton_base import TritonEngine
-from tri_apsp.gpu.value_range import read_at_once
 from tri_apsp.semirings import distance_range
 
 pytestmark = pytest.mark.gpu
@@ -110,7 +109,7 @@ SOLVES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
 @pytest.mark.parametrize("dtype", EngineContract.dtypes, ids=str)
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padded: bool) -> None:
-    """It gives and finds what a copy, a closure and a scan do, from call to call, whatever the sign."""
+    """It computes and reports what separate launches do, in repeated calls, for weights of any sign."""
     batch, n = shape
     beyond = distance_range(dtype, negative=True).beyond  # from here on, no path: an edge of less than 0 may have lowered it
     for make in (cases.random_graph, cases.negative_graph, cases.random_graph):
@@ -119,33 +118,32 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
         weights = cases.tensor(graphs, dtype, "cuda")
         sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
         engine = engines.make("nvidia", engines.Weights(n, dtype, weights.device, False, sizes), CONFIG)
-        assert isinstance(engine, TritonEngine)
         for given in (weights, weights.mT.contiguous().mT, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
-            expected, report = TritonEngine.solve(engine, given)
-            distances, own = engine.solve(given)
+            expected, report = TritonEngine.solve_in_one_launch(engine, given)  # type: ignore[arg-type]
+            distances, own = engine.solve_in_one_launch(given)
             for x in (distances, expected):
                 assert x.is_contiguous()
             assert ((distances == expected) | (distances >= beyond) & (expected >= beyond)).all()
-            (found, last), (scan, _) = own.read(), report.read()
+            (found, last), (separate, _) = own.read(), report.read()
             # Of the weights, a diagonal, or no_edge past the last vertex, may count or not.
-            assert min(found.lowest, 0) == min(scan.lowest, 0)
-            assert max(found.highest_below or 0, 0) == max(scan.highest_below or 0, 0)
-            assert read_at_once([distances], no_edge(dtype), diagonal=True) == [last]
+            assert min(found.lowest, 0) == min(separate.lowest, 0)
+            assert max(found.highest_below or 0, 0) == max(separate.highest_below or 0, 0)
+            assert engine.value_ranges([distances], no_edge(dtype), diagonal=True) == [last]
 
 
 def test_solves_side_by_side() -> None:
     """Reports that are read late, and in another order, are those of their own solves."""
     graphs = [cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (40, 200, 70)]
     made = [engines.make("nvidia", engines.Weights(w.shape[1], w.dtype, w.device, False), CONFIG) for w in graphs]
-    solved = [engine.solve(w) for engine, w in zip(made, graphs, strict=True)]  # type: ignore[attr-defined]
+    solved = [engine.solve_in_one_launch(w) for engine, w in zip(made, graphs, strict=True)]
     for w, (distances, report) in reversed(list(zip(graphs, solved, strict=True))):
         weights, found = report.read()
         assert weights.highest_below == w[w.isfinite()].max()
         assert found.highest_below == distances[distances.isfinite()].max()
 
 
-class TestRowsThatLieGigabytesApart:
-    """A tile of them spans more values than 32 bits count."""
+class TestStridesBeyondInt32:
+    """A tile spans more values than int32 counts."""
 
     ROW = (1 << 25) + 16
 

@@ -1,4 +1,4 @@
-"""How graphs are stored so that a GPU moves their rows 16 bytes at a time."""
+"""How graphs are padded so that a GPU moves their rows 16 bytes at a time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import torch
 from torch.nn.functional import pad
 
 import tri_apsp
-from tri_apsp import api
-from tri_apsp.gpu.padding import aligned, stored
-from tri_apsp.solver import verification as audit
-from tri_apsp.solver.staging import start
-from tri_apsp.solver.value_range import Scan, scan
+from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.gpu.padding import aligned, padded_size
+from tri_apsp.solver import run
+from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.staging import stage
+from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 
 def test_aligned() -> None:
     assert [aligned(n) for n in (0, 1, 16, 17, 1000)] == [0, 16, 16, 32, 1008]
 
 
-def test_more_is_stored_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
     def has_room(size: float, device: torch.device) -> bool:
@@ -30,56 +31,64 @@ def test_more_is_stored_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch
         return size < 10**7
 
     monkeypatch.setattr("tri_apsp.gpu.padding.has_room", has_room)
-    sizes = {n: stored(torch.empty(2, n, n, dtype=torch.int16, device="meta"), 2.5) for n in (0, 50, 64, 65, 1000, 1008, 1009)}
+    graphs = {n: torch.empty(2, n, n, dtype=torch.int16, device="meta") for n in (0, 50, 64, 65, 1000, 1008, 1009)}
+    sizes = {n: padded_size(tensor, 2.5) for n, tensor in graphs.items()}
     assert sizes == {0: 0, 50: 50, 64: 64, 65: 80, 1000: 1000, 1008: 1008, 1009: 1009}
     assert asked == [2.5 * 2 * 80**2 * 2, 2.5 * 2 * 1008**2 * 2, 2.5 * 2 * 1024**2 * 2]
 
 
-class Findings:
-    """Stands in for those of a GPU: makes the matrix that a solve starts from, and says what the weights hold."""
+class Pending:
+    def __init__(self, *found: ValueRange) -> None:
+        self._found = list(found)
+
+    def read(self) -> list[ValueRange]:
+        return self._found
+
+
+class PaddingEngine(CpuEngine):
+    """A cpu engine that stages as the GPU engines do: with padding, and with the values read beside other work."""
 
     made: ClassVar[list[weakref.ref[torch.Tensor]]] = []
 
-    def __init__(self, weights: torch.Tensor, *, unread: bool) -> None:
-        pass
+    @classmethod
+    def reads_values(cls, weights: torch.Tensor) -> bool:
+        return weights.shape[1] == weights.shape[2]
 
-    def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None, stored: int) -> torch.Tensor:
-        plain, _ = start(weights, sizes, in_place=False, check=False)
-        self._found = scan(plain, tri_apsp.no_edge(weights.dtype))
-        more = stored - weights.shape[1]
-        matrix = pad(plain, (0, more, 0, more), value=tri_apsp.no_edge(weights.dtype))
-        self.made.append(weakref.ref(matrix))
-        return matrix
-
-    def read(self) -> list[Scan]:
-        return [self._found]
+    @classmethod
+    def initial_matrix(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
+    ) -> tuple[torch.Tensor, PendingRanges]:
+        plain = stage(Problem(weights, True, sizes), CpuEngine, in_place=False, check=False, matrices=matrices).matrix
+        infinity, more = tri_apsp.no_edge(weights.dtype), padded_size(weights, matrices) - weights.shape[1]
+        matrix = pad(plain, (0, more, 0, more), value=infinity)
+        cls.made.append(weakref.ref(matrix))
+        return matrix, Pending(value_range(plain, infinity))
 
 
 @pytest.mark.parametrize("make", [cases.random_graph, cases.negative_graph])
 @pytest.mark.parametrize("method", ["floyd_warshall", "kleene", "squaring", "iterative"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
 @pytest.mark.parametrize("n", [96, 150])
-def test_a_solve_in_a_larger_matrix(
+def test_a_solve_in_a_padded_matrix(
     monkeypatch: pytest.MonkeyPatch, n: int, dtype: torch.dtype, method: str, make: Any
 ) -> None:
-    """Whose memory is free again before the result is audited, which may take more."""
-    monkeypatch.setattr(api, "has_kernels", lambda tensor: True)
-    monkeypatch.setattr(api, "Findings", Findings)
+    """The memory of the padded matrix is freed before the result is verified, which may allocate more."""
+    monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: PaddingEngine)
     monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
-    audited: list[bool] = []
+    freed: list[bool] = []
+    verify = run.verify
 
-    def look(distances: torch.Tensor, *rest: Any) -> None:
-        (matrix,) = Findings.made
-        audited.append(matrix() is None)
-        auditing(distances, *rest)
+    def record(*args: Any, **options: Any) -> None:
+        (matrix,) = PaddingEngine.made
+        freed.append(matrix() is None)
+        verify(*args, **options)
 
-    auditing = audit.audit
-    monkeypatch.setattr(audit, "audit", look)
-    Findings.made.clear()
+    monkeypatch.setattr(run, "verify", record)
+    PaddingEngine.made.clear()
     weights = make(n)
     result = tri_apsp.shortest_paths(
         cases.tensor(weights, dtype), method=method, config=tri_apsp.Config(block_size=32, cutoff=64)
     ).distances
     assert result.is_contiguous()
     cases.assert_distances(result, weights)
-    assert audited == [n % 16 > 0]
+    assert freed == [n % 16 > 0]

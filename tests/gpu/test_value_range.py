@@ -1,4 +1,4 @@
-"""What a scan finds is what NumPy finds: by torch, and by the kernel on a GPU or in Triton's interpreter."""
+"""The value range of a tensor is what NumPy computes: by torch, and by the kernel on a GPU or in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import torch
 
 import tri_apsp
 from tri_apsp import no_edge
-from tri_apsp.gpu.value_range import Findings, _layout
-from tri_apsp.solver.value_range import Scan, row_blocks, scan
+from tri_apsp.gpu.value_range import ValueRangeReader, _layout
+from tri_apsp.value_range import ValueRange, row_blocks, value_range
 
 NAN, INF = float("nan"), float("inf")
-Read = Callable[..., Scan]
+Read = Callable[..., ValueRange]
 
 # How a tensor may lie in memory.
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -43,15 +43,15 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, *, missing: float = 0.5) 
     return found.masked_fill_(torch.rand(shape, generator=generator) < missing, no_edge(dtype))
 
 
-def expected(tensor: torch.Tensor, below: float | None, diagonal: bool) -> Scan:
+def expected(tensor: torch.Tensor, below: float | None, diagonal: bool) -> ValueRange:
     found = tensor.cpu().numpy()
     less = found[found < below] if below is not None else found[:0]
     loop = found.diagonal(axis1=1, axis2=2).min().item() if diagonal else None
-    return Scan(found.min().item(), found.max().item(), less.max().item() if less.size else None, loop)
+    return ValueRange(found.min().item(), found.max().item(), less.max().item() if less.size else None, loop)
 
 
 def check(read: Read, tensor: torch.Tensor) -> None:
-    """Compare a scan of `tensor` with NumPy, for bounds above, among and below its values."""
+    """Compare the value range of `tensor` with NumPy, for bounds above, among and below its values."""
     diagonal = tensor.shape[1] == tensor.shape[2]
     for below in (no_edge(tensor.dtype), None, 7, -50):
         assert read(tensor, below, diagonal=diagonal) == expected(tensor, below, diagonal)
@@ -60,18 +60,18 @@ def check(read: Read, tensor: torch.Tensor) -> None:
 
 
 def check_extremes(read: Read, dtype: torch.dtype) -> None:
-    """The ends of the dtype come through exactly, wherever they stand."""
+    """The extreme values of the dtype are reported exactly, wherever they are."""
     ends = (-INF, INF) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     tensor = torch.zeros((2, 20, 20), dtype=dtype)
     tensor[1, -1, -1], tensor[0, 0, 3] = ends
-    assert read(tensor, ends[1], diagonal=True) == Scan(ends[0], ends[1], 0, ends[0])
+    assert read(tensor, ends[1], diagonal=True) == ValueRange(ends[0], ends[1], 0, ends[0])
     nearly = (torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)).max
     tensor.fill_(nearly)
-    assert read(tensor) == Scan(nearly, nearly)
+    assert read(tensor) == ValueRange(nearly, nearly)
 
 
 def check_nan(read: Read, dtype: torch.dtype) -> None:
-    """A NaN is seen wherever it stands, and is no smallest value of what it is not part of."""
+    """A NaN is reported wherever it is."""
     for place in ((0, 0, 0), (1, 4, 4), (1, 2, 3)):
         tensor = values((2, 5, 5), dtype)
         tensor[place] = NAN
@@ -83,25 +83,25 @@ def check_nan(read: Read, dtype: torch.dtype) -> None:
 @layouts
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str)
 def test_torch(dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]) -> None:
-    check(scan, layout(values(shape, dtype)))
+    check(value_range, layout(values(shape, dtype)))
 
 
 @dtypes
 def test_torch_at_the_ends_of_the_dtype(dtype: torch.dtype) -> None:
-    check_extremes(scan, dtype)
+    check_extremes(value_range, dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_torch_sees_nan(dtype: torch.dtype) -> None:
-    check_nan(scan, dtype)
+    check_nan(value_range, dtype)
 
 
 @dtypes
 def test_nothing_and_no_edges(dtype: torch.dtype) -> None:
     for shape in ((0, 3, 3), (2, 0, 0), (2, 0, 3), (2, 3, 0)):
-        assert scan(torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]) == Scan(0, 0)
+        assert value_range(torch.zeros(shape, dtype=dtype), 5, diagonal=shape[1] == shape[2]) == ValueRange(0, 0)
     infinity = no_edge(dtype)
-    assert scan(torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True) == Scan(
+    assert value_range(torch.full((2, 3, 3), infinity, dtype=dtype), infinity, diagonal=True) == ValueRange(
         infinity, infinity, None, infinity
     )
 
@@ -114,7 +114,7 @@ def test_padding_counts_as_no_edge(dtype: torch.dtype, shape: tuple[int, int, in
     filled = tensor.masked_fill(padding[:, :, None] | padding[:, None, :], infinity)
     tensor[padding] = -99
     before = tensor.clone()
-    assert scan(tensor, infinity, padding=padding) == expected(filled, infinity, False)
+    assert value_range(tensor, infinity, padding=padding) == expected(filled, infinity, False)
     assert torch.equal(tensor, before)
 
 
@@ -145,10 +145,12 @@ def test_a_dense_tensor_is_one_row() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
 def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[float | int | None] = []
-    for module in ("checks", "audit"):
-        monkeypatch.setattr(
-            f"tri_apsp.{module}.scan", lambda x, below, **kwargs: (read.append(below), scan(x, below, **kwargs))[1]
-        )
+
+    def record(tensor: torch.Tensor, below: float | int, **options: bool) -> ValueRange:
+        read.append(below)
+        return value_range(tensor, below, **options)
+
+    monkeypatch.setattr("tri_apsp.engines.base.value_range", record)
     weights = cases.tensor(cases.disconnected(70), dtype)
     for overwrite in (False, True):
         tri_apsp.shortest_paths(weights.clone(), overwrite=overwrite)
@@ -158,18 +160,18 @@ def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monke
     assert len(read) == 2
 
 
-def read_at_once(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> Scan:
-    findings = Findings(tensor)
-    findings.scan(tensor, below, diagonal=diagonal)
-    return findings.read()[0]
+def by_kernel(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> ValueRange:
+    reader = ValueRangeReader(tensor)
+    reader.queue(tensor, below, diagonal=diagonal)
+    return reader.read()[0]
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestKernelInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Few programs, so that each has several turns."""
-        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_A_UNIT", 1)
+        """Few programs, so that each processes several tiles."""
+        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_PER_UNIT", 1)
         monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
@@ -178,32 +180,32 @@ class TestKernelInterpreted:
     def test_kernel(
         self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
     ) -> None:
-        check(read_at_once, layout(values(shape, dtype)))
+        check(by_kernel, layout(values(shape, dtype)))
 
     @dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "cut out"])
-    def test_many_turns(self, dtype: torch.dtype, layout: str) -> None:
+    def test_many_tiles_per_program(self, dtype: torch.dtype, layout: str) -> None:
         """Of the matrix, and of the diagonal."""
-        check(read_at_once, LAYOUTS[layout](values((9, 130, 130), dtype)))
+        check(by_kernel, LAYOUTS[layout](values((9, 130, 130), dtype)))
 
     @dtypes
     def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
-        check_extremes(read_at_once, dtype)
+        check_extremes(by_kernel, dtype)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_nan(self, dtype: torch.dtype) -> None:
-        check_nan(read_at_once, dtype)
+        check_nan(by_kernel, dtype)
 
-    def test_several_for_one_wait(self) -> None:
+    def test_several_tensors_are_read_together(self) -> None:
         tensors = [values(shape, torch.float32) for shape in ((3, 7, 5), (2, 63, 63), (1, 5, 300))]
-        findings = Findings(tensors[0], 4)
+        reader = ValueRangeReader(tensors[0], 4)
         for tensor in tensors:
-            findings.scan(tensor, INF)
-        assert findings.read() == [expected(tensor, INF, False) for tensor in tensors]
+            reader.queue(tensor, INF)
+        assert reader.read() == [expected(tensor, INF, False) for tensor in tensors]
 
 
 def waits(call: Callable[[], object]) -> int:
-    """Return how often `call` waits for the GPU."""
+    """Return how often `call` blocks until the GPU is done."""
     torch.cuda.synchronize()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -213,6 +215,13 @@ def waits(call: Callable[[], object]) -> int:
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return sum("synchronizing CUDA operation" in str(warning.message) for warning in caught)
+
+
+def on_gpu(tensor: torch.Tensor, below: float | int | None = None, *, diagonal: bool = False) -> ValueRange:
+    """Return the value range as the GPU engines compute it."""
+    from tri_apsp.engines.triton_base import TritonEngine
+
+    return TritonEngine.value_ranges([tensor], below, diagonal=diagonal)[0]
 
 
 @pytest.mark.gpu
@@ -225,15 +234,15 @@ class TestOnTheGpu:
     def test_kernel(
         self, dtype: torch.dtype, layout: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int, int]
     ) -> None:
-        check(scan, layout(values(shape, dtype).cuda()))
+        check(on_gpu, layout(values(shape, dtype).cuda()))
 
     @dtypes
     def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
-        check_extremes(lambda tensor, *args, **kwargs: scan(tensor.cuda(), *args, **kwargs), dtype)
+        check_extremes(lambda tensor, *args, **kwargs: on_gpu(tensor.cuda(), *args, **kwargs), dtype)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_nan(self, dtype: torch.dtype) -> None:
-        check_nan(lambda tensor, *args, **kwargs: scan(tensor.cuda(), *args, **kwargs), dtype)
+        check_nan(lambda tensor, *args, **kwargs: on_gpu(tensor.cuda(), *args, **kwargs), dtype)
 
     @pytest.mark.parametrize("layout", ["contiguous", "transposed", "cut out"])
     def test_addresses_past_two_to_the_31(self, layout: str) -> None:
@@ -242,7 +251,7 @@ class TestOnTheGpu:
         tensor = whole[:, :, :n] if layout == "cut out" else whole.view(-1)[: n * n].view(1, n, n)
         tensor = tensor.mT if layout == "transposed" else tensor
         tensor[0, -1, -1], tensor[0, -2, -1], tensor[0, -1, -2] = -7, 9, 30000
-        assert scan(tensor, 100, diagonal=True) == Scan(-7, 30000, 9, -7)
+        assert on_gpu(tensor, 100, diagonal=True) == ValueRange(-7, 30000, 9, -7)
 
     def test_another_size_is_no_other_kernel(self) -> None:
         from tri_apsp.kernels.shared.value_range import _scan_kernel
@@ -250,17 +259,17 @@ class TestOnTheGpu:
         def compiled() -> int:
             return sum(len(caches[0]) for caches in _scan_kernel.device_caches.values())
 
-        scan(torch.zeros((1, 64, 64), device="cuda"), INF)
+        on_gpu(torch.zeros((1, 64, 64), device="cuda"), INF)
         before = compiled()
         for n in (1, 2, 16, 63, 100, 1000, 1024, 2049):
-            scan(torch.zeros((1, n, n), device="cuda"), INF)
-            scan(torch.zeros((2, n, n), device="cuda").mT, INF)
+            on_gpu(torch.zeros((1, n, n), device="cuda"), INF)
+            on_gpu(torch.zeros((2, n, n), device="cuda").mT, INF)
         assert compiled() == before
 
     @dtypes
     @pytest.mark.parametrize("n", [1, 63, 1000])
-    def test_a_checked_solve_waits_once(self, dtype: torch.dtype, n: int) -> None:
-        """Twice where the weights are overwritten, which must not happen to bad ones."""
+    def test_a_checked_solve_blocks_once(self, dtype: torch.dtype, n: int) -> None:
+        """Twice if the weights are overwritten, which must not happen before their values are checked."""
         weights = cases.tensor(cases.random_graph(n, degree=2), dtype, "cuda")
         for layout in (weights, weights.T, weights[None].expand(3, n, n)):
             tri_apsp.shortest_paths(layout)  # compiles
@@ -271,8 +280,8 @@ class TestOnTheGpu:
 
     @dtypes
     @pytest.mark.parametrize("connected", [True, False], ids=["connected", "two components"])
-    def test_negative_integers_wait_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
-        """A missing one is told from others by another bound than that of nonnegative weights, which the solve looked by."""
+    def test_negative_integers_block_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
+        """Beside negative weights, "no edge" begins at a lower bound than the one by which the solve read the distances."""
         graph = cases.negative_graph(63)
         if not connected:
             graph[:30, 30:] = graph[30:, :30] = cases.INF
@@ -282,7 +291,7 @@ class TestOnTheGpu:
         assert waits(lambda: tri_apsp.shortest_paths(weights)) == (1 if connected or dtype.is_floating_point else 2)
 
     @pytest.mark.parametrize("n", [63, 1000, 6000])
-    def test_bad_values_are_found_though_the_solve_has_begun(self, n: int) -> None:
+    def test_invalid_values_are_reported_though_the_solve_has_begun(self, n: int) -> None:
         weights = cases.tensor(cases.random_graph(n, degree=4), torch.float32, "cuda")
         for value, words in ((NAN, "NaN at"), (-INF, "-inf at")):
             weights[1, 2] = value
@@ -294,7 +303,7 @@ class TestOnTheGpu:
             tri_apsp.shortest_paths(wrong)
 
     @dtypes
-    def test_a_product_waits_once_for_all_operands(self, dtype: torch.dtype) -> None:
+    def test_a_product_blocks_once_for_all_operands(self, dtype: torch.dtype) -> None:
         weights = cases.tensor(cases.random_graph(100), dtype, "cuda")
         for operands in ((weights, weights), (weights, weights, weights)):
             tri_apsp.min_plus(*operands)  # compiles

@@ -13,14 +13,13 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 from tri_apsp import Config, engines
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.engines import Update, block, nvidia
-from tri_apsp.engines import triton_base as triton_engine
+from tri_apsp.engines import Update, block, nvidia, triton_base
 from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.methods import METHODS, Watch
+from tri_apsp.methods import METHODS, Observer
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
-NOWHERE = torch.device("meta")
+META = torch.device("meta")
 PRODUCT, CLOSURE, SOLVE, COPY = "_product_kernel", "_closure_kernel", "_solve_kernel", "_copy_kernel"
 
 
@@ -35,7 +34,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(launcher._kernel.fn.__name__)
 
     monkeypatch.setattr(Launcher, "__call__", launch)
-    for module in (nvidia, triton_engine):
+    for module in (nvidia, triton_base):
         monkeypatch.setattr(module, "describe", lambda device: H200)
     monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
     return names
@@ -43,16 +42,16 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def engine(n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any) -> NvidiaEngine:
     config = Config(**fields).over(default_config("nvidia", dtype))
-    return NvidiaEngine(engines.Weights(n, dtype, NOWHERE, nonnegative), config)
+    return NvidiaEngine(engines.Weights(n, dtype, META, nonnegative), config)
 
 
 def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.Tensor:
-    return torch.empty((batch, n, n), dtype=dtype, device=NOWHERE)
+    return torch.empty((batch, n, n), dtype=dtype, device=META)
 
 
 @pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
 def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
-    engine(n).solve(matrix(n, batch=batch))
+    engine(n).solve_in_one_launch(matrix(n, batch=batch))
     assert launched == [SOLVE]
     launched.clear()
     engine(n).closure(matrix(n, batch=batch))
@@ -60,7 +59,7 @@ def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batc
 
 
 def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(16).solve(matrix(16, batch=(1 << 16) + 10))
+    engine(16).solve_in_one_launch(matrix(16, batch=(1 << 16) + 10))
     assert launched == [SOLVE] * 2
 
 
@@ -74,7 +73,7 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
 @pytest.mark.parametrize(("n", "levels"), [(2048, 1), (4096, 2), (16384, 4)])
 def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int) -> None:
     """On each level two launches for the panels, in spare memory or in place, and two for the products."""
-    METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Watch(0))
+    METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Observer())
     halvings = 2**levels - 1
     assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}
 
@@ -82,7 +81,7 @@ def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: i
 def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str]) -> None:
     """Its two panels take stripes of a twentieth of the matrix, and each stripe a copy and a product."""
     n = 32768
-    METHODS["kleene"].solve(matrix(n), engine(n), Watch(0))
+    METHODS["kleene"].solve(matrix(n), engine(n), Observer())
     found = Counter(launched)
     assert found[CLOSURE] == 32
     stripes = found[COPY]
@@ -96,7 +95,7 @@ def test_kleene_without_memory_to_spare_for_the_first_level(launched: list[str])
 def test_floyd_warshall(launched: list[str], dtype: torch.dtype, of_panels: list[str]) -> None:
     """A step is a closure, the panels before and behind the pivot, and a product."""
     n, steps = 4096, 4
-    METHODS["floyd_warshall"].solve(matrix(n, dtype), engine(n, dtype, block_size=1024), Watch(0))
+    METHODS["floyd_warshall"].solve(matrix(n, dtype), engine(n, dtype, block_size=1024), Observer())
     first = [CLOSURE, *of_panels, PRODUCT]
     between = [CLOSURE, *of_panels, *of_panels, PRODUCT]
     assert launched == [*first, *between * (steps - 2), *first]

@@ -142,9 +142,9 @@ def test_negative_cycles_are_looked_for_while_solving(monkeypatch: pytest.Monkey
     from tri_apsp import methods
 
     steps: list[float] = []
-    step = methods.Watch.step
-    monkeypatch.setattr(methods.Watch, "step", lambda self, *args: (steps.append(1), step(self, *args)))
-    monkeypatch.setattr("tri_apsp.api.LOOK_EVERY", 1)
+    step = methods.Observer.step
+    monkeypatch.setattr(methods.Observer, "step", lambda self, *args: (steps.append(1), step(self, *args)))
+    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
     n = 640
     weights = torch.ones(n, n, dtype=torch.int32)
     weights[0, 0] = -1

@@ -11,7 +11,10 @@ import torch
 
 import tri_apsp
 from tri_apsp import DistanceRangeError, InputError, NegativeCycleError, no_edge
+from tri_apsp.configs import CpuConfig
+from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.methods import METHODS
+from tri_apsp.solver.negative_cycle import raise_negative_cycle
 
 NAN, INF = float("nan"), float("inf")
 SMALL = tri_apsp.Config(block_size=4, cutoff=6)
@@ -219,7 +222,7 @@ def test_a_negative_cycle_says_which_graph(
     dtype: torch.dtype, garbage: float, overwrite: bool, early: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if early:
-        monkeypatch.setattr("tri_apsp.api.LOOK_EVERY", 1)
+        monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
     weights, cycle = cases.negative_cycle(12, 3)
     parts = [*graphs(sizes=(5, 0, 20)), weights]
     padded, sizes = pad(parts, 20, dtype, garbage)
@@ -267,14 +270,12 @@ def test_a_path_too_negative_is_no_negative_cycle(method: str) -> None:
 
 def test_a_padded_vertex_is_never_named() -> None:
     """Clamped values may turn the diagonal negative at padded vertices alone; overwritten weights cannot tell more."""
-    from tri_apsp.solver.verification import EarlyLook
-
     distances = torch.full((2, 3, 3), no_edge(torch.int16), dtype=torch.int16)
     distances[1, 2, 2], distances[1, 0, 1] = -1, -16383
     with pytest.raises(DistanceRangeError, match="weighs too little"):
-        EarlyLook(distances, None, torch.tensor([3, 2]))(distances)
+        raise_negative_cycle(distances, None, torch.tensor([3, 2]))
     with pytest.raises(NegativeCycleError) as caught:
-        EarlyLook(distances, None, torch.tensor([3, 3]))(distances)
+        raise_negative_cycle(distances, None, torch.tensor([3, 3]))
     assert caught.value.vertices == (2,)
 
 
@@ -300,8 +301,13 @@ def test_reachability_is_computed_only_in_doubt(
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Weights]:
     """What engines are built for, from here on."""
     traits: list[tri_apsp.engines.Weights] = []
-    make = tri_apsp.engines.make
-    monkeypatch.setattr("tri_apsp.engines.make", lambda *args: (traits.append(args[1]), make(*args))[1])
+
+    class Recording(CpuEngine):
+        def __init__(self, weights: tri_apsp.engines.Weights, config: CpuConfig) -> None:
+            traits.append(weights)
+            super().__init__(weights, config)
+
+    monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: Recording)
     return traits
 
 

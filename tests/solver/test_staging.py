@@ -1,4 +1,4 @@
-"""The matrix that a solve starts from, and the bounds of the weights, are the same from the kernel and from torch."""
+"""The initial matrix of a solve, and the bounds of the weights, are the same from the kernel and from torch."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ import torch
 from gpu.test_value_range import LAYOUTS, dtypes, layouts, values
 from gpu.test_value_range import expected as expected_range
 
-from tri_apsp.gpu.value_range import Findings
+from tri_apsp.engines.cpu import CpuEngine
+from tri_apsp.gpu.value_range import ValueRangeReader
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.staging import start
+from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.staging import stage
 
 
 def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> None:
     """The copy has `more` vertices than the weights."""
     before, n = weights.clone(), weights.shape[1]
-    findings = Findings(weights, 2)
-    stored = findings.copy(weights, sizes, n + more)
-    assert stored.shape[1:] == (n + more, n + more)
-    assert stored.is_contiguous()
-    found = stored[:, :n, :n]
-    assert (stored[:, n:] == no_edge(weights.dtype)).all()
-    assert (stored[:, :, n:] == no_edge(weights.dtype)).all()
-    findings.scan(found, no_edge(weights.dtype), diagonal=True)
-    expected, bounds = start(weights, sizes, False, True)
+    reader = ValueRangeReader(weights, 2)
+    padded = reader.initial_matrix(weights, sizes, n + more)
+    assert padded.shape[1:] == (n + more, n + more)
+    assert padded.is_contiguous()
+    found = padded[:, :n, :n]
+    assert (padded[:, n:] == no_edge(weights.dtype)).all()
+    assert (padded[:, :, n:] == no_edge(weights.dtype)).all()
+    reader.queue(found, no_edge(weights.dtype), diagonal=True)
+    staged = stage(Problem(weights, True, sizes), CpuEngine, in_place=False, check=True, matrices=1)
+    expected, bounds = staged.matrix, staged.bounds()
     assert torch.equal(found, expected)
     assert torch.equal(weights, before)
-    first, last = findings.read()
+    first, last = reader.read()
     assert bounds is not None
     assert min(first.lowest, 0) == min(bounds.lowest, 0)
     assert max(first.highest_below or 0, 0) == max(bounds.longest or 0, 0)
@@ -44,11 +47,11 @@ def sizes_of(batch: int, n: int) -> torch.Tensor:
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="test_interpreter runs it, in a process of its own")
-class TestStartInterpreted:
+class TestInitialMatrixInterpreted:
     @pytest.fixture(autouse=True)
     def _three_programs(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Few programs, so that each has several turns."""
-        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_A_UNIT", 1)
+        """Few programs, so that each processes several tiles."""
+        monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_PER_UNIT", 1)
         monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
 
     @dtypes
@@ -78,6 +81,6 @@ class TestOnTheGpu:
     def test_nan_shows(self) -> None:
         weights = cases.tensor(cases.random_graph(70), torch.float32, "cuda")[None].clone()
         weights[0, 3, 60] = float("nan")
-        findings = Findings(weights)
-        findings.copy(weights, None)
-        assert math.isnan(findings.read()[0].lowest)
+        reader = ValueRangeReader(weights)
+        reader.initial_matrix(weights, None)
+        assert math.isnan(reader.read()[0].lowest)

@@ -1,96 +1,109 @@
-"""Early looks for negative cycles, as a GPU takes them: each reads what the one before found."""
+"""Early checks for negative cycles, as a GPU runs them: each evaluates the check before it."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import pytest
 import torch
 
 import tri_apsp
+from tri_apsp import configs, engines
+from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.errors import NegativeCycleError
-from tri_apsp.gpu.value_range import Scan
-from tri_apsp.solver import verification as audit
-from tri_apsp.solver.value_range import scan
-from tri_apsp.solver.verification import EarlyLook
+from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.values import Bounds
+from tri_apsp.solver.verification import EarlyCheck, verify
+from tri_apsp.value_range import PendingRanges, ValueRange
 
-LOG = list[tuple[str, int]]
+Log = list[tuple[str, int]]
 
 
-class Findings:
-    """What tri_apsp.findings.Findings does, noted in `log` under the turn of the look."""
+class Pending:
+    def __init__(self, log: Log, number: int, lowest: float) -> None:
+        self._log, self._number, self._lowest = log, number, lowest
 
-    log: LOG
+    def read(self) -> list[ValueRange]:
+        self._log.append(("read", self._number))
+        return [ValueRange(self._lowest, 0)]
 
-    def __init__(self, like: torch.Tensor) -> None:
-        self._turn = sum(what == "queue" for what, _ in self.log)
 
-    def scan(self, tensor: torch.Tensor, below: object) -> None:
-        self._lowest = tensor.amin().item()
-        self.log.append(("queue", self._turn))
+class ReadingEngine(CpuEngine):
+    """A cpu engine that reads diagonals beside other work, and logs it under the number of the check."""
 
-    def mark(self) -> None:
-        self.log.append(("mark", self._turn))
+    log: ClassVar[Log] = []
 
-    def read(self) -> list[Scan]:
-        self.log.append(("read", self._turn))
-        return [Scan(self._lowest, 0)]
+    @classmethod
+    def reads_values(cls, weights: torch.Tensor) -> bool:
+        return weights.shape[1] == 1  # a diagonal
+
+    @classmethod
+    def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
+        number = sum(what == "queue" for what, _ in cls.log)
+        cls.log.append(("queue", number))
+        return Pending(cls.log, number, tensor.amin().item())
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> LOG:
-    monkeypatch.setattr(Findings, "log", [], raising=False)
-    monkeypatch.setattr(audit, "Findings", Findings)
-    monkeypatch.setattr(audit, "has_kernels", lambda tensor: True)
-    return Findings.log
+def log() -> Log:
+    ReadingEngine.log.clear()
+    return ReadingEngine.log
 
 
-def test_a_look_reads_what_the_one_before_found(log: LOG) -> None:
+def early_check(distances: torch.Tensor) -> EarlyCheck:
+    cpu = torch.device("cpu")
+    engine = ReadingEngine(
+        engines.Weights(4, torch.float32, cpu, False),
+        configs.default_config("cpu", torch.float32),  # type: ignore[arg-type]
+    )
+    return EarlyCheck(engine, Problem(distances, True), distances, overwritten=True)
+
+
+def test_a_check_evaluates_the_one_before(log: Log) -> None:
     distances = torch.zeros(1, 4, 4)
-    look = EarlyLook(distances, None)
+    check = early_check(distances)
     for _ in range(3):
-        look(distances)
-    assert log == [
-        ("queue", 0), ("mark", 0),
-        ("queue", 1), ("mark", 1), ("read", 0),
-        ("queue", 2), ("mark", 2), ("read", 1),
-    ]  # fmt: skip
-    look.finish()
-    assert log[8:] == [("read", 2)]
-    look.finish()
-    assert len(log) == 9
+        check(distances)
+    assert log == [("queue", 0), ("queue", 1), ("read", 0), ("queue", 2), ("read", 1)]
+    check.finish()
+    assert log[5:] == [("read", 2)]
+    check.finish()
+    assert len(log) == 6
 
 
-def test_a_negative_cycle_is_raised_a_look_later_and_nothing_stays_unread(log: LOG) -> None:
+def test_a_negative_cycle_is_raised_a_check_later_and_every_check_is_read(log: Log) -> None:
     distances = torch.zeros(2, 4, 4)
-    look = EarlyLook(distances, None)
+    check = early_check(distances)
     distances[1, 2, 2] = -1
-    look(distances)
+    check(distances)
     with pytest.raises(NegativeCycleError) as caught:
-        look(distances)
+        check(distances)
     assert (caught.value.batch, caught.value.vertices) == (1, (2,))
-    assert {turn for what, turn in log if what == "read"} == {0, 1}
+    assert {number for what, number in log if what == "read"} == {0, 1}
 
 
-def test_the_last_look_is_read_in_the_end(log: LOG) -> None:
+def test_the_last_check_is_evaluated_at_the_end(log: Log) -> None:
     distances = torch.zeros(1, 4, 4)
-    look = EarlyLook(distances, None)
-    look.finish()
+    check = early_check(distances)
+    check.finish()
     distances[0, 0, 0] = -1
-    look(distances)
+    check(distances)
     with pytest.raises(NegativeCycleError):
-        look.finish()
+        check.finish()
 
 
-def test_only_the_diagonal_counts(log: LOG) -> None:
+def test_only_the_diagonal_counts(log: Log) -> None:
     distances = torch.full((1, 4, 4), -1.0)
     distances[0].fill_diagonal_(0)
-    look = EarlyLook(distances, None)
-    look(distances)
-    look.finish()
+    check = early_check(distances)
+    check(distances)
+    check.finish()
 
 
-def test_a_solve_never_looks_at_what_it_ends_with(log: LOG, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The audit after it does."""
-    monkeypatch.setattr("tri_apsp.api.LOOK_EVERY", 1)
+def test_the_last_step_of_a_solve_is_not_checked_early(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is verified with the result."""
+    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
+    monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: ReadingEngine)
     weights = torch.ones(40, 40)
     weights[0, 1] = -0.5
     tri_apsp.shortest_paths(weights, method="floyd_warshall", config=tri_apsp.Config(block_size=10))
@@ -98,15 +111,19 @@ def test_a_solve_never_looks_at_what_it_ends_with(log: LOG, monkeypatch: pytest.
     assert [what for what, _ in log].count("read") == 3
 
 
-@pytest.mark.parametrize(("highest", "scans"), [(9, 0), (tri_apsp.no_edge(torch.int32), 1)])
+@pytest.mark.parametrize(("highest", "reads"), [(9, 0), (tri_apsp.no_edge(torch.int32), 1)])
 def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
-    monkeypatch: pytest.MonkeyPatch, highest: int, scans: int
+    monkeypatch: pytest.MonkeyPatch, highest: int, reads: int
 ) -> None:
     distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
     known = distances.clone()
+    engine = engines.make(
+        "cpu", engines.Weights(2, torch.int32, distances.device, False), configs.default_config("cpu", torch.int32)
+    )
     seen = []
-    monkeypatch.setattr(audit, "scan", lambda *args, **options: seen.append(args) or scan(*args, **options))
-    found = Scan(-3, highest, 0 if scans else highest, 0)
-    audit.audit(distances, known, True, 9, lambda matrix: None, found=found)
-    assert len(seen) == scans
+    value_ranges = engine.value_ranges
+    monkeypatch.setattr(engine, "value_ranges", lambda *args, **options: seen.append(args) or value_ranges(*args, **options))
+    found = ValueRange(-3, highest, 0 if reads else highest, 0)
+    verify(Problem(known, True), distances, Bounds(-3, 9), engine, lambda matrix: None, found=found)
+    assert len(seen) == reads
     assert torch.equal(distances, known)

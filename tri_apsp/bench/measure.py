@@ -16,9 +16,9 @@ from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import Config
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
-from tri_apsp.gpu.padding import stored
+from tri_apsp.gpu.padding import padded_size
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import dtype_name, no_edge
 
@@ -148,13 +148,12 @@ def _right_calls(
         yield _Call(method, engine, solve, in_products)
 
 
-def _in_products(weights: torch.Tensor, nonnegative: bool, method: str, config: Config) -> float:
+def _in_products(weights: torch.Tensor, nonnegative: bool, method: str, config: CompleteConfig) -> float:
     """Return the median seconds of the products of a solve under `config`, which is complete."""
     graphs = weights.reshape(-1, *weights.shape[-2:])
     n, size = graphs.shape[-1], _stored(graphs, method)
     matrix = graphs.new_empty((len(graphs), size, size))
     traits = engines.Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative)
-    assert config.engine is not None
     seconds = []
     for _ in range(_PRODUCT_RUNS):
         matrix.fill_(no_edge(matrix.dtype))
@@ -167,7 +166,7 @@ def _stored(graphs: torch.Tensor, method: str) -> int:
     """Return how many vertices a solve stores of each of the graphs (batch, n, n)."""
     if graphs.device.type == "cpu":
         return graphs.shape[-1]
-    return stored(graphs, 2 + METHODS[method].workspace)
+    return padded_size(graphs, 2 + METHODS[method].workspace)
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.device import current, wait
-from tri_apsp.methods import METHODS, Watch
+from tri_apsp.methods import METHODS, Observer
 
 __all__ = ["seconds_in_products"]
 
@@ -35,7 +35,7 @@ def seconds_in_products(method: str, matrix: torch.Tensor, engine: engines.Engin
 
     engine.product = timed_product  # type: ignore[method-assign]
     with current(device):
-        METHODS[method].solve(matrix, engine, Watch(0))
+        METHODS[method].solve(matrix, engine, Observer())
         wait(device)
     return sum(start.seconds_until(stop) for start, stop in marks)
 

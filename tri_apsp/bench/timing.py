@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import torch
 
-from tri_apsp.api import Selection, solve
+from tri_apsp.api import Selection
 from tri_apsp.device import wait
+from tri_apsp.solver.run import solve
 
 __all__ = ["prepare", "timed", "warm_up"]
 
@@ -47,8 +48,6 @@ def prepare(weights: torch.Tensor, selection: Selection) -> float:
     on_gpu = weights.device.type == "cuda"
     if not n or (selection.engine != "cpu" and not on_gpu):
         return 0.0  # Triton's interpreter compiles nothing
-    assert config.block_size is not None
-    assert config.cutoff is not None
     # On the CPU a kernel serves every size. Triton compiles another variant for sizes and strides divisible by 16, which
     # the same remainder repeats, and for strides past 2**31, which the batch stride of the whole matrix repeats.
     size = 2 * config.cutoff + n % 128 if on_gpu else 2 * config.block_size

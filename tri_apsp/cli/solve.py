@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, select, solve
+from tri_apsp.api import Result, select
 from tri_apsp.bench.timing import prepare, timed
 from tri_apsp.cli.summary import Summary, summarise
 from tri_apsp.configs import Config
@@ -22,6 +22,7 @@ from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, check_output, read_graph, write_distances
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import dtype_name
+from tri_apsp.solver.run import solve
 
 __all__ = ["configure", "run"]
 

@@ -9,7 +9,7 @@ from tri_apsp.configs.types import METHOD_NAMES, Config, CpuTiles, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
-__all__ = ["closure_bytes", "invalid_because", "is_valid", "require_valid"]
+__all__ = ["closure_bytes", "invalid_because", "is_valid", "product_registers", "require_valid"]
 
 C = TypeVar("C", bound=Config)
 
@@ -135,6 +135,17 @@ def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
 def closure_bytes(tile: int, itemsize: int) -> int:
     """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, a strip of 4 rows, 4 spare."""
     return (2 * tile + 8) * tile * max(itemsize, _WORD)
+
+
+def product_registers(capability: tuple[int, int] | None, warps: int) -> int | None:
+    """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
+
+    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
+    A program of 16 warps needs room for these.
+    """
+    if capability is None or capability >= (10, 0):
+        return None
+    return min(168, (1 << 16) // (32 * warps))
 
 
 def is_valid(config: Config, device: Device) -> bool:

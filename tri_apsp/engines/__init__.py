@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
 import torch
 
-from tri_apsp.configs import Config
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, Update, Weights, block
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.launcher import has_triton
 
-__all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "unusable_because"]
+__all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "type_of", "unusable_because"]
 
 # Best first: the first that can run on a device is its automatic choice.
 ENGINES: dict[str, tuple[str, str]] = {
@@ -82,13 +81,14 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
     raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(reasons)}")
 
 
-def make(name: str, weights: Weights, config: Config) -> Engine:
-    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine never did."""
-    return _engine_class(name)(weights, config)
+def make(name: str, weights: Weights, config: CompleteConfig) -> Engine:
+    """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine has not done so before."""
+    return type_of(name)(weights, config)
 
 
 @cache
-def _engine_class(name: str) -> Callable[[Weights, Config], Engine]:
+def type_of(name: str) -> type[Engine]:
+    """Return the class of engine `name`, which is imported when it is first asked for."""
     module, class_name = ENGINES[name]
     engine: type[Engine] = getattr(import_module(module), class_name)
     return engine

@@ -1,28 +1,30 @@
-"""The seam between methods and hardware: an engine is three block operations on min-plus matrices.
+"""The interface between methods and hardware: an engine supplies a few block operations on min-plus matrices.
 
-A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by slicing and hands them to
-the operations below, which is also where a predecessor matrix, another semiring, or a block that lives elsewhere would
-come in: methods never compute on a block themselves.
+A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by slicing and passes them to the
+operations below; it never computes on a block itself. The steps of a solve use the class methods, which need no configuration:
+how to read the value range of a tensor and how to make the initial matrix differ between a CPU and a GPU.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import torch
 
-from tri_apsp.configs import Config
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.semirings import no_edge, reach
+from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
-__all__ = ["SPARE", "WORKSPACE", "Block", "Engine", "Update", "Weights", "block"]
+__all__ = ["SPARE", "WORKSPACE", "Block", "Engine", "PendingRanges", "Update", "Weights", "block"]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
 
 SPARE = 0.01
-"""Share of a device's memory that an engine may take on top, where that makes a solve faster."""
+"""Share of a device's memory that an engine may take in addition, where that makes a solve faster."""
 
 Block = torch.Tensor
 """A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the last dimension."""
@@ -31,8 +33,8 @@ Block = torch.Tensor
 class Update(NamedTuple):
     """C <- min(C, A * B): c (batch, m, n), a (batch, m, k), b (batch, k, n).
 
-    Rows and columns skip[0] to skip[1] of C stay as they are, and so may be where A and B lie. If C is `fresh`, whatever it
-    holds counts as no_edge: C <- A * B.
+    Rows and columns skip[0] to skip[1] of C stay as they are, so A and B may lie there. If C is `fresh`, its values count as
+    no_edge: C <- A * B.
     """
 
     c: Block
@@ -44,10 +46,10 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True)
 class Weights:
-    """What an engine is built for: n, dtype and device of the matrix, and whether no value of it is negative.
+    """What an engine is made for: n, dtype and device of the matrix, and whether no value of it is negative.
 
-    `sizes`, contiguous (batch,) of int32 or int64 on the same device, each in [0, n]: the leading vertices of each graph
-    that matter; the rest is padding, all no_edge (the diagonal too), which an engine may skip. None: all matter.
+    `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
+    graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
     """
 
     n: int
@@ -58,15 +60,14 @@ class Weights:
 
 
 class Engine(ABC):
-    """One kind of device, for one solve. Operations are queued in order; each reads what those before it wrote.
+    """The operations of one kind of device, for one solve. They are queued in order; each reads what those before it wrote.
 
-    Every operation keeps stored values in [-reach, no_edge] (tri_apsp.semirings), and gives the same bits from run to
-    run.
+    Every operation keeps stored values in [-reach, no_edge] (tri_apsp.semirings), and gives the same bits from run to run.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, weights: Weights, config: Config) -> None:
+    def __init__(self, weights: Weights, config: CompleteConfig) -> None:
         self.weights = weights
         self.config = config
         self.no_edge = no_edge(weights.dtype)
@@ -74,10 +75,10 @@ class Engine(ABC):
 
     @abstractmethod
     def product(self, *updates: Update) -> None:
-        """Compute each update; they are independent of each other and may run side by side.
+        """Compute each update. Updates are independent of each other and may run at the same time.
 
-        What is written of a `c` shares no element with the `a` or `b` of any update, except where a rank-1 update of a
-        matrix with zero diagonal rewrites its own row and column with the values they have.
+        What is written of a `c` shares no element with the `a` or `b` of any update, except where a rank-1 update of a matrix
+        with zero diagonal rewrites its own row and column with the values they have.
         """
 
     @abstractmethod
@@ -88,14 +89,14 @@ class Engine(ABC):
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a closed D of any size.
 
-        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie
-        where they are skipped. Takes at most WORKSPACE of the matrix, or SPARE of a device.
+        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie where
+        they are skipped. Takes at most WORKSPACE of the matrix, or SPARE of a device.
         """
 
     def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most SPARE.
 
-        None: there is not so much memory, or panels() replaces them as fast.
+        None: that memory is not available, or panels() is as fast without it.
         """
         return None
 
@@ -108,9 +109,76 @@ class Engine(ABC):
         for target, source in copies:
             target.copy_(source)
 
+    @classmethod
+    def can_solve_in(cls, weights: torch.Tensor) -> bool:
+        """Return whether the operations can work on weights (batch, n, n) with their strides."""
+        return weights.stride(-1) == 1
+
+    @classmethod
+    def operands(
+        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Return operands of a product (batch, m, k), (batch, k, n), (batch, m, n), copied or padded if that makes it faster.
+
+        Padding is no_edge, in k and in columns of `b` and `c` after the last.
+        """
+        a, b = (x if x.stride(-1) == 1 else x.contiguous() for x in (a, b))
+        return a, b, c
+
+    @classmethod
+    def value_ranges(
+        cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
+    ) -> list[ValueRange]:
+        """Return the value range of each tensor (batch, m, n), all of one dtype; see value_range.value_range."""
+        return [value_range(tensor, below, diagonal=diagonal) for tensor in tensors]
+
+    @classmethod
+    def reads_values(cls, weights: torch.Tensor) -> bool:
+        """Return whether the device can read the values of `weights` beside other work.
+
+        Then the three operations that follow exist; otherwise the solver does their work with torch operations.
+        """
+        return False
+
+    @classmethod
+    def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
+        """Queue the value range of a tensor (batch, m, n) that `reads_values`; reading it waits for no later work."""
+        raise NotImplementedError
+
+    @classmethod
+    def initial_matrix(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
+    ) -> tuple[Block, PendingRanges]:
+        """Queue a copy of `weights` (batch, n, n) that a solve starts from, and the value range of the weights below no_edge.
+
+        Args:
+            weights: of any strides.
+            sizes: (batch,), the leading vertices of each graph; None: all.
+            matrices: how many matrices of the size of the copy the solve needs.
+            unread: the value range will not be read.
+
+        Returns:
+            The copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal and with no_edge in all
+            padding; and the value range, in which 0 may count as one of the weights and NaN as -inf.
+        """
+        raise NotImplementedError
+
+    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+        """Queue a whole solve of weights (batch, n, n) that one closure solves.
+
+        Args:
+            weights: as the engine was made for, of any strides, and of any sign whatever the engine was made for. The diagonal
+                counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value was checked.
+
+        Returns:
+            The distances, a new contiguous tensor; and two value ranges below no_edge: of the weights, in which NaN may count
+            as -inf, and of the distances with their diagonal.
+        """
+        raise NotImplementedError
+
 
 def block(matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
-    """Return matrix[:, rows, columns] as a view; a third of the time of slicing, which small solves are made of."""
+    """Return matrix[:, rows, columns] as a view, in a third of the time of slicing, which matters for small solves."""
     (top, bottom), (left, right) = rows, columns
     _, row_stride, column_stride = matrix.stride()
     return matrix.as_strided(

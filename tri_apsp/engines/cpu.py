@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tri_apsp.configs import Config, CpuTiles
+from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, Update, Weights
 from tri_apsp.kernels.cpu import min_plus as kernels
 
@@ -46,10 +46,10 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
+    config: CpuConfig
 
-    def __init__(self, weights: Weights, config: Config) -> None:
+    def __init__(self, weights: Weights, config: CpuConfig) -> None:
         super().__init__(weights, config)
-        assert isinstance(config.product, CpuTiles)
         self._tiles = config.product
         dtype = torch.empty(0, dtype=weights.dtype).numpy().dtype
         self._width = kernels.tile_n(dtype)

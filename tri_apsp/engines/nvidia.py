@@ -7,26 +7,27 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import Config, GpuTiles, closure_bytes
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import MOST_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.gpu.padding import GRAIN, stored
-from tri_apsp.gpu.result_buffers import Counters, locks_for, room_for
-from tri_apsp.gpu.value_range import Report, limits
+from tri_apsp.gpu.padding import ALIGNMENT, padded_size
+from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
+from tri_apsp.gpu.value_range import SolveReport
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
 from tri_apsp.kernels.nvidia.gluon_names import VIEWS_MAY_EXCEED, gl
 from tri_apsp.kernels.nvidia.product import _product_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.semirings import dtype_name, no_edge, reach
+from tri_apsp.value_range import PendingRanges, limits
 
-__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "product_registers", "shares", "solve_constants", "strategy"]
+__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "shares", "solve_constants", "strategy"]
 
 # Where a launch has fewer tiles than this for each multiprocessor, smaller tiles are faster, though those are shared less.
-_TILES_A_UNIT = {"nonnegative": 0.95, "float": 3}
-_TILES_A_UNIT_ELSE = 2
+_TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
+_TILES_PER_UNIT_ELSE = 2
 # Into how many parts of k a tile is divided at most, and how much of k each has at least; how many steps of k it takes a
 # program to begin and end, and each of those that share a tile to store it while the others wait; and how fast a
 # multiprocessor is that runs fewer warps. With these, `shares` comes within 1% of the best of eight numbers of parts, as the
@@ -38,7 +39,7 @@ _STORE = 16
 _RATES = {8: 0.55, 12: 0.97}
 # A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
 # with fewer, a program more is only one more to wait for.
-_TILES_A_PROGRAM = 3
+_TILES_PER_PROGRAM = 3
 # Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: a call takes 187
 # instead of 217 us at n = 512, but 533 instead of 316 at 1024, on an H200 in float32.
 _TILES_OF_HALF_SIZE = 8
@@ -56,10 +57,11 @@ class NvidiaEngine(TritonEngine):
     """Every dtype, on compute capability 8.0 and later; int16 from 9.0."""
 
     name = "nvidia"
+    config: NvidiaConfig
 
     product_kernel = _product_kernel
 
-    def __init__(self, weights: Weights, config: Config) -> None:
+    def __init__(self, weights: Weights, config: NvidiaConfig) -> None:
         super().__init__(weights, config)
         device = describe(weights.device)
         self._units, self._shared_memory = device.units, device.shared_memory
@@ -76,8 +78,8 @@ class NvidiaEngine(TritonEngine):
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
         launch = self.launch_of(self.config.product)
-        a_unit = _TILES_A_UNIT.get(strategy(self.weights.dtype, self.weights.nonnegative), _TILES_A_UNIT_ELSE)
-        fills = programs(shapes, launch.tiles) * batch >= a_unit * self._units
+        per_unit = _TILES_PER_UNIT.get(strategy(self.weights.dtype, self.weights.nonnegative), _TILES_PER_UNIT_ELSE)
+        fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
         return launch if fills else self.launch_of(self.config.small_product)
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
@@ -96,59 +98,56 @@ class NvidiaEngine(TritonEngine):
         arrived, before = d, 0
         if count > 1:
             arrived, before = self._counters.next(batch, d.device, _arrivals(n, tile, count), sizes is not None)
-        launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._fit(count))
+        launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._occupancy(count))
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
-    def solve(self, weights: Block) -> tuple[Block, Report]:
-        """As TritonEngine.solve, in one launch."""
+    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
         sizes = self.weights.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
-        size = n if n <= tile else stored(weights, 2)
+        size = n if n <= tile else padded_size(weights, 2)
         result = distances = weights.new_empty((batch, size, size))
         if size > n:
             result = weights.new_empty(weights.shape)
-        room = room_for(weights.device, _computed(weights.dtype), 1 + batch // MOST_GRAPHS)
-        rows, counter, done = room.rows_for(batch * count)
-        found, arrived, before = room.found, distances, 0
+        buffer = result_buffer_for(weights.device, _computed(weights.dtype), 1 + batch // MOST_GRAPHS)
+        rows, counter, done = buffer.rows_for(batch * count)
+        report, arrived, before = buffer.tensor, distances, 0
         if count > 1:
-            arrived, before = room.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
-        grain = GRAIN if n > tile and size % GRAIN == 0 else 1
-        launch = _solve_launcher(weights.dtype, n <= tile, size > n, grain, sizes is not None, tile, parts, *self._fit(count))
+            arrived, before = buffer.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
+        alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
+        launch = _solve_launcher(
+            weights.dtype, n <= tile, size > n, alignment, sizes is not None, tile, parts, *self._occupancy(count)
+        )
         launches = 0
         for operands in in_parts(distances, weights, result, distances if sizes is None else sizes, arrived, rows):
             graphs = operands[0].shape[0]
             done += graphs * count
-            launch((count, graphs, 1), *operands, counter, found, n, before, done, *weights.stride())
-            found, launches = found[1:], launches + 1
-        return result, Report(room, launches)
+            launch((count, graphs, 1), *operands, counter, report, n, before, done, *weights.stride())
+            report, launches = report[1:], launches + 1
+        return result, SolveReport(buffer, launches)
 
-    def _fit(self, count: int) -> tuple[int, int, bool]:
-        """Return the warps of a program, how many programs must fit a multiprocessor, and whether several share a graph."""
+    def _occupancy(self, count: int) -> tuple[int, int, bool]:
+        """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
         config = self.config
-        programs = config.closure_programs if count > 1 else config.batch_programs
-        assert config.closure_warps is not None
-        assert programs is not None
-        return config.closure_warps, programs, count > 1
+        return config.closure_warps, config.closure_programs if count > 1 else config.batch_programs, count > 1
 
     def _tile_and_programs(self, batch: int, n: int) -> tuple[int, int, int]:
         """Return the edge of a tile, how many programs share a graph, and into how many parts they may divide a tile.
 
-        Of many, the first closes tiles while the others share panels and the rest: see kernels.nvidia_closure.
-        All programs must be resident to wait for each other. A batch that is launched in parts has one a graph.
+        Of several programs, the first closes the tiles on the diagonal while the others compute panels and the remaining tiles:
+        see kernels.nvidia.closure. All programs must be resident to synchronize with each other. A batch that is launched in
+        parts has one program per graph.
         """
         tile, most = self.config.closure_tile, self.config.closure_programs
-        assert tile is not None
-        assert most is not None
         if n <= tile or batch >= self._units:
             return tile, 1, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
         most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.weights.dtype.itemsize)))
         others = -(-n // tile) - 1
-        a_unit = min(most, max(1, batch * others**2 // (_TILES_A_PROGRAM * self._units)))
-        count = min(others**2 + 1, self._units * a_unit // batch)
+        per_unit = min(most, max(1, batch * others**2 // (_TILES_PER_PROGRAM * self._units)))
+        count = min(others**2 + 1, self._units * per_unit // batch)
         parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count - 1), 1)
         return tile, count, parts
 
@@ -200,17 +199,6 @@ def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
     return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
 
 
-def product_registers(capability: tuple[int, int] | None, warps: int) -> int | None:
-    """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
-
-    Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
-    A program of 16 warps needs room for these.
-    """
-    if capability is None or capability >= (10, 0):
-        return None
-    return min(168, (1 << 16) // (32 * warps))
-
-
 @cache
 def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
     """Return how the threads of a program share a tile of C, and the slices of A and B that they copy 16 bytes at a time."""
@@ -250,7 +238,7 @@ def closure_constants(
 
 
 def solve_constants(
-    dtype: torch.dtype, *, tile: int, warps: int, one: bool, pack: bool = False, grain: int = GRAIN
+    dtype: torch.dtype, *, tile: int, warps: int, one: bool, pack: bool = False, alignment: int = ALIGNMENT
 ) -> dict[str, Any]:
     """Return what _solve_kernel is compiled for, besides or instead of closure_constants for weights that are not negative."""
     return {
@@ -260,7 +248,7 @@ def solve_constants(
         "BOTH": dtype not in _SOLVED_ALIKE,
         "ONE": one,
         "PACK": pack,
-        "GRAIN": grain,
+        "GRAIN": alignment,
         "ROWS": min(tile, _ROWS),
         "OUT": gl.BlockedLayout([1], [32], [warps], [0]),
         "GROUP": 64 * warps,
@@ -285,7 +273,7 @@ def _solve_launcher(
     dtype: torch.dtype,
     one: bool,
     pack: bool,
-    grain: int,
+    alignment: int,
     sizes: bool,
     tile: int,
     parts: int,
@@ -294,5 +282,5 @@ def _solve_launcher(
     many: bool,
 ) -> Launcher:
     constants = closure_constants(dtype, True, tile=tile, warps=warps, programs=programs, many=many)
-    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one, pack=pack, grain=grain)
+    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one, pack=pack, alignment=alignment)
     return Launcher(_solve_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 import triton
 
-from tri_apsp.configs import GpuTiles
+from tri_apsp.configs import GpuTiles, PortableConfig
 from tri_apsp.device import Device
-from tri_apsp.engines.base import Block
+from tri_apsp.engines.base import Block, Weights
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import TritonEngine, in_parts
 from tri_apsp.kernels.portable.closure import _closure_kernel
@@ -18,7 +18,7 @@ from tri_apsp.kernels.portable.product import _product_kernel
 
 __all__ = ["PortableEngine"]
 
-# Most of k that a panel's program splits at a time: a strip is short, and unrolling more only compiles longer.
+# The largest slice of k that a program of the panels splits at a time: unrolling more only takes longer to compile.
 _PANEL_SLICE = 8
 
 
@@ -26,8 +26,12 @@ class PortableEngine(TritonEngine):
     """Every dtype, with what Triton makes of a plain add and min; the fallback and the reference of the GPU engines."""
 
     name = "portable"
+    config: PortableConfig
 
     product_kernel = _product_kernel
+
+    def __init__(self, weights: Weights, config: PortableConfig) -> None:
+        super().__init__(weights, config)
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
@@ -43,15 +47,12 @@ class PortableEngine(TritonEngine):
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         assert row.stride() == column.stride() == d.stride(), "panels must be views of one matrix"
         size = d.shape[1]
-        assert self.config.block_size is not None
         if size > self.config.block_size:
             assert skip == (0, 0), "only the panels of one diagonal block may skip"
             multiply_in_stripes(self, d, row, column)
             return
         m, n = column.shape[1], row.shape[2]
         step, tiles = self.config.panel, self.config.product
-        assert step is not None
-        assert isinstance(tiles, GpuTiles)
         for operands in in_parts(d, row, column):
             _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0]](
                 *operands, size, m, n, *skip, *d.stride()[:2],

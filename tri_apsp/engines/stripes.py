@@ -1,4 +1,4 @@
-"""In-place products with a closed block of any size, for engines that launch programs side by side."""
+"""In-place products of panels with a closed block of any size, for engines whose programs run concurrently."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
 
 __all__ = ["multiply_in_stripes"]
 
-# A stripe of whole tiles keeps every program busy to its end.
-_GRAIN = 64
+# Stripes consist of whole tiles, so that no program computes part of a tile.
+_TILE = 64
 
 
 def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block) -> None:
     """row <- closed * row and column <- column * closed, for closed (h, h), row (h, w) and column (v, h).
 
-    A program must not read what another has already replaced: in floats, the result would depend on who came first.
-    So each stripe is copied to a workspace and replaced by products of the copy, one of each panel side by side. Where the
-    engine has memory to spare, all is one stripe.
+    A program must not read what another program has already replaced, or the rounding of floats would depend on the order in
+    which programs run. So each stripe is copied to a workspace and replaced by products of the copy, one stripe of each panel
+    at the same time. Where the engine has spare memory, the whole panel is one stripe.
     """
     height, width, length = closed.shape[1], row.shape[2], column.shape[1]
     step = longest = max(width, length)
@@ -40,10 +40,10 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
 
 
 def _stripe_width(values: int, height: int, width: int) -> int:
-    """Return how many columns of `height` rows to take at a time, as even as whole grains allow, in a workspace of `values`."""
+    """Return how many columns of `height` rows to process at a time in a workspace of `values`: whole tiles, in even parts."""
     widest = max(1, values // height)
     if widest >= width:
         return width
     even = -(-width // -(-width // widest))
-    in_grains = -(-even // _GRAIN) * _GRAIN
-    return in_grains if in_grains <= widest else max(widest // _GRAIN * _GRAIN, min(widest, _GRAIN))
+    in_tiles = -(-even // _TILE) * _TILE
+    return in_tiles if in_tiles <= widest else max(widest // _TILE * _TILE, min(widest, _TILE))

@@ -1,4 +1,4 @@
-"""What the engines that launch Triton kernels share: products in pairs, and solves that are all one closure."""
+"""What the engines that launch Triton kernels share: products in pairs, initial matrices, and solves in one launch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
-from tri_apsp.configs import CpuTiles, GpuTiles
-from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import SPARE, Block, Engine, Update
-from tri_apsp.engines.wide_strides import is_far, multiply_in_parts
+from tri_apsp.configs import GpuConfig, GpuTiles
+from tri_apsp.device import Device, current, describe
+from tri_apsp.engines.base import SPARE, Block, Engine, Update, Weights
+from tri_apsp.engines.wide_strides import MOST_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.gpu.value_range import Findings, Scan
+from tri_apsp.gpu.padding import pad_operands, padded_size
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
 from tri_apsp.semirings import no_edge, reach
+from tri_apsp.value_range import PendingRanges, ValueRange
 
-__all__ = ["MOST_GRAPHS", "Grid", "Launch", "Pending", "Shape", "TritonEngine", "in_parts", "programs"]
+__all__ = ["MOST_GRAPHS", "Grid", "Launch", "Shape", "TritonEngine", "in_parts", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -33,33 +35,30 @@ _COPIED = (32, 64)
 
 
 class Launch(NamedTuple):
-    """Tiles of a product, and its kernel."""
+    """The tiles of a product, and its kernel."""
 
     tiles: GpuTiles
     kernel: Launcher
 
 
-class Pending(Protocol):
-    """What a GPU will have found once it is done with what is queued."""
-
-    def read(self) -> list[Scan]:
-        """Wait for it."""
-
-
 class TritonEngine(Engine):
-    """Launches on the current stream of the current device; never waits for it."""
+    """Launches on the current stream of the current device; never blocks the host."""
+
+    config: GpuConfig
 
     product_kernel: ClassVar[Any]
-    """Its run-time arguments are those of portable_product._product_kernel, in order, and then those of _grid."""
+    """Its run-time arguments are those of kernels.portable.product._product_kernel, in order, and then those of _grid."""
+
+    def __init__(self, weights: Weights, config: GpuConfig) -> None:
+        super().__init__(weights, config)
 
     @staticmethod
     @abstractmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
 
-    def launch_of(self, tiles: CpuTiles | GpuTiles | None) -> Launch:
+    def launch_of(self, tiles: GpuTiles) -> Launch:
         """Return how to launch products by `tiles`."""
-        assert isinstance(tiles, GpuTiles)
         weights = self.weights
         return _launch(type(self), tiles, weights.dtype, weights.nonnegative, describe(weights.device))
 
@@ -67,22 +66,53 @@ class TritonEngine(Engine):
         """Return how to launch products of `shapes`."""
         return self.launch_of(self.config.product)
 
-    def solve(self, weights: Block) -> tuple[Block, Pending]:
-        """Queue a whole solve of weights (batch, n, n) that one closure solves; return the distances, and what will be found.
+    @classmethod
+    def can_solve_in(cls, weights: torch.Tensor) -> bool:
+        return super().can_solve_in(weights) and weights.stride(-2) <= max(MOST_ROW_STRIDE, weights.shape[-1])
 
-        Args:
-            weights: as the engine was built for, of any strides, and of any sign whatever that says; the diagonal counts as 0
-                unless it is negative, and what `sizes` leaves out is ignored. Nothing that they hold was checked.
+    @classmethod
+    def operands(
+        cls, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        return pad_operands(a, b, c) or super().operands(a, b, c)
 
-        Returns:
-            A new contiguous tensor, and two scans below no_edge: of the weights, where NaN may count as -inf, and of the
-            distances with their diagonal.
-        """
-        findings = Findings(weights, 2)
-        distances = findings.copy(weights, self.weights.sizes)
+    @classmethod
+    def value_ranges(
+        cls, tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
+    ) -> list[ValueRange]:
+        if not all(map(is_readable, tensors)):
+            return super().value_ranges(tensors, below, diagonal=diagonal)
+        with current(tensors[0].device):
+            reader = ValueRangeReader(tensors[0], len(tensors))
+            for tensor in tensors:
+                reader.queue(tensor, below, diagonal=diagonal)
+            return reader.read()
+
+    @classmethod
+    def reads_values(cls, weights: torch.Tensor) -> bool:
+        return is_readable(weights)
+
+    @classmethod
+    def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
+        reader = ValueRangeReader(tensor)
+        reader.queue(tensor, None)
+        reader.mark()
+        return reader
+
+    @classmethod
+    def initial_matrix(
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
+    ) -> tuple[Block, PendingRanges]:
+        reader = ValueRangeReader(weights, unread=unread)
+        return reader.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
+
+    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+        """As Engine.solve_in_one_launch, in three launches: initial matrix, closure, value range of the distances."""
+        reader = ValueRangeReader(weights, 2)
+        distances = reader.initial_matrix(weights, self.weights.sizes)
         self.closure(distances)
-        findings.scan(distances, self.no_edge, diagonal=True)
-        return distances, findings
+        reader.queue(distances, self.no_edge, diagonal=True)
+        return distances, reader
 
     def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         values = 2 * like.shape[0] * rows * columns
@@ -119,7 +149,7 @@ class TritonEngine(Engine):
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
         launch = self._launch_for(shapes, first.c.shape[0])
         rows = max(launch.tiles.block_m, launch.tiles.block_k)
-        if is_far(first, rows) or (second is not None and is_far(second, rows)):
+        if has_wide_strides(first, rows) or (second is not None and has_wide_strides(second, rows)):
             for update in (first, second) if second else (first,):
                 multiply_in_parts(self, update)
             return
@@ -133,11 +163,11 @@ class TritonEngine(Engine):
             )  # fmt: skip
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
-        """Return the programs that compute products of `shapes` for each graph of C, and what more their kernel takes."""
+        """Return the grid of products of `shapes` for each graph of C, and the further arguments of their kernel."""
         return (programs(shapes, tiles), c.shape[0], 1), ()
 
 
-# Launchers are kept from solve to solve: they remember what Triton compiled.
+# Launchers are kept from solve to solve, since they cache what Triton compiled.
 @cache
 def _copy_launcher() -> Launcher:
     from tri_apsp.kernels.shared.copy import _copy_kernel
@@ -157,7 +187,7 @@ def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, non
 
 
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
-    """Yield operands (batch, ...) of as many graphs as one launch takes, in parts as even as can be; their strides stay."""
+    """Yield views of operands (batch, ...) with as many graphs as one launch takes, in parts as even as possible."""
     batch = operands[0].shape[0]
     if batch <= MOST_GRAPHS:
         yield operands

@@ -1,4 +1,4 @@
-"""Launching Triton kernels that were compiled before: in 15 us rather than the 40 that Triton takes to find them again."""
+"""Launching compiled Triton kernels in 15 us of host time, instead of the 40 us that Triton takes to look a kernel up again."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def has_triton() -> bool:
 class Launcher:
     """A kernel with its constants; a call launches it on the current stream of the current device.
 
-    Triton compiles a kernel for the dtypes of its arguments, for which of them is 1 or a multiple of 16, and for which takes 64
-    bits. What it compiled for such a set of arguments is remembered here, where Triton would bind and hash them all again.
+    Triton compiles a kernel separately for the dtypes of its arguments, and for which of them are 1, multiples of 16, or wider
+    than 32 bits. The launcher caches the compiled kernel by that key; Triton itself would bind and hash all arguments again.
 
     Args:
-        kernel: whose arguments end with its constexprs.
-        constants: by name, those constexprs, and options such as num_warps.
+        kernel: a kernel whose last arguments are its constexprs.
+        constants: those constexprs by name, and options such as num_warps.
     """
 
     def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
@@ -35,8 +35,8 @@ class Launcher:
         self._constants = constants
         self._constexprs = [constants[name] for name in kernel.arg_names if name in constants]
         self._compiled: dict[tuple[object, ...], tuple[Any, Any, Any]] = {}
-        # On an AMD GPU, what is compiled also depends on the size of a tensor's memory.
-        self._remembers = torch.version.hip is None
+        # On an AMD GPU the compiled code also depends on the size of a tensor's memory.
+        self._caches = torch.version.hip is None
 
     def __call__(self, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
         """Launch `grid` programs; the first of `args` is a tensor on the current device."""
@@ -49,7 +49,7 @@ class Launcher:
             if isinstance(arg, int):
                 kinds.append(1 if arg == 1 else (arg & 15 == 0, -(1 << 31) <= arg < 1 << 31))
                 values.append(arg)
-            else:  # as an address, of which Triton need not ask the driver whether it is one
+            else:  # passed as an address, so that Triton need not ask the driver whether it is one
                 address = arg.data_ptr()
                 kinds.append((arg.dtype, address & 15 == 0))
                 values.append(address)
@@ -60,12 +60,12 @@ class Launcher:
             run(*grid, raw_stream(index), function, metadata, None, None, None, *values, *self._constexprs)
             return
         compiled = self._kernel[grid](*args, **self._constants)
-        if compiled is not None and self._remembers:  # Triton's interpreter compiles nothing
+        if compiled is not None and self._caches:  # Triton's interpreter compiles nothing
             self._compiled[key] = compiled.run, compiled.function, compiled.packed_metadata
 
 
 def _has_hooks() -> bool:
-    """Return whether somebody, such as a profiler, wants to hear from Triton of each launch."""
+    """Return whether a profiler or another tool has registered hooks that Triton calls at each launch."""
     runtime = _runtime()
     return bool(runtime.launch_enter_hook.calls or runtime.launch_exit_hook.calls)
 

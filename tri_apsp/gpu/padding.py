@@ -1,6 +1,6 @@
-"""Matrices whose rows GPU kernels can move 16 bytes at a time: Triton does so only where 16 divides sizes and strides.
+"""Padding matrices so that kernels move rows 16 bytes at a time, which Triton does only where 16 divides sizes and strides.
 
-A graph of n vertices is then stored as one of the next multiple of 16, whose other vertices no edge touches.
+A graph of n vertices is then stored with the next multiple of 16 rows and columns; no edge touches the added vertices.
 """
 
 from __future__ import annotations
@@ -11,25 +11,31 @@ from torch.nn.functional import pad
 from tri_apsp.device import has_room
 from tri_apsp.semirings import no_edge
 
-__all__ = ["GRAIN", "aligned", "for_product", "stored"]
+__all__ = ["ALIGNMENT", "aligned", "pad_operands", "padded_size"]
 
-GRAIN = 16
-# Tiles of the smallest graphs reach past their end anyway.
+ALIGNMENT = 16
+# Graphs of up to this many vertices gain nothing: the tiles of the kernels are larger than the graph.
 _LEAST = 64
-# Operations of a graph from which on a product is faster by more than it takes to align its rows: on an H200 one of n = 700
-# takes 279 instead of 215 us in int16, and as long in float32; of n = 2500, 853 instead of 1133, and 1264 instead of 1349.
+# From this many operations per graph on, aligning the rows of a product saves more time than it takes: on an H200 a product of
+# n = 700 takes 279 us aligned and 215 us as it is in int16, and the same time in float32; one of n = 2500 takes 853 us aligned
+# and 1133 us as it is in int16, 1264 us and 1349 us in float32.
 _LEAST_PRODUCT = 1 << 31
 
 
 def aligned(n: int) -> int:
-    """Return the least multiple of GRAIN from n on."""
-    return -(-n // GRAIN) * GRAIN
+    """Return the smallest multiple of ALIGNMENT that is at least n."""
+    return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def stored(graphs: torch.Tensor, matrices: float) -> int:
-    """Return how many rows and columns to store of each of the `graphs` (batch, n, n), which are on a GPU.
+def padded_size(graphs: torch.Tensor, matrices: float) -> int:
+    """Return with how many rows and columns to store each of the `graphs` (batch, n, n), which are on a GPU.
 
-    That is n, unless more makes a solve faster, and so many `matrices` of that size fit the memory, with the result.
+    Args:
+        graphs: the weights.
+        matrices: how many matrices of the padded size the solve needs, the result included.
+
+    Returns:
+        The next multiple of 16, or n where padding gains nothing or the matrices would not fit the free memory.
     """
     batch, n, _ = graphs.shape
     size = aligned(n)
@@ -38,28 +44,24 @@ def stored(graphs: torch.Tensor, matrices: float) -> int:
     return size
 
 
-def for_product(
+def pad_operands(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Return operands a (batch, m, k), b (batch, k, n), c (batch, m, n) or None with unit strides in the last dimension.
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None] | None:
+    """Return copies of operands a (batch, m, k), b (batch, k, n), c (batch, m, n) or None with aligned rows.
 
-    Those of a large product on a GPU have aligned rows, and more of them and columns where 16 divides k or n not: no_edge. Then
-    their product has more columns than n.
+    k and n are padded to multiples of 16 with no_edge, so that the product of the copies may have more than n columns. None:
+    the product is too small to gain by it, the rows are aligned already, or the copies do not fit the free memory.
     """
     batch, m, k = a.shape
     n = b.shape[2]
-    ready = all(x.stride(2) == 1 and x.stride(1) % GRAIN == x.data_ptr() % GRAIN == 0 for x in (a, b)) and n % GRAIN == 0
-    deep, wide = aligned(k), aligned(n)
-    size = batch * (m * deep + deep * wide + 2 * m * wide) * a.itemsize
-    if ready or not a.is_cuda or m * k * n < _LEAST_PRODUCT or not has_room(size, a.device):
-        return _unit_stride(a), _unit_stride(b), c
+    ready = all(x.stride(2) == 1 and x.stride(1) % ALIGNMENT == x.data_ptr() % ALIGNMENT == 0 for x in (a, b))
+    padded_k, padded_n = aligned(k), aligned(n)
+    size = batch * (m * padded_k + padded_k * padded_n + 2 * m * padded_n) * a.itemsize
+    if (ready and n == padded_n) or not a.is_cuda or m * k * n < _LEAST_PRODUCT or not has_room(size, a.device):
+        return None
     infinity = no_edge(a.dtype)
     return (
-        pad(a, (0, deep - k), value=infinity),
-        pad(b, (0, wide - n, 0, deep - k), value=infinity),
-        None if c is None else pad(c, (0, wide - n), value=infinity),
+        pad(a, (0, padded_k - k), value=infinity),
+        pad(b, (0, padded_n - n, 0, padded_k - k), value=infinity),
+        None if c is None else pad(c, (0, padded_n - n), value=infinity),
     )
-
-
-def _unit_stride(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()

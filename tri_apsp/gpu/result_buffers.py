@@ -1,6 +1,6 @@
-"""What kernels need besides matrices: memory to leave their findings in, some of it the host's, and counters to meet at.
+"""Memory that kernels need besides matrices: pinned result buffers that the host reads, counters, and locks.
 
-Both are kept from solve to solve: to make them costs the host more than to launch the kernel.
+All are kept from solve to solve, because allocating them takes the host longer than launching the kernel.
 """
 
 from __future__ import annotations
@@ -9,96 +9,100 @@ import torch
 
 from tri_apsp.device import is_captured, raw_stream
 
-__all__ = ["FOUND", "Counters", "Room", "locks_for", "room_for"]
+__all__ = ["ROW", "Counters", "ResultBuffer", "locks_for", "result_buffer_for"]
 
-FOUND = 8
-"""Values in a row, which a program leaves, or a solve in one launch: see kernels.nvidia_solve."""
+ROW = 8
+"""Values per row of a result buffer: what one solve in one launch reports (see kernels.nvidia.solve)."""
 
-# A room has at least so many.
 _LEAST_ROWS = 1024
 
 
 class Counters:
-    """Two rows of counters, one a graph, that only grow: where programs meet, and what each call may mark as its own."""
+    """Two counters per graph that only grow, at which the programs of a launch synchronize; and their expected state."""
 
     def __init__(self) -> None:
-        self._arrived: torch.Tensor | None = None
-        self._meetings = 0
+        self._counters: torch.Tensor | None = None
+        self._expected = 0
 
-    def next(self, batch: int, device: torch.device, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
-        """Return the counters (2, batch) and how far the first row stands; it grows by `meetings`, or less where `uneven`."""
-        before = self._meetings
-        if self._arrived is None or before + meetings > 1 << 30:
-            self._arrived, before = torch.zeros((2, batch), dtype=torch.int64, device=device), 0
-        arrived = self._arrived
-        self._meetings = before + meetings
+    def next(self, batch: int, device: torch.device, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
+        """Return the counters (2, batch) and the value that those of the first row have before the next launch.
+
+        The launch increases them by `increments`, or by less, which differs per graph, if `uneven`; then the counters cannot be
+        used again.
+        """
+        before = self._expected
+        if self._counters is None or before + increments > 1 << 30:
+            self._counters, before = torch.zeros((2, batch), dtype=torch.int64, device=device), 0
+        counters = self._counters
+        self._expected = before + increments
         if uneven:
-            self._arrived = None
-        return arrived, before
+            self._counters = None
+        return counters, before
 
 
-class Room:
-    """What one solve at a time uses on a device.
+class ResultBuffer:
+    """Pinned host memory into which one solve at a time reports, with the counters and device rows that it uses.
 
     Attributes:
-        found: (rows, FOUND) in page-locked memory of the host, which kernels write as they do their own.
-        values: the same as an array of NumPy.
+        device: of the kernels that write to the buffer.
+        tensor: (rows, ROW) in pinned host memory, which kernels write directly.
+        values: the same memory as a NumPy array.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype, rows: int) -> None:
         self.device, self.rows = device, rows
-        self.found = torch.empty((rows, FOUND), dtype=dtype, pin_memory=device.type == "cuda")
-        self.values = self.found.numpy()
+        self.tensor = torch.empty((rows, ROW), dtype=dtype, pin_memory=device.type == "cuda")
+        self.values = self.tensor.numpy()
         self._counters: dict[int, Counters] = {}
-        self._rows = self.found[:0]
+        self._program_rows = self.tensor[:0]
         self._done = Counters()
 
-    def counters(self, batch: int, meetings: int, uneven: bool) -> tuple[torch.Tensor, int]:
+    def counters(self, batch: int, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
         """As Counters.next, for solves of `batch` graphs."""
-        return self._counters.setdefault(batch, Counters()).next(batch, self.device, meetings, uneven)
+        return self._counters.setdefault(batch, Counters()).next(batch, self.device, increments, uneven)
 
     def rows_for(self, programs: int) -> tuple[torch.Tensor, torch.Tensor, int]:
-        """Return (programs or more, FOUND) on the device, a counter that grows by each program, and how far that stands."""
-        if self._rows.shape[0] < programs:
-            self._rows = self.found.new_empty((_enough(programs), FOUND), device=self.device)
-        return self._rows, *self._done.next(1, self.device, programs, uneven=False)
+        """Return rows (at least `programs`, ROW) on the device, a counter that each program increases by 1, and its value."""
+        if self._program_rows.shape[0] < programs:
+            self._program_rows = self.tensor.new_empty((_capacity(programs), ROW), device=self.device)
+        return self._program_rows, *self._done.next(1, self.device, programs, uneven=False)
 
     def free(self) -> None:
-        """Let others use it, since the device is done with it.
+        """Make the buffer available again, once the device has finished writing to it.
 
-        A room that is never free stays taken: what is queued may write to it still, so that nobody else may get its memory.
+        A buffer that is never freed is never reused, because queued work may still write to it.
         """
-        _TAKEN.discard(self)
-        _FREE[self.device, self.found.dtype].append(self)
+        _IN_USE.discard(self)
+        _FREE[self.device, self.tensor.dtype].append(self)
 
 
-_FREE: dict[tuple[torch.device, torch.dtype], list[Room]] = {}
-_TAKEN: set[Room] = set()
+_FREE: dict[tuple[torch.device, torch.dtype], list[ResultBuffer]] = {}
+_IN_USE: set[ResultBuffer] = set()
 
 
-def room_for(device: torch.device, dtype: torch.dtype, rows: int) -> Room:
-    """Return a room that nobody else uses until it is free, of at least so many rows of values of `dtype`."""
+def result_buffer_for(device: torch.device, dtype: torch.dtype, rows: int) -> ResultBuffer:
+    """Return a buffer of at least `rows` rows of `dtype`, for exclusive use until it is freed."""
     try:
-        room = _FREE.setdefault((device, dtype), []).pop()  # at once: threads may solve side by side
+        buffer = _FREE.setdefault((device, dtype), []).pop()  # one operation, so that threads may solve at the same time
     except IndexError:
         pass
     else:
-        if room.rows >= rows:
-            _TAKEN.add(room)
-            return room
-    room = Room(device, dtype, _enough(rows))
-    _TAKEN.add(room)
-    return room
+        if buffer.rows >= rows:
+            _IN_USE.add(buffer)
+            return buffer
+    buffer = ResultBuffer(device, dtype, _capacity(rows))
+    _IN_USE.add(buffer)
+    return buffer
 
 
 _LOCKS: dict[tuple[torch.device, int, int], torch.Tensor] = {}
 
 
 def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
-    """Return so many locks (count,) of int32, on the device of `like`, for what is launched on the current stream.
+    """Return `count` locks of int32, all 0, on the device of `like`, for a launch on the current stream.
 
-    They are 0, and every launch leaves them so: those of one stream follow each other, so that all can use the same. A graph
-    that is being captured gets its own, since it may run beside what is launched on this stream later.
+    Every launch leaves its locks at 0, and launches of one stream run one after another, so all launches of a stream share
+    them. A CUDA graph that is being captured gets its own locks, since it may run beside later launches of this stream.
     """
     device = like.device
     if is_captured(device):
@@ -110,6 +114,6 @@ def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
     return locks
 
 
-def _enough(rows: int) -> int:
-    """Return how many rows to make where so many are needed: so that more are seldom needed soon."""
+def _capacity(rows: int) -> int:
+    """Return how many rows to allocate for a need of `rows`: a power of two, so that buffers seldom grow."""
     return max(_LEAST_ROWS, 1 << (rows - 1).bit_length())

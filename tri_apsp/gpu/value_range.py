@@ -1,65 +1,49 @@
-"""What a GPU finds in tensors as it reads them, for one wait of the host: small solves are bound by waits and launches."""
+"""The value range of tensors on a GPU, read by kernels into pinned result buffers; the host blocks once for all of them.
+
+Small solves are bound by launches and by how often the host blocks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.device import current, describe, mark, wait_for_queue
+from tri_apsp.device import describe, mark, wait_for_queue
 from tri_apsp.gpu.launcher import Launcher, has_triton
-from tri_apsp.gpu.result_buffers import FOUND, Room, room_for
+from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
+from tri_apsp.value_range import ValueRange, limits
 
-__all__ = ["Findings", "Report", "Scan", "has_kernels", "limits", "read_at_once"]
+__all__ = ["SolveReport", "ValueRangeReader", "is_readable"]
 
-# A program holds this many bytes of a tile, and this many run on a multiprocessor: enough loads in flight to fill its memory
-# bandwidth, and few enough registers. A tile is one row, or rows of one of three widths, so that a new size is no new kernel.
+# A program holds a tile of this many bytes, and this many programs run on each multiprocessor: enough loads in flight to fill
+# the memory bandwidth, and few enough registers. A tile is one row, or several rows of one of three widths, so that a new size
+# of the tensor needs no new kernel.
 _TILE_BYTES = 8192
-_PROGRAMS_A_UNIT = 4
+_PROGRAMS_PER_UNIT = 4
 _WARPS = 8
 _WIDTHS = (16, 64, 256)
 # The kernel counts rows in int32.
 _MOST_ROWS = 1 << 30
-# Values that a program stores: see kernels.portable_extremes.
+# Values that each program stores: see kernels.shared.extremes.
 _EXTREMES = 5
 
 
-class Scan(NamedTuple):
-    """What values a tensor holds; if any is NaN, `lowest` is NaN and the rest means nothing.
+def is_readable(tensor: torch.Tensor) -> bool:
+    """Return whether ValueRangeReader can read a tensor (batch, m, n).
 
-    Attributes:
-        lowest: the smallest value; 0 where there is none.
-        highest: the largest value; 0 where there is none.
-        highest_below: the largest value below the bound that was asked for; None where there is none.
-        lowest_diagonal: the smallest x[b, i, i]; None where there is none, or nobody asked.
+    A tensor on the device "meta" counts as one on a GPU: its kernels are compiled, and nothing runs.
     """
-
-    lowest: float | int
-    highest: float | int
-    highest_below: float | int | None = None
-    lowest_diagonal: float | int | None = None
-
-
-def has_kernels(tensor: torch.Tensor) -> bool:
-    """Return whether Findings can read a tensor (batch, m, n)."""
-    if not tensor.is_cuda or not tensor.numel() or not has_triton():
+    if tensor.device.type not in ("cuda", "meta") or not tensor.numel() or not has_triton():
         return False
     return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MOST_ROWS
 
 
-@cache
-def limits(dtype: torch.dtype) -> tuple[float | int, float | int]:
-    """Return the smallest and the largest value of `dtype`, infinities for floats."""
-    if dtype.is_floating_point:
-        return -float("inf"), float("inf")
-    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
-
-
 class _Layout(NamedTuple):
-    """How _scan_kernel reads a tensor: as `rows` rows, `m` to a matrix, of `n` values."""
+    """How _value_range_kernel reads a tensor: as `rows` rows of `n` values, `m` rows per matrix."""
 
     rows: int
     m: int
@@ -68,9 +52,9 @@ class _Layout(NamedTuple):
 
 
 def _layout(tensor: torch.Tensor) -> _Layout:
-    """Return a (batch, m, n) that holds the same values in the order in which they lie in memory.
+    """Return a layout (batch, m, n) with the same values, in the order in which they lie in memory.
 
-    Dimensions that follow each other in memory are one, so that any dense tensor is one row; repeated values count once.
+    Dimensions that are contiguous with each other are merged, so that any dense tensor is one row. Repeated values count once.
     """
     return _merged(tuple(tensor.shape), tensor.stride())
 
@@ -88,21 +72,21 @@ def _merged(shape: tuple[int, ...], strides: tuple[int, ...]) -> _Layout:
 
 
 def _tile(dtype: torch.dtype, rows: int, n: int) -> tuple[int, int]:
-    """Return the rows and columns of a tile, for that many rows of `n` values."""
+    """Return the rows and columns of a tile for `rows` rows of `n` values."""
     tile = _TILE_BYTES // max(4, dtype.itemsize)
     width = tile if rows == 1 or n > 2 * tile else next((width for width in _WIDTHS if n <= width), _WIDTHS[-1])
     return tile // width, width
 
 
 @cache
-def _scan_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool) -> Launcher:
+def _value_range_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool) -> Launcher:
     from tri_apsp.kernels.shared.value_range import _scan_kernel
 
     return Launcher(_scan_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal})
 
 
 @cache
-def _start_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool) -> Launcher:
+def _initial_matrix_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool) -> Launcher:
     from tri_apsp.kernels.shared.initial_matrix import _start_kernel
 
     infinity = no_edge(dtype)
@@ -111,135 +95,139 @@ def _start_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padd
 
 
 def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:
-    """Return what both kernels are compiled for."""
+    """Return the constants that both kernels take."""
     smallest, largest = limits(dtype)
     return {
         "SMALLEST": smallest, "LARGEST": largest, "ROWS": rows, "BLOCK": width, "num_warps": _WARPS, "num_stages": 1,
     }  # fmt: skip
 
 
-class Findings:
-    """What up to `count` scans find on a GPU, for one wait: the extremes that each of their programs stores in a room.
+class _Queued(NamedTuple):
+    """One value range that a kernel computes: the programs launched, and what was asked for."""
+
+    programs: int
+    below: float | int | None
+    diagonal: bool
+
+
+class ValueRangeReader:
+    """Computes up to `count` value ranges on a GPU. The host blocks once, in read().
+
+    Each program of a kernel stores its extremes in a pinned result buffer; read() combines them.
 
     Args:
-        like: a tensor of the dtype and on the device of what will be scanned.
-        count: see above.
-        unread: nobody will read it; then it takes no room, which only a reader can free.
+        like: a tensor of the dtype and on the device of the tensors to read, which must be the current device.
+        count: how many value ranges may be queued.
+        unread: read() will not be called. The extremes then go to device memory, since only read() frees a result buffer.
     """
 
     def __init__(self, like: torch.Tensor, count: int = 1, *, unread: bool = False) -> None:
-        self._count, self._most = count, _PROGRAMS_A_UNIT * describe(like.device).units
+        self._device = like.device
+        self._count, self._most = count, _PROGRAMS_PER_UNIT * describe(like.device).units
         size = count * _EXTREMES * self._most
-        self._room = None if unread else room_for(like.device, like.dtype, -(-size // FOUND))
-        self._found = like.new_empty(size) if self._room is None else self._room.found
+        self._buffer = None if unread else result_buffer_for(like.device, like.dtype, -(-size // ROW))
+        self._extremes = like.new_empty(size) if self._buffer is None else self._buffer.tensor
         self._wait: Callable[[], None] = partial(wait_for_queue, like.device)
-        self._scans: list[tuple[int, float | int | None, bool]] = []
+        self._queued: list[_Queued] = []
 
-    def scan(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
-        """Queue a scan of a tensor that has_kernels; its device must be the current one."""
+    def queue(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
+        """Queue the value range of a readable tensor; see value_range.value_range for the arguments."""
         rows, m, n, strides = _layout(tensor)
         tile_rows, width = _tile(tensor.dtype, rows, n)
         batch, _, length = tensor.shape
-        along = tensor.stride()
+        stride_b, stride_m, stride_n = tensor.stride()
         programs, first = self._next(-(-rows // tile_rows) * -(-n // width), below, diagonal)
-        _scan_launcher(tensor.dtype, tile_rows, width, below, diagonal)(
-            (programs, 1, 1), tensor, tensor, self._found, first, self._most, rows, m, n, *strides,
-            batch * length, length, along[0], along[1] + along[2],
+        _value_range_launcher(tensor.dtype, tile_rows, width, below, diagonal)(
+            (programs, 1, 1), tensor, tensor, self._extremes, first, self._most, rows, m, n, *strides,
+            batch * length, length, stride_b, stride_m + stride_n,
         )  # fmt: skip
 
-    def copy(self, weights: torch.Tensor, sizes: torch.Tensor | None, stored: int | None = None) -> torch.Tensor:
-        """Queue a copy of weights (batch, n, n) that a solve can start from, and a scan below no_edge; return the copy.
+    def initial_matrix(self, weights: torch.Tensor, sizes: torch.Tensor | None, size: int | None = None) -> torch.Tensor:
+        """Queue a copy of weights (batch, n, n) that a solve can start from, and the value range of the weights below no_edge.
 
-        The copy (batch, stored, stored), n if None, is contiguous, with no positive diagonal, and no_edge wherever there is no
-        vertex, from n on or as `sizes` says. The scan is of the weights without that padding, and of 0.
+        Args:
+            weights: (batch, n, n), readable.
+            sizes: (batch,), the leading vertices of each graph; the others are padding. None: no padding.
+            size: rows and columns of the copy, at least n. None: n.
+
+        Returns:
+            The copy (batch, size, size), contiguous, without a positive value on the diagonal, no_edge in all padding. The
+            value range is that of the weights without padding, and of 0.
         """
         batch, n, _ = weights.shape
-        stored = n if stored is None else stored
-        distances = weights.new_empty((batch, stored, stored))
-        tile_rows, width = _tile(weights.dtype, batch * stored, stored)
-        programs, first = self._next(-(-batch * stored // tile_rows) * -(-stored // width), no_edge(weights.dtype), False)
-        _start_launcher(weights.dtype, tile_rows, width, sizes is not None, stored > n)(
-            (programs, 1, 1), distances, weights, weights if sizes is None else sizes, self._found, first, self._most,
-            batch * stored, n, stored, *weights.stride(),
+        size = n if size is None else size
+        matrix = weights.new_empty((batch, size, size))
+        tile_rows, width = _tile(weights.dtype, batch * size, size)
+        programs, first = self._next(-(-batch * size // tile_rows) * -(-size // width), no_edge(weights.dtype), False)
+        _initial_matrix_launcher(weights.dtype, tile_rows, width, sizes is not None, size > n)(
+            (programs, 1, 1), matrix, weights, weights if sizes is None else sizes, self._extremes, first, self._most,
+            batch * size, n, size, *weights.stride(),
         )  # fmt: skip
-        return distances
+        return matrix
 
     def mark(self) -> None:
-        """Say that there is no more to queue: read() then waits for no more than what is queued so far."""
-        assert self._room is not None
-        self._wait = mark(self._room.device)
+        """Declare that nothing more is queued: read() then blocks only for work that was queued before this call."""
+        self._wait = mark(self._device)
 
-    def read(self) -> list[Scan]:
-        """Wait for what is queued, and return what each scan found, in their order; once."""
-        room = self._room
-        assert room is not None
+    def read(self) -> list[ValueRange]:
+        """Block until the queued kernels have finished, and return their value ranges in order; may be called once."""
+        buffer = self._buffer
+        assert buffer is not None, "an unread reader was read"
         self._wait()
-        found = room.values.reshape(-1)[: self._count * _EXTREMES * self._most].reshape(self._count, _EXTREMES, self._most)
-        smallest, _ = limits(room.found.dtype)
-        scans = []
-        for values, (programs, below, diagonal) in zip(found, self._scans, strict=False):
-            lowest, loop = values[:2, :programs].min(axis=1).tolist()
+        if self._device.type == "meta":  # kernels were compiled, not run
+            buffer.tensor.zero_()
+        size = self._count * _EXTREMES * self._most
+        extremes = buffer.values.reshape(-1)[:size].reshape(self._count, _EXTREMES, self._most)
+        smallest, _ = limits(buffer.tensor.dtype)
+        ranges = []
+        for values, (programs, below, diagonal) in zip(extremes, self._queued, strict=False):
+            lowest, lowest_diagonal = values[:2, :programs].min(axis=1).tolist()
             highest, highest_below, has_nan = values[2:, :programs].max(axis=1).tolist()
             missing = below is None or highest_below == smallest
-            scans.append(
-                Scan(
+            ranges.append(
+                ValueRange(
                     lowest=float("nan") if has_nan else lowest,
                     highest=highest,
                     highest_below=None if missing else highest_below,
-                    lowest_diagonal=loop if diagonal else None,
+                    lowest_diagonal=lowest_diagonal if diagonal else None,
                 )
             )
-        room.free()
-        return scans
+        buffer.free()
+        return ranges
 
     def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
-        """Return how many programs to launch for a next scan, and from which value on they store."""
+        """Return how many programs to launch for the next value range, and the index at which they store their extremes."""
         programs = min(tiles, self._most)
-        first = len(self._scans) * _EXTREMES * self._most
-        self._scans.append((programs, below, diagonal))
+        first = len(self._queued) * _EXTREMES * self._most
+        self._queued.append(_Queued(programs, below, diagonal))
         return programs, first
 
 
-def read_at_once(
-    tensors: Sequence[torch.Tensor], below: float | int | None, *, diagonal: bool = False
-) -> Sequence[Scan] | None:
-    """Return what each of some tensors of one dtype on one device holds, for one wait; None if the kernels cannot read one.
+class SolveReport:
+    """The value ranges of weights and distances that a queued solve in one launch will store: see kernels.nvidia.solve.
 
-    Args:
-        tensors: (batch, m, n) each; at least one.
-        below: the bound for `highest_below`.
-        diagonal: whether to look for `lowest_diagonal`; then m = n.
-    """
-    if not all(map(has_kernels, tensors)):
-        return None
-    findings = Findings(tensors[0], len(tensors))
-    with current(tensors[0].device):
-        for tensor in tensors:
-            findings.scan(tensor, below, diagonal=diagonal)
-        return findings.read()
-
-
-class Report:
-    """What a solve in one launch, which is queued, will have left in a room once it is done: see kernels.nvidia_solve.
-
-    A batch of very many graphs takes several launches, each of which leaves a row.
+    A very large batch takes several launches, each of which stores one row of the result buffer.
     """
 
-    def __init__(self, room: Room, launches: int) -> None:
-        self._room, self._launches = room, launches
+    def __init__(self, buffer: ResultBuffer, launches: int) -> None:
+        self._buffer, self._launches = buffer, launches
 
-    def read(self) -> list[Scan]:
-        """Wait for what is queued, and return what it found in the weights, where NaN counts as -inf, and in the distances."""
-        room = self._room
-        wait_for_queue(room.device)
-        row = room.values[0].tolist()
+    def read(self) -> list[ValueRange]:
+        """Block until the solve has finished; return the ranges of the weights, where NaN counts as -inf, and the distances."""
+        buffer = self._buffer
+        wait_for_queue(buffer.device)
+        if buffer.device.type == "meta":  # kernels were compiled, not run
+            buffer.tensor.zero_()
+        row = buffer.values[0].tolist()
         if self._launches > 1:
-            rows = room.values[: self._launches]
+            rows = buffer.values[: self._launches]
             row = [*rows[:, :3].min(axis=0).tolist(), *rows[:, 3:].max(axis=0).tolist()]
-        lowest, last_lowest, loop, highest, below, last_highest, last_below, _ = row
-        smallest, _ = limits(room.found.dtype)
-        room.free()
+        lowest, distance_lowest, lowest_diagonal, highest, below, distance_highest, distance_below, _ = row
+        smallest, _ = limits(buffer.tensor.dtype)
+        buffer.free()
         return [
-            Scan(lowest, highest, None if below == smallest else below),
-            Scan(last_lowest, last_highest, None if last_below == smallest else last_below, loop),
+            ValueRange(lowest, highest, None if below == smallest else below),
+            ValueRange(
+                distance_lowest, distance_highest, None if distance_below == smallest else distance_below, lowest_diagonal
+            ),
         ]

@@ -1,4 +1,4 @@
-"""What a method is, and what watches over it while it runs."""
+"""What a method is, and the observer that it calls while it runs."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import ClassVar
 
 from tri_apsp.engines.base import Block, Engine
 
-__all__ = ["Method", "Watch"]
+__all__ = ["Method", "Observer"]
 
 
-class Watch:
-    """Called by a method after each step; looks early for negative cycles and reports progress.
+class Observer:
+    """Called by a method after each step: checks closed blocks for negative cycles, and reports progress.
 
     Args:
-        total: operations that the whole solve takes.
-        look: called with a diagonal block that a step, but the last, closed; raises if that shows a negative cycle.
-        report: called with the fraction done, when that is known to have finished.
-        every: least operations between two looks or reports, for which the host waits.
+        total: operations of the whole solve.
+        check: called with a diagonal block that a step, except the last, has closed; raises if it shows a negative cycle.
+        report: called with the fraction of the operations that are queued.
+        every: least operations between two calls of `check` or `report`.
     """
 
     def __init__(
         self,
-        total: int,
-        look: Callable[[Block], None] | None = None,
+        total: int = 0,
+        check: Callable[[Block], None] | None = None,
         report: Callable[[float], None] | None = None,
         every: int = 0,
     ) -> None:
         self._total = max(total, 1)
-        self._look = look
+        self._check = check
         self._report = report
         self._every = every
         self._done = 0
-        self._looked = 0
+        self._called = 0
 
     def step(self, operations: int, closed: Block | None = None) -> None:
         """Count `operations` as queued; `closed` is a square diagonal block whose closure they finished, if any."""
         self._done += operations
-        if self._done - self._looked < self._every:
+        if self._done - self._called < self._every:
             return
-        self._looked = self._done
-        if self._look is not None and closed is not None and self._done < self._total:
-            self._look(closed)
+        self._called = self._done
+        if self._check is not None and closed is not None and self._done < self._total:
+            self._check(closed)
         if self._report is not None:
             self._report(min(self._done / self._total, 1.0))
 
@@ -57,7 +57,7 @@ class Method(ABC):
     """Workspace as a share of the matrix."""
 
     @abstractmethod
-    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         """D <- D* in place, for d of shape (batch, n, n) with zero or negative diagonal."""
 
     def operations(self, n: int) -> int:

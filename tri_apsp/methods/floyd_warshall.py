@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tri_apsp.engines.base import Block, Engine, Update, block
-from tri_apsp.methods.base import Method, Watch
+from tri_apsp.methods.base import Method, Observer
 
 __all__ = ["FloydWarshall"]
 
@@ -25,10 +25,9 @@ class FloydWarshall(Method):
     name = "floyd_warshall"
     summary = "n^3 operations in n / block_size steps of a few launches; some engines take 5% of the matrix or 1% of a GPU"
 
-    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         n = d.shape[1]
         size = engine.config.block_size
-        assert size is not None
         for start in range(0, n, size):
             pivot = (start, min(start + size, n))
             closed, row, column = block(d, pivot, pivot), block(d, pivot, (0, n)), block(d, (0, n), pivot)
@@ -36,4 +35,4 @@ class FloydWarshall(Method):
             if n > size:
                 engine.panels(closed, row, column, pivot)
                 engine.product(Update(d, column, row, skip=pivot))
-            watch.step(d.shape[0] * n * n * (pivot[1] - start), closed)
+            observer.step(d.shape[0] * n * n * (pivot[1] - start), closed)

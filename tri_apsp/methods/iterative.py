@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tri_apsp.engines.base import Block, Engine, Update, block
-from tri_apsp.methods.base import Method, Watch
+from tri_apsp.methods.base import Method, Observer
 
 __all__ = ["Iterative"]
 
@@ -20,8 +20,8 @@ class Iterative(Method):
     name = "iterative"
     summary = "n^3 operations in n launches, each a pass over the whole matrix; no workspace"
 
-    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         for k in range(n):
             engine.product(Update(d, block(d, (0, n), (k, k + 1)), block(d, (k, k + 1), (0, n))))
-            watch.step(batch * n * n, d)
+            observer.step(batch * n * n, d)

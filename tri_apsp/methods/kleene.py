@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
-from tri_apsp.methods.base import Method, Watch
+from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 
 __all__ = ["Kleene"]
@@ -43,13 +43,13 @@ class Kleene(Method):
     def __init__(self) -> None:
         self._base_case = FloydWarshall()
 
-    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
-        self._solve(d, engine, watch, None)
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
+        self._solve(d, engine, observer, None)
 
-    def _solve(self, d: Block, engine: Engine, watch: Watch, spare: Spare) -> None:
+    def _solve(self, d: Block, engine: Engine, observer: Observer, spare: Spare) -> None:
         n = d.shape[1]
         if n <= _cutoff(engine):
-            self._base_case.solve(d, engine, watch)
+            self._base_case.solve(d, engine, observer)
             return
         half = _half(n)
         first, last = (0, half), (half, n)
@@ -58,14 +58,14 @@ class Kleene(Method):
         if spare is None:
             spare = engine.spare(d, half, n - half)  # given back with this level: those above take a workspace instead
         new = _part(spare, half, n - half)
-        self._solve(a, engine, watch, spare)
+        self._solve(a, engine, observer, spare)
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
-        watch.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self._solve(e, engine, watch, new and (b, c))  # which are not needed until they are replaced
+        observer.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
+        self._solve(e, engine, observer, new and (b, c))  # which are not needed until they are replaced
         _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
-        watch.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
+        observer.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
 
 
 def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: Spare) -> tuple[Block, Block]:
@@ -86,7 +86,6 @@ def _part(spare: Spare, rows: int, columns: int) -> Spare:
 
 def _cutoff(engine: Engine) -> int:
     cutoff = engine.config.cutoff
-    assert cutoff is not None
     return max(cutoff // _SMALL_GRAIN * _SMALL_GRAIN, min(cutoff, _SMALL_GRAIN))
 
 

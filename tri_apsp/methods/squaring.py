@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tri_apsp.engines.base import Block, Engine, Update
-from tri_apsp.methods.base import Method, Watch
+from tri_apsp.methods.base import Method, Observer
 
 __all__ = ["Squaring"]
 
@@ -27,13 +27,13 @@ class Squaring(Method):
     def operations(self, n: int) -> int:
         return _products(n, nonnegative=False) * n**3
 
-    def solve(self, d: Block, engine: Engine, watch: Watch) -> None:
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
         for _ in range(_products(n, engine.weights.nonnegative)):
             engine.product(Update(target, current, current, fresh=True))  # the diagonal is 0, so D D <= D
             current, target = target, current
-            watch.step(batch * n**3, current)
+            observer.step(batch * n**3, current)
             if torch.equal(current, target):
                 break
         if current is not d:

@@ -1,45 +1,28 @@
-"""Every check of what a caller hands over. Nothing here changes a tensor."""
+"""Checking the arguments of a call: types, shapes, dtypes, devices and overlap. Nothing here changes a tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
-from tri_apsp.device import check_memory, check_product_memory, is_small
-from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
-from tri_apsp.semirings import DTYPES, distance_range, dtype_name, no_edge
-from tri_apsp.solver.value_range import Scan, scan
+from tri_apsp.errors import InputError
+from tri_apsp.semirings import DTYPES, dtype_name
 
-__all__ = [
-    "Bounds",
-    "Problem",
-    "check_graphs",
-    "check_operands",
-    "check_overwrite",
-    "check_values",
-    "check_weights",
-    "copies_fit",
-    "padding_of",
-    "product_fits",
-]
+__all__ = ["Problem", "check_operands", "check_overwrite", "check_weights"]
 
 _SIZE_DTYPES = (torch.int32, torch.int64)
 
 
-class Bounds(NamedTuple):
-    """The smallest value of a tensor, or 0 where it has none; and the largest that is not "no edge", or None."""
-
-    lowest: float | int
-    longest: float | int | None
-
-
 @dataclass(frozen=True)
 class Problem:
-    """Weights as (batch, n, n), whose values nobody has checked yet, and the sizes, if any."""
+    """What to solve.
+
+    Attributes:
+        weights: (batch, n, n), whose values are not checked yet.
+        batched: whether the caller gave a batch dimension.
+        sizes: (batch,), the leading vertices of each graph; None: all of them.
+    """
 
     weights: torch.Tensor
     batched: bool
@@ -55,12 +38,12 @@ class Problem:
 
 
 def check_weights(weights: object, *, sizes: object | None = None, values: bool = True) -> Problem:
-    """Check the arguments of shortest_paths; with `values` those of the sizes too, which waits for the device.
+    """Check the arguments of shortest_paths, without the values of the weights (see solver.values).
 
-    The values of the weights are left to check_graphs, which a solve on a GPU calls when it has waited anyway.
+    With `values`, the values of `sizes` are checked, which blocks until the device has computed them.
 
     Raises:
-        InputError: not a dense real tensor (n, n) or (batch, n, n) of our dtypes; sizes that do not fit the weights.
+        InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
     """
     tensor = _check_tensor(weights, "weights")
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
@@ -74,33 +57,8 @@ def check_weights(weights: object, *, sizes: object | None = None, values: bool 
     return Problem(tensor if batched else tensor[None], batched)
 
 
-def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None = None, found: Scan | None = None) -> Bounds:
-    """Check the values of weights (batch, n, n); return their bounds.
-
-    Args:
-        weights: the graphs.
-        sizes: (batch,), the leading vertices of each graph; rows and columns of others count as no_edge. None: all matter.
-        found: what a scan below no_edge found in them, if there was one; 0 may count as one of their values, NaN as -inf.
-
-    Raises:
-        InputError: NaN, minus infinity, or an integer outside [-no_edge, no_edge].
-        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
-
-    Cost: one scan, if there was none.
-    """
-    bounds = check_values(weights, "weights", sizes, found)
-    if bounds.lowest < 0 and not weights.is_floating_point():
-        _check_negative_integers(weights.dtype, bounds)
-    return bounds
-
-
-def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
-    """Return which vertices (batch, n) of weights (batch, n, n) are padding."""
-    return torch.arange(weights.shape[-1], device=weights.device) >= sizes[:, None]
-
-
 def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Tensor:
-    """Check the sizes of a batch of weights; `values` refuses those out of range, else they go to the nearest in range."""
+    """Check the sizes of a batch. A size out of range is refused if `values`, else replaced by the nearest in range."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
@@ -136,7 +94,7 @@ def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Te
 
 
 def _kind(value: object) -> str:
-    """Return what stands in the place of a dense tensor: the layout of a tensor, or the type of something else."""
+    """Return what was given instead of a dense tensor: the layout of a tensor, or the type of another object."""
     return str(value.layout).removeprefix("torch.") if isinstance(value, torch.Tensor) else type(value).__name__
 
 
@@ -144,7 +102,7 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
     """Check the arguments of min_plus, without their values; return them as (batch, ., .) and whether they had a batch.
 
     Raises:
-        InputError: not dense real tensors of one of our dtypes on one device, or shapes that do not fit.
+        InputError: not dense real tensors of one supported dtype on one device, or shapes that do not fit.
     """
     named = {"a": _check_tensor(a, "a"), "b": _check_tensor(b, "b")}
     if c is not None:
@@ -193,49 +151,6 @@ def check_overwrite(weights: torch.Tensor) -> None:
         span = max(span, stride * size)
 
 
-class _Fits:
-    """Runs `check`, which raises what does not fit: at once, unless so few values surely do, and where an allocation fails."""
-
-    def __init__(self, check: Callable[[], None], values: float, like: torch.Tensor) -> None:
-        self._check = check
-        self._sure = is_small(values * like.dtype.itemsize, like.device)
-
-    def __enter__(self) -> None:
-        if not self._sure:
-            self._check()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, torch.OutOfMemoryError):
-            self._check()
-            raise TooLargeError(
-                "a call must get the memory that it asks for, but an allocation failed although enough seemed free "
-                f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or solve less at a time."
-            ) from error
-
-
-def copies_fit(problem: Problem, matrices: float) -> AbstractContextManager[None]:
-    """Refuse what is done in a `with` and needs `matrices` copies of the weights, if these do not fit the device.
-
-    Raises:
-        TooLargeError: before the first line, or instead of an allocation that fails.
-    """
-    weights = problem.weights
-
-    def check() -> None:
-        check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
-
-    return _Fits(check, matrices * weights.numel(), weights)
-
-
-def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
-    """As copies_fit, for a product of `shape` with the dtype and on the device of `like`."""
-
-    def check() -> None:
-        check_product_memory(*shape, like.dtype, like.device)
-
-    return _Fits(check, shape[0] * shape[1] * shape[2], like)
-
-
 def _check_tensor(value: object, name: str) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
         raise InputError(
@@ -253,50 +168,3 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
     return value.detach() if value.requires_grad else value
-
-
-def check_values(tensor: torch.Tensor, name: str, sizes: torch.Tensor | None = None, found: Scan | None = None) -> Bounds:
-    """Refuse values that are no weights (InputError) and return their bounds; see check_graphs."""
-    if tensor.numel() == 0:
-        return Bounds(0, None)
-    if found is None or found.lowest == -float("inf"):  # which may stand for NaN
-        found = scan(tensor, no_edge(tensor.dtype), padding=None if sizes is None else padding_of(tensor, sizes))
-    lowest, highest = found.lowest, found.highest
-    if lowest != lowest:
-        raise InputError(
-            f"`{name}` must hold numbers, but has NaN at {_where(tensor.isnan(), sizes)}; replace it, by inf for no edge."
-        )
-    if lowest == -float("inf"):
-        raise InputError(
-            f"`{name}` must be greater than minus infinity, but is -inf at {_where(tensor == lowest, sizes)}; replace it by "
-            "a finite weight."
-        )
-    if not tensor.is_floating_point():
-        limit = no_edge(tensor.dtype)
-        for value in (lowest, highest):
-            if abs(value) > limit:
-                raise InputError(
-                    f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; use tri_apsp.no_edge(dtype) for missing "
-                    "edges, or a wider dtype."
-                )
-    return Bounds(lowest, found.highest_below)
-
-
-def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
-    allowed = distance_range(dtype, negative=True)
-    for value in bounds:
-        if value is not None and not allowed.lowest <= value < allowed.beyond:
-            raise DistanceRangeError(
-                f"beside negative weights, {dtype_name(dtype)} weights must lie in "
-                f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; use a wider dtype."
-            )
-
-
-def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
-    """Return the index of the first true element outside the padding, without a batch dimension of 1."""
-    if sizes is not None:
-        padding = padding_of(mask, sizes)
-        mask = mask & ~padding[:, :, None] & ~padding[:, None, :]
-    index = tuple(int(i) for i in mask.nonzero()[0])
-    return index[1:] if mask.shape[0] == 1 else index

@@ -1,37 +1,87 @@
-"""The matrix that a solve starts from, by torch: in place, or where no kernel can make it."""
+"""Staging: the matrix that a solve starts from, and the bounds of the weights."""
 
 from __future__ import annotations
 
 import torch
 
+from tri_apsp.engines import Engine
 from tri_apsp.semirings import no_edge
-from tri_apsp.solver.arguments import Bounds, check_graphs, padding_of
+from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.values import Bounds, check_graphs, padding_of
+from tri_apsp.value_range import PendingRanges, value_range
 
-__all__ = ["start"]
+__all__ = ["Staged", "stage"]
 
 
-def start(weights: torch.Tensor, sizes: torch.Tensor | None, in_place: bool, check: bool) -> tuple[torch.Tensor, Bounds | None]:
-    """Return the matrix to solve in, with no positive diagonal and no_edge in all padding, and the bounds of the weights.
+class Staged:
+    """The initial matrix of a solve, and the bounds of the weights, which a GPU may still be computing.
+
+    Attributes:
+        matrix: (batch, m, m) with m >= n: the weights with no positive diagonal and with no_edge in all padding.
+    """
+
+    def __init__(
+        self, problem: Problem, matrix: torch.Tensor, bounds: Bounds | None, pending: PendingRanges | None = None
+    ) -> None:
+        self.matrix = matrix
+        self._problem, self._bounds, self._pending = problem, bounds, pending
+
+    @property
+    def distances(self) -> torch.Tensor:
+        """The part (batch, n, n) of the matrix without the vertices that staging added."""
+        n = self._problem.n
+        return self.matrix if self.matrix.shape[-1] == n else self.matrix[:, :n, :n]
+
+    def bounds(self) -> Bounds | None:
+        """Check the values of the weights and return their bounds; None without a check. Blocks until they are computed.
+
+        Raises:
+            InputError, DistanceRangeError: as check_graphs.
+        """
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._bounds = check_graphs(self._problem.weights, self._problem.sizes, pending.read()[0])
+        return self._bounds
+
+
+def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool, matrices: float) -> Staged:
+    """Return the initial matrix of a solve: a copy of the weights, or the weights themselves.
 
     Args:
-        weights: (batch, n, n).
-        sizes: (batch,), the leading vertices of each graph. None: there is no padding.
-        in_place: return the weights themselves, changed once they are checked; else a contiguous copy.
-        check: check the values, and return their bounds; else these are None.
+        problem: the weights.
+        engine: which will solve.
+        in_place: use the memory of the weights, which change once they are checked.
+        check: check the values.
+        matrices: how many matrices of the size of the copy the solve needs, the copy included.
 
     Raises:
-        InputError, DistanceRangeError: as check_graphs; the weights are then untouched.
+        InputError, DistanceRangeError: as check_graphs; the weights are then untouched. Where the engine reads the values
+        beside
+            other work, Staged.bounds raises instead.
     """
-    # A padded copy is checked once its padding is filled, in one plain pass.
-    bounds = check_graphs(weights, sizes) if check and (in_place or sizes is None) else None
-    distances = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
-    diagonal = distances.diagonal(dim1=-2, dim2=-1)
+    weights, sizes = problem.weights, problem.sizes
+    if not in_place and engine.reads_values(weights):
+        matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, unread=not check)
+        return Staged(problem, matrix, None, pending if check else None)
+    # The values of a copy with padding are checked once its padding is filled, which takes one plain pass.
+    bounds = _bounds(engine, weights, sizes) if check and (in_place or sizes is None) else None
+    matrix = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
+    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
     if sizes is None:
         diagonal.clamp_(max=0)
-        return distances, bounds
+        return Staged(problem, matrix, bounds)
     infinity, padding = no_edge(weights.dtype), padding_of(weights, sizes)
-    distances.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
+    matrix.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
     if check and not in_place:
-        bounds = check_graphs(distances)
+        bounds = _bounds(engine, matrix, None)
     diagonal.clamp_(max=0).masked_fill_(padding, infinity)
-    return distances, bounds
+    return Staged(problem, matrix, bounds)
+
+
+def _bounds(engine: type[Engine], weights: torch.Tensor, sizes: torch.Tensor | None) -> Bounds:
+    infinity = no_edge(weights.dtype)
+    if sizes is None:
+        found = engine.value_ranges([weights], infinity)[0]
+    else:
+        found = value_range(weights, infinity, padding=padding_of(weights, sizes))
+    return check_graphs(weights, sizes, found)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp import engines
-from tri_apsp.configs import CompleteConfig, Config, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, GpuTiles, default_config
 from tri_apsp.device import check_memory, wait
 from tri_apsp.engines import Engine, Weights
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -22,7 +22,7 @@ from tri_apsp.tune.space.task import MATRICES, Task
 
 __all__ = ["TURN_SECONDS", "Make", "Measurement", "kind_of", "measured", "outcome_of"]
 
-Make = Callable[[str, Weights, Config], Engine]
+Make = Callable[[str, Weights, CompleteConfig], Engine]
 
 # A first look at a configuration: so many seconds of runs, on a CPU, whose times vary more, and on a GPU; and so many runs.
 _SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
@@ -169,7 +169,7 @@ class Measurement:
         return time_ms
 
 
-def measured(config: CompleteConfig, task: Task) -> Config:
+def measured(config: CompleteConfig, task: Task) -> CompleteConfig:
     """Return `config` so that what is tuned runs at every size: an engine else takes its small tiles for a small product."""
     if task.engine == "nvidia" and task.kernel == "product":
         assert isinstance(config.product, GpuTiles)

@@ -13,11 +13,12 @@ import torch
 
 from tri_apsp.configs import Config
 from tri_apsp.engines import Block, Engine, Update, block
-from tri_apsp.engines.triton_base import Pending, TritonEngine
-from tri_apsp.gpu.value_range import Findings, has_kernels
-from tri_apsp.methods import METHODS, Watch, auto
+from tri_apsp.engines.triton_base import TritonEngine
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
+from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, no_edge, reach
 from tri_apsp.tune.space.task import Task
+from tri_apsp.value_range import PendingRanges
 
 __all__ = ["Problem", "WrongResultError", "problem_of", "small_sizes"]
 
@@ -66,7 +67,7 @@ class Problem(ABC):
         self._outputs: list[Output] = []
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
-        self._pending: Pending | None = None
+        self._pending: PendingRanges | None = None
         self._seed = n
 
     @abstractmethod
@@ -238,7 +239,7 @@ class _Closure(_Distances):
     def run(self, engine: Engine) -> None:
         self._solved = None  # first, so that its memory is there for the next
         if isinstance(engine, TritonEngine) and self._is_whole_solve(engine.config):
-            self._solved, self._pending = engine.solve(self._d)
+            self._solved, self._pending = engine.solve_in_one_launch(self._d)
         else:
             self._run_rest(engine)
 
@@ -267,22 +268,22 @@ class _Solve(_Closure):
 
     def _run_rest(self, engine: Engine) -> None:
         config, distances = engine.config, self._d
-        scanned = self.device.type == "meta" or has_kernels(distances)
+        scanned = is_readable(distances)
         if scanned:
-            findings = Findings(distances)
-            distances = self._solved = findings.copy(distances, None)
+            findings = ValueRangeReader(distances)
+            distances = self._solved = findings.initial_matrix(distances, None)
             findings.read()
-        METHODS[config.method or auto.choose(self.n, config).method].solve(distances, engine, Watch(0))
+        METHODS[config.method or auto.choose(self.n, config).method].solve(distances, engine, Observer())
         if scanned:
-            self._pending = findings = Findings(distances)
-            findings.scan(distances, no_edge(self.dtype), diagonal=not self.task.nonnegative)
+            self._pending = findings = ValueRangeReader(distances)
+            findings.queue(distances, no_edge(self.dtype), diagonal=not self.task.nonnegative)
 
 
 class _Blocks(_Distances):
     """floyd_warshall, whose blocks are what the configuration changes."""
 
     def run(self, engine: Engine) -> None:
-        METHODS["floyd_warshall"].solve(self._d, engine, Watch(0))
+        METHODS["floyd_warshall"].solve(self._d, engine, Observer())
 
 
 class _Panels(_Distances):

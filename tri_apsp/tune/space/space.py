@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tri_apsp.configs import Config, GpuTiles, closure_bytes, is_valid
+from tri_apsp.configs import Config, GpuTiles, closure_bytes, is_valid, product_registers
 from tri_apsp.device import Device
 from tri_apsp.methods import auto
 from tri_apsp.tune.space.task import Task
@@ -286,8 +286,6 @@ def _nvidia_solve_fits(config: Config, task: Task, device: Device) -> bool:
 
 def _tiles_fit(config: Config, task: Task, device: Device) -> bool:
     """Return whether registers and shared memory suffice for the tiles of an nvidia product."""
-    from tri_apsp.engines.nvidia import product_registers  # Triton need not be installed for the other engines
-
     tiles, rows, columns = _micro_tile(config, task)
     registers = (rows * columns + 2 * (rows + columns)) * _words(task) + _OTHER_REGISTERS  # two steps of k at a time
     most = product_registers(device.capability, tiles.num_warps) or min(255, _REGISTER_FILE // (32 * tiles.num_warps))

@@ -1,49 +1,73 @@
-"""What values a tensor holds, read once: on a GPU in one launch and one wait, which small solves are bound by."""
+"""The value range of a tensor: its extreme values, which decide whether weights are valid and distances in range."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple, Protocol
 
 import torch
 
-from tri_apsp.gpu.value_range import Scan, limits, read_at_once
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Scan", "row_blocks", "scan"]
+__all__ = ["PendingRanges", "ValueRange", "limits", "row_blocks", "value_range"]
 
-# Without the kernel, a tensor of more than _SMALL values is read in _BLOCKS parts, so that its masks take little memory.
+# A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory.
 _BLOCKS = 32
 _SMALL = 1 << 16
 
 
-def scan(
+class ValueRange(NamedTuple):
+    """The extreme values of a tensor. If any value is NaN, `lowest` is NaN and the rest means nothing.
+
+    Attributes:
+        lowest: the smallest value; 0 for an empty tensor.
+        highest: the largest value; 0 for an empty tensor.
+        highest_below: the largest value below the given bound; None where there is none.
+        lowest_diagonal: the smallest x[b, i, i]; None where there is none, or if it was not asked for.
+    """
+
+    lowest: float | int
+    highest: float | int
+    highest_below: float | int | None = None
+    lowest_diagonal: float | int | None = None
+
+
+class PendingRanges(Protocol):
+    """Value ranges that a device is still computing."""
+
+    def read(self) -> list[ValueRange]:
+        """Block until they are computed, and return them; may be called once."""
+
+
+@cache
+def limits(dtype: torch.dtype) -> tuple[float | int, float | int]:
+    """Return the smallest and the largest value of `dtype`, infinities for floats."""
+    if dtype.is_floating_point:
+        return -float("inf"), float("inf")
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
+def value_range(
     tensor: torch.Tensor,
     below: float | int | None = None,
     *,
     diagonal: bool = False,
     padding: torch.Tensor | None = None,
-) -> Scan:
-    """Return the extreme values of a tensor (batch, m, n) of our dtypes and any strides, exactly; waits for the device.
+) -> ValueRange:
+    """Return the value range of a tensor of any strides by torch operations; blocks until the device has computed it.
 
     Args:
-        tensor: what to read.
-        below: the bound for `highest_below`. None: do not look for that.
-        diagonal: whether to look for `lowest_diagonal`; then m = n, and there is no padding.
-        padding: (batch, n) for m = n, true for vertices whose rows and columns count as no_edge. None: there are none.
+        tensor: (batch, m, n) of a supported dtype.
+        below: the bound for `highest_below`. None: not computed.
+        diagonal: whether to compute `lowest_diagonal`, which needs m = n and no padding.
+        padding: (batch, n) for m = n: true for the vertices whose rows and columns count as no_edge. None: no padding.
 
-    Cost: on a GPU with Triton and without padding, one pass, one launch and one wait. Else about two passes, a few dozen
-    operations, and workspace of less than 5% of the tensor.
+    Cost: about two passes, a few dozen operations, and a workspace of less than 5% of the tensor.
     """
     assert not diagonal or (tensor.shape[1] == tensor.shape[2] and padding is None)
     if tensor.numel() == 0:
-        return Scan(0, 0)
-    found = None if padding is not None else read_at_once([tensor], below, diagonal=diagonal)
-    if found is not None:
-        return found[0]
-    return _scan_in_blocks(tensor, below, diagonal, padding)
-
-
-def _scan_in_blocks(tensor: torch.Tensor, below: float | int | None, diagonal: bool, padding: torch.Tensor | None) -> Scan:
+        return ValueRange(0, 0)
     if padding is None:
         extremes = [tensor.aminmax()]
     else:
@@ -53,11 +77,11 @@ def _scan_in_blocks(tensor: torch.Tensor, below: float | int | None, diagonal: b
     values = [torch.stack(lows).amin(), torch.stack(highs).amax()]
     if diagonal:
         values.append(tensor.diagonal(dim1=-2, dim2=-1).amin())
-    lowest, highest, *loop = torch.stack(values).tolist()
+    lowest, highest, *lowest_diagonal = torch.stack(values).tolist()
     highest_below = None
     if below is not None:
         highest_below = highest if highest < below else _highest_below(tensor, below, padding)
-    return Scan(lowest, highest, highest_below, *loop)
+    return ValueRange(lowest, highest, highest_below, *lowest_diagonal)
 
 
 def _highest_below(tensor: torch.Tensor, below: float | int, padding: torch.Tensor | None) -> float | int | None:
@@ -71,9 +95,9 @@ def _highest_below(tensor: torch.Tensor, below: float | int, padding: torch.Tens
 
 
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield about _BLOCKS views that cover (batch, m, n): whole matrices of a large batch, else rows of one matrix.
+    """Yield about 32 views that cover (batch, m, n): whole matrices of a large batch, otherwise rows of one matrix.
 
-    A mask and a copy of one of them take less than 5% of the whole.
+    A mask and a copy of one block take less than 5% of the whole.
     """
     batch, rows, _ = matrices.shape
     if matrices.numel() <= _SMALL:

@@ -1,4 +1,4 @@
-"""What a method hands to an engine is what the seam allows: a race shows on a GPU only now and then, here always."""
+"""A method passes to an engine what the interface allows: a data race shows on a GPU only now and then, here always."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines, tuned
+from tri_apsp.configs import default_config
 from tri_apsp.engines import Engine, Update
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.gpu.padding import aligned
-from tri_apsp.methods import METHODS, Watch, kleene
+from tri_apsp.methods import METHODS, Observer, kleene
 
 
 def addresses(block: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> set[int]:
@@ -29,7 +30,7 @@ def addresses(block: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> set[int]:
     return {block.data_ptr() + block.itemsize * int(offset) for offset in offsets.flatten()}
 
 
-class SeamChecked(CpuEngine):
+class AliasChecked(CpuEngine):
     def product(self, *updates: Update) -> None:
         written = [addresses(update.c, update.skip) for update in updates]
         read = set().union(*(addresses(block) for update in updates for block in (update.a, update.b)))
@@ -38,7 +39,6 @@ class SeamChecked(CpuEngine):
         super().product(*updates)
 
     def closure(self, d: torch.Tensor) -> None:
-        assert self.config.block_size is not None
         assert d.shape[1] == d.shape[2] <= self.config.block_size
         super().closure(d)
 
@@ -52,8 +52,8 @@ class SeamChecked(CpuEngine):
         super().panels(d, row, column, skip)
 
 
-class Spacious(SeamChecked):
-    """Has memory to spare, which holds the smallest value there is."""
+class WithSpareMemory(AliasChecked):
+    """Has spare memory, filled with the smallest value that is stored."""
 
     def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
         first, second = self.scratch(like, rows, columns), self.scratch(like, columns, rows)
@@ -66,11 +66,11 @@ class Spacious(SeamChecked):
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"iterative"}))  # whose rank-1 update is the exception
 @pytest.mark.parametrize("n", [1, 7, 30, 41])
-@pytest.mark.parametrize("engine", [SeamChecked, Spacious])
+@pytest.mark.parametrize("engine", [AliasChecked, WithSpareMemory])
 def test_no_operation_reads_what_it_writes(
-    monkeypatch: pytest.MonkeyPatch, method: str, n: int, engine: type[SeamChecked]
+    monkeypatch: pytest.MonkeyPatch, method: str, n: int, engine: type[AliasChecked]
 ) -> None:
-    monkeypatch.setattr("tri_apsp.engines._engine_class", lambda name: engine)  # which remembers what it found
+    monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: engine)
     weights = cases.random_graph(n)
     config = tri_apsp.Config(block_size=6, cutoff=13)
     cases.assert_distances(
@@ -81,7 +81,8 @@ def test_no_operation_reads_what_it_writes(
 @pytest.mark.parametrize("n", [40, 700])
 def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     weights = torch.rand((2, n, n), generator=torch.Generator().manual_seed(n))
-    config = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
+    small = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
+    config = small.over(default_config("cpu", torch.float32))
     expected = tri_apsp.shortest_paths(weights, method="kleene", config=config).distances
     spare = []
 
@@ -96,10 +97,10 @@ def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) ->
 
 
 def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
-    """Half the vertices, where memory for all of them is not there to spare."""
+    """Half the vertices, if the spare memory does not suffice for all of them."""
     asked, in_place, held = list[tuple[int, int]](), list[int](), list[weakref.ref[torch.Tensor]]()
 
-    class Cramped(SeamChecked):
+    class LittleSpareMemory(AliasChecked):
         def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor] | None:
             asked.append((rows, columns))
             if rows * columns > 20 * 20:
@@ -118,16 +119,16 @@ def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
         in_place.clear()
         weights = cases.random_graph(n)
         config = tuned.find("cpu", torch.device("cpu"), torch.float64, tri_apsp.Config(block_size=16, cutoff=16))
-        engine = Cramped(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
+        engine = LittleSpareMemory(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
         matrix = cases.tensor(weights, torch.float64)[None].clone()
         matrix.diagonal(dim1=1, dim2=2).zero_()
-        METHODS["kleene"].solve(matrix, engine, Watch(0))
+        METHODS["kleene"].solve(matrix, engine, Observer())
         cases.assert_distances(matrix[0], weights)
         assert in_place == seen, n
         assert len(asked) == {80: 3, 40: 1, 12: 0}[n]
 
 
-def test_a_matrix_of_which_more_is_stored_is_split_alike() -> None:
+def test_a_padded_matrix_is_split_like_the_graph() -> None:
     """So that floats round alike."""
     for cutoff in (80, 81, 100, 128, 1000, 1024):
         for n in range(cutoff, 2700, 7):
@@ -135,7 +136,7 @@ def test_a_matrix_of_which_more_is_stored_is_split_alike() -> None:
 
 
 def splits(n: int, cutoff: int, first: int = 0) -> list[int]:
-    """Return where kleene cuts the vertices from `first` on."""
+    """Return at which vertices kleene splits the graph, from `first` on."""
     engine = cast(Engine, SimpleNamespace(config=tri_apsp.Config(cutoff=cutoff)))
     if n <= kleene._cutoff(engine):
         return []

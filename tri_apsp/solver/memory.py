@@ -1,0 +1,57 @@
+"""Refusing what does not fit the memory: before a solve begins where that is known, else where an allocation fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import torch
+
+from tri_apsp.device import check_memory, check_product_memory, is_small
+from tri_apsp.errors import TooLargeError
+from tri_apsp.solver.arguments import Problem
+
+__all__ = ["product_fits", "solve_fits"]
+
+
+def solve_fits(problem: Problem, matrices: float) -> AbstractContextManager[None]:
+    """Return a context in which `matrices` matrices of the size of the weights are allocated.
+
+    Raises:
+        TooLargeError: on entry, if they do not fit the free memory; or instead of an allocation that fails in the context.
+    """
+    weights = problem.weights
+
+    def check() -> None:
+        check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
+
+    return _Fits(check, matrices * weights.numel(), weights)
+
+
+def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
+    """As solve_fits, for a product of `shape` with the dtype and on the device of `like`."""
+
+    def check() -> None:
+        check_product_memory(*shape, like.dtype, like.device)
+
+    return _Fits(check, shape[0] * shape[1] * shape[2], like)
+
+
+class _Fits:
+    """Calls `check`, which raises TooLargeError: on entry, unless `values` are few, and when an allocation fails."""
+
+    def __init__(self, check: Callable[[], None], values: float, like: torch.Tensor) -> None:
+        self._check = check
+        self._small = is_small(values * like.dtype.itemsize, like.device)
+
+    def __enter__(self) -> None:
+        if not self._small:
+            self._check()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, torch.OutOfMemoryError):
+            self._check()
+            raise TooLargeError(
+                "a call must get the memory that it asks for, but an allocation failed although enough seemed free "
+                f"({str(error).splitlines()[0].rstrip('.')}); free what else is on the device, or solve less at a time."
+            ) from error

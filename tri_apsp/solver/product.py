@@ -1,0 +1,81 @@
+"""The min-plus product of two matrices."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.device import current
+from tri_apsp.engines import Engine, Update, Weights
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import check_operands
+from tri_apsp.solver.memory import product_fits
+from tri_apsp.solver.negative_cycle import raise_out_of_range
+from tri_apsp.solver.values import Bounds, check_values
+
+__all__ = ["product"]
+
+
+def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.Tensor:
+    """Return the min-plus product; see tri_apsp.min_plus."""
+    left, right, initial, batched = check_operands(a, b, c)
+    device, dtype, columns = left.device, left.dtype, right.shape[2]
+    forced = tuned.with_forced(None)
+    name = engines.choose(device, forced, dtype)
+    engine_type = engines.type_of(name)
+
+    named = {"a": left, "b": right} | ({} if initial is None else {"c": initial})
+    ranges = engine_type.value_ranges(list(named.values()), no_edge(dtype))
+    bounds = [check_values(tensor, name, found) for (name, tensor), found in zip(named.items(), ranges, strict=True)]
+    nonnegative = all(bound.lowest >= 0 for bound in bounds)
+
+    batch, rows, depth = left.shape
+    size = round((rows * depth * columns) ** (1 / 3))
+    config = tuned.find(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
+    engine = engines.make(name, Weights(depth, dtype, device, nonnegative), config)
+    with product_fits((batch, rows, columns), left), current(device):
+        left, right, initial = engine.operands(left, right, initial)
+        if initial is None:
+            result = left.new_empty((batch, rows, right.shape[2]))
+        else:
+            result = initial.clone(memory_format=torch.contiguous_format)
+        engine.product(Update(result, left, right, fresh=initial is None))
+        if not dtype.is_floating_point:
+            _verify_integers(result, left, right, initial, engine, bounds)
+        result = result[:, :, :columns].contiguous()
+    return result if batched else result[0]
+
+
+def _verify_integers(
+    result: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None,
+    engine: Engine,
+    bounds: list[Bounds],
+) -> None:
+    """Distinguish integer sums from walks over a missing edge, which are at least `beyond`; raise if that is impossible.
+
+    `bounds` are those of a, b and, if given, c. Where they exclude that a sum is out of range, no value is read.
+    """
+    dtype, infinity = result.dtype, int(no_edge(result.dtype))
+    if not result.numel() or not a.numel():
+        return
+    lowest_a, lowest_b, *lowest_c = (int(bound.lowest) for bound in bounds)
+    beyond = infinity + min(0, lowest_a, lowest_b)
+    largest = [bound.longest for bound in bounds[:2]]
+    if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
+        left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
+        path = torch.full_like(result, infinity)
+        engine.product(Update(path, left, right))
+        known = infinity if c is None else c
+        unsure = (result >= beyond) & ((result < known) | (result == infinity))
+        if bool((unsure & (path == 0)).any()):
+            raise_out_of_range(dtype, f"a sum weighs {beyond} or more")
+    if min(lowest_a + lowest_b, *lowest_c, infinity) <= -infinity and int(result.amin()) <= -infinity:
+        raise_out_of_range(dtype, f"a sum weighs {-infinity} or less")
+    if beyond < infinity:
+        missing = result >= beyond
+        result.masked_fill_(missing, infinity)
+        if c is not None:
+            result.copy_(torch.where(missing, c, result))

@@ -1,0 +1,45 @@
+"""What a solve returns, and what it would run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+
+__all__ = ["Result", "Selection"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a solve would run, and why: see tri_apsp.select.
+
+    Attributes:
+        method: one of tri_apsp.methods.METHODS, never "auto".
+        engine: one of tri_apsp.engines.ENGINES.
+        config: the complete configuration of the engine, with its source.
+        reason: why the method was chosen.
+    """
+
+    method: str
+    engine: str
+    config: CompleteConfig
+    reason: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """All shortest distances, and how they were computed.
+
+    Attributes:
+        distances: same shape, dtype and device as the weights; no_edge (inf) where there is no path.
+        method: the method that ran, never "auto".
+        engine: the engine that ran.
+        config: its tile sizes and cutoffs, with their source.
+    """
+
+    distances: torch.Tensor
+    method: str
+    engine: str
+    config: CompleteConfig

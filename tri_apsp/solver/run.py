@@ -1,0 +1,163 @@
+"""A solve from weights to Result, step by step. The API, the benchmark and the tuner all go this way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from tri_apsp import engines
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.device import current, wait
+from tri_apsp.engines import Engine, Weights
+from tri_apsp.methods import METHODS, Observer
+from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
+from tri_apsp.solver.memory import solve_fits
+from tri_apsp.solver.result import Result, Selection
+from tri_apsp.solver.selection import is_one_closure, select
+from tri_apsp.solver.staging import stage
+from tri_apsp.solver.values import check_graphs
+from tri_apsp.solver.verification import EarlyCheck, verify
+
+__all__ = ["Make", "Select", "run", "solve"]
+
+Select = Callable[[bool], Selection]
+"""Returns what to run, for weights of which none is negative (True) or of any sign (False)."""
+
+Make = Callable[[str, Weights, CompleteConfig], Engine]
+"""Makes an engine, as tri_apsp.engines.make does."""
+
+Report = Callable[[float], None]
+"""Receives the fraction of a solve that is done."""
+
+# The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during which
+# the host evaluates the check before and queues more work.
+CHECK_EVERY = 1 << 33
+
+
+def solve(
+    weights: torch.Tensor,
+    *,
+    sizes: torch.Tensor | None = None,
+    method: str = "auto",
+    config: Config | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+    report: Report | None = None,
+) -> Result:
+    """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
+    problem = check_weights(weights, sizes=sizes, values=check)
+    result = run(
+        problem,
+        lambda nonnegative: select(problem, method, config, nonnegative=nonnegative),
+        overwrite=overwrite, check=check, report=report,
+    )  # fmt: skip
+    return Result(weights, result.method, result.engine, result.config) if overwrite else result
+
+
+def run(
+    problem: Problem,
+    select: Select,
+    *,
+    overwrite: bool = False,
+    check: bool = True,
+    report: Report | None = None,
+    make: Make = engines.make,
+) -> Result:
+    """Solve a problem: stage, make the engine while a GPU reads the values, check the values, solve, verify.
+
+    Args:
+        problem: whose values are not checked.
+        select: says what to run.
+        overwrite: solve in the memory of the weights.
+        check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
+        report: receives the fraction done.
+        make: makes the engine.
+
+    Returns:
+        Result; its distances have a batch dimension if the problem has one, and are the weights themselves with `overwrite`.
+
+    Raises:
+        As shortest_paths.
+    """
+    if overwrite:
+        check_overwrite(problem.weights)
+    selection = select(check)
+    engine_type = engines.type_of(selection.engine)
+    in_place = overwrite and engine_type.can_solve_in(problem.weights)
+    matrices = (0 if in_place else 1) + METHODS[selection.method].workspace
+    at_once = check and not overwrite and report is None and is_one_closure(selection, problem.n)
+    with solve_fits(problem, matrices), current(problem.weights.device):
+        if at_once and engine_type.reads_values(problem.weights):
+            distances = _solve_in_one_launch(problem, selection, make)
+        else:
+            distances, selection = _solve(
+                problem, select, selection, overwrite=overwrite, in_place=in_place, check=check, report=report, make=make
+            )
+        if overwrite and not in_place:
+            problem.weights.copy_(distances)
+            distances = problem.weights
+    return Result(distances if problem.batched else distances[0], selection.method, selection.engine, selection.config)
+
+
+def _solve(
+    problem: Problem,
+    select: Select,
+    selection: Selection,
+    *,
+    overwrite: bool,
+    in_place: bool,
+    check: bool,
+    report: Report | None,
+    make: Make,
+) -> tuple[torch.Tensor, Selection]:
+    """Return the distances (batch, n, n), and what ran: `selection`, or another one if a weight is negative."""
+    engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
+    staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
+    engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
+    bounds = staged.bounds()
+    negative = bounds is not None and bounds.lowest < 0
+    if negative:
+        selection = select(False)
+        method = METHODS[selection.method]
+        engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
+    early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
+    total = problem.batch * method.operations(problem.n)
+    every = total // 100 if report is not None else max(total // 16, CHECK_EVERY)
+    progress = None if report is None else partial(_report, report, problem.weights.device)
+    method.solve(staged.matrix, engine, Observer(total, early if negative else None, progress, every))
+    early.finish()
+    distances = staged.distances.contiguous() if not in_place else staged.distances
+    del staged, early  # the padded matrix is freed before verification may allocate
+    if bounds is not None:
+
+        def close(matrix: torch.Tensor) -> None:
+            method.solve(matrix, engine, Observer())
+
+        verify(problem, distances, bounds, engine, close, overwritten=overwrite)
+    return distances, selection
+
+
+def _solve_in_one_launch(problem: Problem, selection: Selection, make: Make) -> torch.Tensor:
+    """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
+
+    The launch does not wait until the values are checked. On invalid values it computes a meaningless copy, in less time than
+    the host would block for the check.
+    """
+    engine = _engine(problem, selection, make, problem.weights, nonnegative=False)
+    distances, pending = engine.solve_in_one_launch(problem.weights)
+    weights_range, distances_range = pending.read()
+    bounds = check_graphs(problem.weights, problem.sizes, weights_range)
+    verify(problem, distances, bounds, engine, engine.closure, found=distances_range)
+    return distances
+
+
+def _engine(problem: Problem, selection: Selection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
+    weights = Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
+    return make(selection.engine, weights, selection.config)
+
+
+def _report(report: Report, device: torch.device, fraction: float) -> None:
+    wait(device)
+    report(fraction)
