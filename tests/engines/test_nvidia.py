@@ -37,6 +37,7 @@ class TestNvidiaEngine(EngineContract):
 class TestOtherTiles:
     def test_products(self, tiles: GpuTiles) -> None:
         contract = TestNvidiaEngine()
+        contract.dtypes = (torch.float32, torch.int16, torch.float64)  # type: ignore[misc]
         contract.config = Config(product=tiles, small_product=tiles)  # type: ignore[misc]
         contract.test_product_on_awkward_shapes()
         contract.test_product_with_negative_values()
@@ -102,12 +103,16 @@ def test_tiles_that_programs_share_in_graphs() -> None:
 
 
 CONFIG = default_config("nvidia", torch.float32)
-SOLVES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
+# Every shape and sizes for two dtypes; for the others, which differ in the strategy alone, one shape of each kind: one tile, one
+# program per graph, several programs per graph. Each case is a compilation of up to 20 s.
+SHAPES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
+SOLVES = [(dtype, shape, padded) for dtype in (torch.float32, torch.int16) for shape in SHAPES for padded in (False, True)]
+SOLVES += [
+    (dtype, shape, False) for dtype in (torch.int32, torch.int64, torch.float64) for shape in ((300, 20), (7, 129), (1, 1000))
+]
 
 
-@pytest.mark.parametrize("shape", SOLVES, ids=str)
-@pytest.mark.parametrize("dtype", EngineContract.dtypes, ids=str)
-@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(("dtype", "shape", "padded"), SOLVES, ids=str)
 def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padded: bool) -> None:
     """It computes and reports what separate launches do, in repeated calls, for weights of any sign."""
     batch, n = shape

@@ -27,18 +27,18 @@ class TestMethodsOnNvidia(MethodContract):
     config = tri_apsp.Config(cutoff=100, block_size=64)
     sizes = (0, 1, 2, 65, 131, 257)
 
-    def test_with_the_default_blocks(self) -> None:
+    @pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+    def test_with_the_default_blocks(self, dtype: torch.dtype) -> None:
         for n in (100, 1000, 3353):
             weights = cases.random_graph(n, degree=5)
             expected = tri_apsp.shortest_paths(cases.tensor(weights, torch.float32)).distances
-            for dtype in cases.DTYPES:
-                for method in ("floyd_warshall", "kleene"):
-                    found = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=method)
-                    assert found.engine == "nvidia"
-                    assert torch.equal(
-                        found.distances.cpu().float().clamp(max=tri_apsp.no_edge(dtype)),
-                        expected.clamp(max=tri_apsp.no_edge(dtype)),
-                    ), (method, dtype, n)
+            for method in ("floyd_warshall", "kleene"):
+                found = tri_apsp.shortest_paths(cases.tensor(weights, dtype, "cuda"), method=method)
+                assert found.engine == "nvidia"
+                assert torch.equal(
+                    found.distances.cpu().float().clamp(max=tri_apsp.no_edge(dtype)),
+                    expected.clamp(max=tri_apsp.no_edge(dtype)),
+                ), (method, n)
 
     @pytest.mark.parametrize("n", [1, 63, 257, 1000, 3353, 4097])
     def test_bit_for_bit_with_the_cpu_and_the_portable_engine(self, n: int) -> None:
@@ -100,25 +100,22 @@ class TestMethodsOnNvidia(MethodContract):
             assert workspace <= most + 65536, n  # counters, and what the checks add up
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16], ids=str)
-    def test_aligned_rows_change_no_bit(self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
-        """Not where one closure is all of a solve, nor in the recursion, nor in a product; with a negative edge or without."""
-        for n, method in (
-            (100, "floyd_warshall"),
-            (1000, "floyd_warshall"),
-            (1003, "kleene"),
-            (2500, "kleene"),
-            (2049, "squaring"),
-        ):
-            rng = torch.Generator("cuda").manual_seed(n)
-            weights = (torch.rand((n, n), generator=rng, device="cuda") * 50 + 2).to(dtype)
-            weights[torch.rand((n, n), generator=rng, device="cuda") > 8 / n] = tri_apsp.no_edge(dtype)
-            for lowest in (0, -1):
-                weights[0, n - 1] = lowest
-                before = weights.clone()
-                found = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
-                assert all(tensor.is_contiguous() for tensor in found)
-                assert torch.equal(weights, before)
-                with monkeypatch.context() as patch:
-                    patch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
-                    expected = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
-                assert all(map(torch.equal, found, expected)), (n, method, lowest)
+    @pytest.mark.parametrize(
+        ("n", "method"),
+        [(100, "floyd_warshall"), (1000, "floyd_warshall"), (1003, "kleene"), (2500, "kleene"), (2049, "squaring")],
+    )
+    def test_padding_changes_no_bit(self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, method: str) -> None:
+        """In a solve in one launch, in the recursion, and in a product; with and without a negative edge."""
+        rng = torch.Generator("cuda").manual_seed(n)
+        weights = (torch.rand((n, n), generator=rng, device="cuda") * 50 + 2).to(dtype)
+        weights[torch.rand((n, n), generator=rng, device="cuda") > 8 / n] = tri_apsp.no_edge(dtype)
+        for lowest in (0, -1):
+            weights[0, n - 1] = lowest
+            before = weights.clone()
+            found = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
+            assert all(tensor.is_contiguous() for tensor in found)
+            assert torch.equal(weights, before)
+            with monkeypatch.context() as patch:
+                patch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
+                expected = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
+            assert all(map(torch.equal, found, expected)), lowest
