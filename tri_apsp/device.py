@@ -1,4 +1,4 @@
-"""What this machine is. Nothing else in the package asks CUDA or the operating system."""
+"""The facts of the devices of this machine. No other module queries CUDA or the operating system."""
 
 from __future__ import annotations
 
@@ -41,10 +41,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Device:
-    """One device: `name` as its maker writes it, `slug` as our files spell it, and what tile sizes depend on.
+    """The facts of one device that tile sizes depend on.
 
-    `shared_memory` is the most one program may use, in bytes; `capability` is (major, minor) of an NVIDIA GPU; `clock_hz` is
-    the highest clock of a GPU's multiprocessors, if it says so.
+    Attributes:
+        kind: "cpu" or "cuda".
+        name: as the vendor writes it.
+        slug: the name as the files of this project spell it.
+        units: multiprocessors, or cores.
+        memory: bytes.
+        shared_memory: the largest amount that one program may use, in bytes.
+        capability: (major, minor) of an NVIDIA GPU.
+        clock_hz: the highest clock of the multiprocessors of a GPU; None: unknown.
     """
 
     kind: str
@@ -75,7 +82,7 @@ def resolve(name: str) -> torch.device:
 
 
 def describe(device: torch.device) -> Device:
-    """Return the facts of a device; cached, since tile sizes are looked up on every call."""
+    """Return the facts of a device. They are cached, because tile sizes are looked up on every call."""
     index = device.index
     if device.type == "cuda" and index is None and not _ASSUMED:
         index = torch.cuda.current_device()
@@ -86,7 +93,7 @@ _ASSUMED: list[Device] = []
 
 
 def assume(facts: Device) -> None:
-    """Take `facts` for those of every device of this process, which then need not be there."""
+    """Use `facts` as the facts of every device in this process, so that the device need not exist here."""
     _ASSUMED[:] = [facts]
     _describe.cache_clear()
 
@@ -112,7 +119,7 @@ def _describe(kind: str, index: int | None) -> Device:
 
 
 def driver_version(device: torch.device) -> str | None:
-    """Return the version of the driver of an NVIDIA GPU; None where nobody says it. Takes up to two seconds."""
+    """Return the version of the driver of an NVIDIA GPU, None if it is unknown. Takes up to two seconds."""
     if device.type != "cuda" or torch.version.hip:
         return None
     try:
@@ -124,26 +131,26 @@ def driver_version(device: torch.device) -> str | None:
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:
-    """Make `device` the current one inside a `with`: Triton launches on the current device, wherever the tensors are."""
+    """Make `device` the current device inside a `with`: Triton launches on the current device, not on that of the tensors."""
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return nullcontext()
     return torch.cuda.device(device)
 
 
 def wait(device: torch.device) -> None:
-    """Return when everything queued on `device` is done."""
+    """Block until all work queued on `device` is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def wait_for_queue(device: torch.device) -> None:
-    """Return when everything queued on the current stream of `device` is done."""
+    """Block until all work queued on the current stream of `device` is done."""
     if device.type == "cuda":
         _current_stream(device).synchronize()
 
 
 def mark(device: torch.device) -> Callable[[], None]:
-    """Return what waits until everything queued so far on the current stream of `device` is done."""
+    """Return a function that blocks until all work queued so far on the current stream of `device` is done."""
     if device.type != "cuda":
         return lambda: None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -157,12 +164,12 @@ def raw_stream(index: int) -> int:
 
 
 def is_captured(device: torch.device) -> bool:
-    """Return whether what is launched now becomes part of a CUDA graph, to run later, instead of running at once."""
+    """Return whether launches are being captured into a CUDA graph, to run later."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def _current_stream(device: torch.device) -> torch.cuda.Stream:
-    """Return what torch.cuda.current_stream does, for a third of the time: 3 instead of 10 us of an H200's host."""
+    """Return the current stream in a third of the time of torch.cuda.current_stream: 3 instead of 10 us on an H200's host."""
     index = torch.cuda.current_device() if device.index is None else device.index
     return _stream(*torch._C._cuda_getCurrentStream(index))
 
@@ -204,15 +211,15 @@ def free_memory(device: torch.device) -> int:
 
 
 def is_small(size: float, device: torch.device) -> bool:
-    """Return whether `size` bytes are too few to ask for the free memory first, which takes 100 us on a GPU.
+    """Return whether `size` bytes may be allocated without querying the free memory, which takes 100 us on a GPU.
 
-    That is 256 KiB; on a GPU, where an allocation that fails is an error that can be caught, 1/64 of its memory.
+    The limit is 256 KiB; on a GPU, where a failed allocation raises an error, 1/64 of its memory.
     """
     return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
 
 
 def has_room(size: float, device: torch.device) -> bool:
-    """Return whether `size` bytes fit the free memory of `device`, as far as is known before."""
+    """Return whether `size` bytes fit the free memory of `device`, or are too few to check."""
     return is_small(size, device) or size <= free_memory(device)
 
 

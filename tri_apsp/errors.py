@@ -1,4 +1,4 @@
-"""The errors and the warning a user can meet. Each message is one sentence: the rule, the value that broke it, the remedy."""
+"""The errors and the warning that a caller may get. Each message is one sentence: rule, value, remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ApspError(Exception):
 
 
 class TuningWarning(UserWarning):
-    """Results are right, but may take longer than they need: nothing was tuned for this problem, or a tuned file is unused."""
+    """Results are correct but may take longer than necessary: nothing was tuned for this problem, or a tuned file is not used."""
 
 
 class InputError(ApspError, ValueError):

@@ -3,7 +3,7 @@
 "Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every engine keeps one
 invariant: **a stored value lies in [-reach, no_edge]**, because a product clamps from below when it stores (n^2 work)
 and from above by starting at no_edge. The sum of any two stored values then fits the dtype, whatever the weights, so
-nothing ever wraps, not even while a negative cycle doubles its weight at each step.
+no sum ever wraps, not even while a negative cycle doubles its weight at each step.
 """
 
 from __future__ import annotations

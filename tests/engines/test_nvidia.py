@@ -103,8 +103,8 @@ def test_tiles_that_programs_share_in_graphs() -> None:
 
 
 CONFIG = default_config("nvidia", torch.float32)
-# Every shape and sizes for two dtypes; for the others, which differ in the strategy alone, one shape of each kind: one tile, one
-# program per graph, several programs per graph. Each case is a compilation of up to 20 s.
+# Every shape, with and without sizes, for two dtypes. The others differ in the strategy alone and get one shape of each kind:
+# one tile, one program per graph, several programs per graph. Each case is a compilation of up to 20 s.
 SHAPES = [(1, 1), (300, 20), (5, 64), (7, 129), (2, 300), (1, 1000)]
 SOLVES = [(dtype, shape, padded) for dtype in (torch.float32, torch.int16) for shape in SHAPES for padded in (False, True)]
 SOLVES += [

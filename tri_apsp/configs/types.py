@@ -44,10 +44,9 @@ class CpuTiles:
 class GpuTiles:
     """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
 
-    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache.
-    A thread owns thread_n columns of C, in words of 4 bytes or more (nvidia only): with the tile and the warps this fixes its
-    micro-tile, as num_warps or block_n / (8 * thread_n) warps, whichever is less, stand side by side. In a tile narrower than
-    8 * thread_n it owns fewer.
+    Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache. A thread owns thread_n columns
+    of C, in words of at least 4 bytes, or fewer in a tile narrower than 8 * thread_n (nvidia only): min(num_warps, block_n / (8
+    * thread_n)) warps lie next to each other in a row of the tile.
     """
 
     block_m: int
@@ -61,7 +60,7 @@ class GpuTiles:
 
 @dataclass(frozen=True)
 class Config:
-    """How to solve: which engine, its tiles, and where the methods stop dividing.
+    """How to solve: the engine, its tiles, and the sizes at which methods stop dividing. Every field may be None.
 
     Attributes:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.

@@ -1,4 +1,4 @@
-"""The engines, and which of them can run here. An engine is imported when it is first used, never before."""
+"""The engines, and which of them can run here. An engine is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
     if name not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, but is {name!r}; choose one of these.")
     if name == "cpu":
-        said = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
-        return None if device.type == "cpu" else said
+        reason = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
+        return None if device.type == "cpu" else reason
     if not has_triton():
         return f"the {name} engine needs Triton, which is not installed; pip install triton."
     if name == "nvidia":
@@ -51,7 +51,8 @@ def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) ->
     if capability is None or capability < (8, 0):
         name = describe(device).name
         return f"the nvidia engine needs compute capability 8.0, but {name} has {found}; use the portable engine."
-    # Without its instruction an add and a min of int16 take 3.1 instructions, and registers spill; of the portable kernel 2.5.
+    # Without VIADDMNMX.S16x2, an add and a min of int16 take 3.1 instructions and registers spill; the portable kernel takes
+    # 2.5.
     if dtype == torch.int16 and capability < (9, 0):
         name = describe(device).name
         return f"the nvidia engine needs compute capability 9.0 for int16, but {name} has {found}; use the portable engine."
@@ -65,7 +66,7 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
 
     Raises:
         EngineError: if that engine, or every one, cannot run; with the reason.
-        InputError: if config names no engine of ours.
+        InputError: if `config` names an unknown engine.
     """
     if config is not None and config.engine is not None:
         reason = unusable_because(config.engine, device, dtype)

@@ -25,24 +25,24 @@ Task = tuple[Array, ...]
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
 
-# Below this many operations a second thread costs more than it saves (0.1 ms, against 0.07 ms to hand over four tasks).
+# Fewer operations than this run on one thread: they take 0.1 ms, and submitting four tasks to threads takes 0.07 ms.
 _SHARED_WORK = 1 << 22
-# Tasks are handed over together until they have this many operations, as handing over takes 35 us however little they have,
-# unless that leaves a thread fewer than so many parts, of which the last ones end at different times.
+# Tasks are submitted in parts of at least _PART_WORK operations, since submitting a part takes 35 us whatever its size; but in
+# at least _PARTS parts per thread, so that the threads finish at about the same time.
 _PART_WORK, _PARTS = 1 << 23, 4
 
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Threads of this process: a forked child (a data loader's worker) must not wait for its parent's."""
+    """Return the threads of this process. A forked child, such as a data loader's worker, must not use those of its parent."""
     return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
 
 
 class CpuEngine(Engine):
     """Each operation is cut into tasks that write disjoint parts of C; the kernels release the interpreter's lock.
 
-    torch.get_num_threads() says how many run at once, so torch.set_num_threads and OMP_NUM_THREADS are obeyed, and a
-    data loader's worker stays on its one core.
+    torch.get_num_threads() threads run at once, so that torch.set_num_threads and OMP_NUM_THREADS apply, and a data loader's
+    worker uses one core.
     """
 
     name = "cpu"
@@ -83,8 +83,8 @@ class CpuEngine(Engine):
         self._run(self._close, [(block,) for block in blocks], blocks.size * d.shape[2])
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
-        # A task owns whole columns of the row panel (whole rows of the column panel), which the kernel packs in one slice
-        # before it writes them, so nothing is read after it changed. These packs are all the workspace there is.
+        # A task owns whole columns of the row panel (whole rows of the column panel). The kernel packs them before it writes
+        # them, so that no changed value is read; these packed copies are the only workspace.
         batch, size, _ = d.shape
         tasks: list[Task] = []
         for closed, below, beside in zip(d.numpy(), row.numpy(), column.numpy(), strict=True):

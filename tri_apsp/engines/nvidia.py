@@ -1,4 +1,4 @@
-"""The nvidia engine: Gluon kernels with the instruction that each dtype, sign and GPU has."""
+"""The nvidia engine: Gluon kernels, with the fastest instructions for each dtype, sign and GPU."""
 
 from __future__ import annotations
 
@@ -25,31 +25,34 @@ from tri_apsp.value_range import PendingRanges, limits
 
 __all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "shares", "solve_constants", "strategy"]
 
-# Where a launch has fewer tiles than this for each multiprocessor, smaller tiles are faster, though those are shared less.
+# A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
+# often.
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
 _TILES_PER_UNIT_ELSE = 2
-# Into how many parts of k a tile is divided at most, and how much of k each has at least; how many steps of k it takes a
-# program to begin and end, and each of those that share a tile to store it while the others wait; and how fast a
-# multiprocessor is that runs fewer warps. With these, `shares` comes within 1% of the best of eight numbers of parts, as the
-# mean of 121 launches on an H200 (five strategies, n = 512 to 8192, one product and two), and within 16% in each.
+# A model of the time of a product, in steps of k. A tile is divided into at most _MOST_PARTS parts of k, each of at least
+# _LEAST_K. A program takes _BEGIN steps to start and end; programs that share a tile store it one after another, in _STORE
+# steps each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `shares` is within 1%
+# of the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192, one product
+# and two), and within 16% in each launch.
 _MOST_PARTS = 16
 _LEAST_K = 128
 _BEGIN = 32
 _STORE = 16
 _RATES = {8: 0.55, 12: 0.97}
-# A closure gains from a second program on each multiprocessor where each has this many tiles to update in a phase;
-# with fewer, a program more is only one more to wait for.
+# A closure gains from another program per multiprocessor if every program then has this many tiles to update in a phase; with
+# fewer, synchronization costs more than the program saves.
 _TILES_PER_PROGRAM = 3
-# Up to so many tiles in a row, tiles of half the size are faster, where several programs share a graph: a call takes 187
-# instead of 217 us at n = 512, but 533 instead of 316 at 1024, on an H200 in float32.
+# If several programs share a graph with up to this many tiles per row, tiles of half the size are faster: on an H200 in float32
+# a call takes 187 instead of 217 us at n = 512, but 533 instead of 316 us at n = 1024.
 _TILES_OF_HALF_SIZE = 8
-# Where the tiles of a panel are so few that each can be divided between so many programs, they are; into parts this wide.
+# If a panel has so few tiles that each can be divided between this many programs, it is; a part has at least _LEAST_PART rows.
 _PARTS = (4, 2)
 _LEAST_PART = 16
-# A solve in one launch holds one closure for weights without negatives, and one for others; but of these dtypes only one, for
-# all. Another would save a fifth of the instructions that close a tile, but no time, and take twice as long to compile.
-_SOLVED_ALIKE = (torch.int16, torch.int32)
-# Rows that a solve in one launch copies and reads at a time: few enough for what it looks for to stay in registers.
+# The kernel of a solve in one launch contains one closure for weights without negative values and one for weights of any sign.
+# For these dtypes it contains only the latter: the former has a fifth fewer instructions per tile, but is no faster, and
+# doubles the time to compile.
+_ONE_CLOSURE = (torch.int16, torch.int32)
+# Rows that a solve in one launch copies and reads at a time: few enough that the extreme values stay in registers.
 _ROWS = 32
 
 
@@ -84,7 +87,7 @@ class NvidiaEngine(TritonEngine):
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
-        words = tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)  # of C, that a thread holds
+        words = tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)  # of C, per thread
         resident = max(1, (12 if words > 32 else 16) // tiles.num_warps)  # by product_registers
         least = min(k for m, _, k in shapes if m)
         whole, parts = shares(count, least, self._units, resident, tiles.num_warps)
@@ -155,7 +158,7 @@ class NvidiaEngine(TritonEngine):
         return None if self._is_exact() else super().spare(like, rows, columns)
 
     def _is_exact(self) -> bool:
-        """Whole numbers do not round: D D = D, so a panel's value read after it was replaced gives the same minimum."""
+        """Return whether sums are exact: then D D = D, and panels may be read after they were replaced."""
         return self.weights.nonnegative and not self.weights.dtype.is_floating_point
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
@@ -171,9 +174,9 @@ class NvidiaEngine(TritonEngine):
 
 @lru_cache(maxsize=1024)
 def shares(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[int, int]:
-    """Return how many of the tiles of a product a program has to itself, and how many programs share each of the others.
+    """Return how many tiles of a product are computed by one program each, and how many programs share each of the other tiles.
 
-    A multiprocessor runs `resident` programs of `warps` at a time, and the tiles of the last of these rounds are shared, where
+    A multiprocessor runs `resident` programs of `warps` warps at a time. The tiles of the last round of programs are shared if
     that takes less time.
     """
     last = tiles % (units * resident)
@@ -188,12 +191,12 @@ def shares(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[i
 
 
 def _arrivals(n: int, tile: int, count: int) -> int:
-    """Return how often the followers among `count` programs arrive in a closure: after both phases of each tile."""
+    """Return how often the update programs of a closure arrive: each once per phase, two phases per diagonal tile."""
     return 2 * (count - 1) * -(-n // tile)
 
 
 def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
-    """Return the STRATEGY of a product: how kernels.nvidia_tiles adds and takes the minimum."""
+    """Return the STRATEGY of a product: how kernels.nvidia.tiles adds and takes the minimum."""
     if dtype == torch.float32:
         return "nonnegative" if nonnegative else "float"
     return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
@@ -201,7 +204,7 @@ def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
 
 @cache
 def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
-    """Return how the threads of a program share a tile of C, and the slices of A and B that they copy 16 bytes at a time."""
+    """Return the layouts of a tile of C in registers, and of the slices of A and B, which threads copy 16 bytes at a time."""
     vector = 16 // dtype.itemsize
     columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
     warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
@@ -218,7 +221,7 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
 def closure_constants(
     dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, programs: int, many: bool
 ) -> dict[str, Any]:
-    """Return what _closure_kernel is compiled for, so that `programs` programs of `warps` warps fit a multiprocessor."""
+    """Return the constants of _closure_kernel, with which `programs` programs of `warps` warps fit a multiprocessor."""
     vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
     lanes_n = min(64, tile) // vector
     return {
@@ -240,12 +243,12 @@ def closure_constants(
 def solve_constants(
     dtype: torch.dtype, *, tile: int, warps: int, one: bool, pack: bool = False, alignment: int = ALIGNMENT
 ) -> dict[str, Any]:
-    """Return what _solve_kernel is compiled for, besides or instead of closure_constants for weights that are not negative."""
+    """Return the constants of _solve_kernel that closure_constants for non-negative weights lacks, or that differ from it."""
     return {
         "FLOOR": -reach(dtype),
         "SMALLEST": limits(_computed(dtype))[0],
         "SIGNED": strategy(dtype, False),
-        "BOTH": dtype not in _SOLVED_ALIKE,
+        "BOTH": dtype not in _ONE_CLOSURE,
         "ONE": one,
         "PACK": pack,
         "GRAIN": alignment,

@@ -22,12 +22,12 @@ class Rule:
 TUNED: tuple[Rule, ...] = tuple(
     Rule(
         name,
-        "tuned: of the methods timed end to end near this n the fastest (or the one that the given configuration names)",
+        "tuned: the fastest of the methods timed end to end near this n (or the method that the given configuration names)",
         lambda n, c, name=name: c.method == name,  # type: ignore[misc]
     )
     for name in METHOD_NAMES
 )
-"""These come first: a measurement beats the rules below."""
+"""These come first: a measurement takes precedence over the rules below."""
 
 RULES: tuple[Rule, ...] = (
     Rule(

@@ -15,8 +15,8 @@ class FloydWarshall(Method):
         2. D[K, :] <- D[K, K] D[K, :],  D[:, K] <- D[:, K] D[K, K]     the panels, in place
         3. D[i, j] <- min(D[i, j], D[i, K] D[K, j])  for i, j not in K  one product
 
-    Phase 3 skips the cross of K: its values could not improve, but a float might still round to another bit while a
-    neighbour reads it.
+    Phase 3 skips rows and columns K: their values cannot improve, but a float could round differently while another program
+    reads it.
 
     Source: Katz and Kider 2008; Lund and Smith, A Multi-Stage CUDA Kernel for Floyd-Warshall, section 3; Catinello,
     Parallel Floyd-Warshall, section 2.4.

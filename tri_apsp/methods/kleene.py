@@ -8,29 +8,28 @@ from tri_apsp.methods.floyd_warshall import FloydWarshall
 
 __all__ = ["Kleene"]
 
-# A split at a multiple of this keeps every tile of the left half whole, and its rows aligned.
-_GRAIN = 128
-# As good for smaller blocks. With all splits at multiples of it, a matrix of which more is stored, up to the next multiple, is
-# split where it would be otherwise, and no sum of floats rounds otherwise. Blocks of five and fewer would get uneven halves.
-_SMALL_GRAIN = 16
+# Large graphs are split at a multiple of this, so that the left half consists of whole tiles with aligned rows.
+_ALIGNMENT = 128
+# Smaller graphs are split at a multiple of this. A matrix that is padded to the next multiple is then split at the same
+# vertices as without padding, and floats round alike. Five or fewer multiples would give uneven halves.
+_SMALL_ALIGNMENT = 16
 
 Spare = tuple[Block, Block] | None
-"""Memory for a row panel and for a column panel; what it holds is not needed."""
+"""Memory for a row panel and for a column panel, whose values are undefined."""
 
 
 class Kleene(Method):
     """Split the vertices in two halves, D = [[A, B], [C, E]], down to β = `cutoff` vertices (a multiple of 16):
 
         A <- A*
-        B <- A B   and  C <- C A      side by side
+        B <- A B   and  C <- C A      at the same time
         E <- min(E, C B)
         E <- E*
-        C <- E C   and  B <- B E      side by side
+        C <- E C   and  B <- B E      at the same time
         A <- min(A, B C)
 
-    Each panel is multiplied into spare memory and, the second time, back; or in place, on the levels for which the engine has
-    none to spare.
-    All but the base cases are large products, which is where an engine is fastest.
+    Each panel is multiplied into spare memory and, the second time, back; on levels for which the engine has no spare memory,
+    in place. All operations but the base cases are large products, at which an engine is fastest.
 
     Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 (its "recursive
     optimised"); β: Henriod, Attempting to Improve APSP on the GPU.
@@ -56,20 +55,20 @@ class Kleene(Method):
         a, b = block(d, first, first), block(d, first, last)
         c, e = block(d, last, first), block(d, last, last)
         if spare is None:
-            spare = engine.spare(d, half, n - half)  # given back with this level: those above take a workspace instead
+            spare = engine.spare(d, half, n - half)  # freed with this level; the levels above take a workspace instead
         new = _part(spare, half, n - half)
         self._solve(a, engine, observer, spare)
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
         observer.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
-        self._solve(e, engine, observer, new and (b, c))  # which are not needed until they are replaced
+        self._solve(e, engine, observer, new and (b, c))  # whose values are not needed any more
         _panels(engine, e, new_c, new_b, new and (c, b))
         engine.product(Update(a, b, c))
         observer.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
 
 
 def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: Spare) -> tuple[Block, Block]:
-    """Return closed * row and column * closed, which are in `new` then, or else where they were."""
+    """Return closed * row and column * closed: in `new` if it is given, else in place."""
     if new is None:
         engine.panels(closed, row, column)
         return row, column
@@ -86,9 +85,9 @@ def _part(spare: Spare, rows: int, columns: int) -> Spare:
 
 def _cutoff(engine: Engine) -> int:
     cutoff = engine.config.cutoff
-    return max(cutoff // _SMALL_GRAIN * _SMALL_GRAIN, min(cutoff, _SMALL_GRAIN))
+    return max(cutoff // _SMALL_ALIGNMENT * _SMALL_ALIGNMENT, min(cutoff, _SMALL_ALIGNMENT))
 
 
 def _half(n: int) -> int:
-    grain = _GRAIN if n >= 4 * _GRAIN else _SMALL_GRAIN if n > 5 * _SMALL_GRAIN else 1
-    return -(-n // (2 * grain)) * grain
+    alignment = _ALIGNMENT if n >= 4 * _ALIGNMENT else _SMALL_ALIGNMENT if n > 5 * _SMALL_ALIGNMENT else 1
+    return -(-n // (2 * alignment)) * alignment

@@ -13,8 +13,8 @@ __all__ = ["Squaring"]
 class Squaring(Method):
     """D <- min(D, D D) until nothing changes: after i squarings, the lightest walks of at most 2^i edges.
 
-    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products; a negative cycle, which only negative
-    weights can form, up to n. The early exit makes a graph of small diameter cheap: one product more than log2 of the most
+    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products; a negative cycle, which needs a negative
+    weight, up to n. The early exit makes graphs of small diameter cheap: one product more than log2 of the largest number of
     edges on a shortest path.
 
     Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
