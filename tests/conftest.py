@@ -1,4 +1,4 @@
-"""What every test shares: GPU tests skip where there is no GPU, and nothing was tuned on this machine."""
+"""What every test shares: GPU tests skip where there is no GPU, nothing is tuned here, and one worker per core."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from tri_apsp.device import cpu_count
 from tri_apsp.tuned import places
 
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
 places._CHECKOUT = Path(_NOTHING.name)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the workers of `-n auto`: one per core, 16 at most; none for a test that is named on the command line."""
+    return 0 if any("::" in argument for argument in config.args) else min(16, cpu_count())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ class ApspError(Exception):
 
 
 class TuningWarning(UserWarning):
-    """Results are correct but may take longer than necessary: nothing was tuned for this problem, or a tuned file is not used."""
+    """Results are correct but may take longer than necessary: nothing was tuned for the problem, or a file is not used."""
 
 
 class InputError(ApspError, ValueError):
