@@ -150,10 +150,14 @@ def test_a_solve_reads_weights_and_distances_once_each(dtype: torch.dtype, monke
         read.append(below)
         return value_range(tensor, below, **options)
 
-    monkeypatch.setattr("tri_apsp.engines.base.value_range", record)
+    for module in ("engines.base", "solver.staging"):
+        monkeypatch.setattr(f"tri_apsp.{module}.value_range", record)
     weights = cases.tensor(cases.disconnected(70), dtype)
     for overwrite in (False, True):
         tri_apsp.shortest_paths(weights.clone(), overwrite=overwrite)
+        assert read == [no_edge(dtype)] * 2
+        read.clear()
+        tri_apsp.shortest_paths(weights[None].clone(), sizes=torch.tensor([50]), overwrite=overwrite)
         assert read == [no_edge(dtype)] * 2
         read.clear()
     tri_apsp.min_plus(weights, weights)

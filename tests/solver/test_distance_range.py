@@ -67,6 +67,12 @@ def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch)
     assert distances[0, 3] == 16383
 
 
+def test_a_distance_of_exactly_no_edge_is_refused() -> None:
+    """The farthest vertex in range, at 10383, and the longest edge, 6000, add up to no_edge exactly."""
+    with pytest.raises(DistanceRangeError):
+        tri_apsp.shortest_paths(path(torch.int16, 6000, 4383, 6000))
+
+
 def test_int16_takes_many_vertices_of_heavy_weight() -> None:
     # The largest weight times n is 2 000 000: a bound would refuse what fits.
     weights = cases.random_graph(200, degree=60, low=1000, high=10000)
