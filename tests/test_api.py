@@ -216,6 +216,12 @@ class TestMinPlus:
         assert tri_apsp.min_plus(a, b, c).tolist() == [[0, 3, 1], [2, 9, 9]]
         assert c[0].tolist() == [0, 3, 9]
 
+    def test_a_sum_of_exactly_no_edge_is_refused(self) -> None:
+        a, b = (torch.tensor([[value]], dtype=torch.int16) for value in (8000, 8383))
+        with pytest.raises(tri_apsp.DistanceRangeError):
+            tri_apsp.min_plus(a, b)
+        assert tri_apsp.min_plus(a - 1, b).item() == 16382
+
     @pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
     def test_batches_strides_and_empty_shapes(self, dtype: torch.dtype) -> None:
         generator = torch.Generator().manual_seed(0)

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 import tri_apsp
 from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.gpu.padding import aligned, padded_size
+from tri_apsp.gpu.padding import aligned, pad_operands, padded_size
 from tri_apsp.solver import run
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.staging import stage
@@ -35,6 +35,28 @@ def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPa
     sizes = {n: padded_size(tensor, 2.5) for n, tensor in graphs.items()}
     assert sizes == {0: 0, 50: 50, 64: 64, 65: 80, 1000: 1000, 1008: 1008, 1009: 1009}
     assert asked == [2.5 * 2 * 80**2 * 2, 2.5 * 2 * 1008**2 * 2, 2.5 * 2 * 1024**2 * 2]
+
+
+def test_operands_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.gpu.padding._LEAST_PRODUCT", 20 * 30 * 40)
+    a, b, c = torch.rand(2, 20, 30), torch.rand(2, 30, 40), torch.rand(2, 20, 40)
+    padded = pad_operands(a, b, c)
+    assert padded is not None
+    padded_a, padded_b, padded_c = padded
+    assert padded_c is not None
+    assert (padded_a.shape, padded_b.shape, padded_c.shape) == ((2, 20, 32), (2, 32, 48), (2, 20, 48))
+    for whole, part in ((padded_a, a), (padded_b, b), (padded_c, c)):
+        assert torch.equal(whole[:, : part.shape[1], : part.shape[2]], part)
+        assert whole.isinf().sum() == whole.numel() - part.numel()
+    assert pad_operands(a[:, :19], b, c[:, :19]) is None, "too small"
+    aligned_a, aligned_b = torch.rand(2, 20, 32), torch.rand(2, 32, 48)
+    assert pad_operands(aligned_a, aligned_b, None) is None, "aligned already"
+    offset = torch.rand(2 * 20 * 32 + 1)[1:].view(2, 20, 32)
+    strided = torch.rand(2, 20, 64)[:, :, ::2]
+    for unaligned in (offset, strided):
+        assert pad_operands(unaligned, aligned_b, None) is not None
+    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
+    assert pad_operands(a, b, c) is None
 
 
 class Pending:

@@ -57,7 +57,7 @@ def pad_operands(
     ready = all(x.stride(2) == 1 and x.stride(1) % ALIGNMENT == x.data_ptr() % ALIGNMENT == 0 for x in (a, b))
     padded_k, padded_n = aligned(k), aligned(n)
     size = batch * (m * padded_k + padded_k * padded_n + 2 * m * padded_n) * a.itemsize
-    if (ready and n == padded_n) or not a.is_cuda or m * k * n < _LEAST_PRODUCT or not has_room(size, a.device):
+    if (ready and n == padded_n) or m * k * n < _LEAST_PRODUCT or not has_room(size, a.device):
         return None
     infinity = no_edge(a.dtype)
     return (
