@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",
     "console": "errors device semirings engines __init__",
-    "bench": "errors device semirings configs gpu engines methods solver api console",
+    "bench": "errors device semirings configs gpu engines solver api console",
     "cli": "errors device semirings configs tuned engines graphs methods solver api console bench __init__",
     "__main__": "cli",
     "tune": "errors device semirings value_range reference configs tuned gpu engines methods solver api console __init__",
@@ -52,7 +52,7 @@ LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 # other machine code.
 LONG = {
     "kernels/cpu/min_plus.py:_emit_update_tile": "emits the LLVM code of one unrolled loop, whose values its parts share",
-    "kernels/nvidia/product.py:_product_kernel": "device code: the accumulators and pipeline stages of a tile stay in registers",
+    "kernels/nvidia/product.py:_product_kernel": "device code: accumulators and pipeline stages stay in registers",
     "kernels/nvidia/solve.py:_solve_kernel": "device code: the phases of one launch share their barriers and tiles",
     "tune/__init__.py:tune": "a public signature whose docstring explains every option",
 }

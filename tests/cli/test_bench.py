@@ -1,0 +1,157 @@
+"""bench: its arguments, its table, its JSON, and the file of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shlex
+
+import pytest
+import torch
+
+from tri_apsp.bench import measure
+from tri_apsp.bench.bounds import bound
+from tri_apsp.bench.cases import SIGNS
+from tri_apsp.cli import bench
+from tri_apsp.device import Device
+
+ROW = [
+    *("operation", "dtype", "sign", "n", "batch", "engine", "p20_seconds", "p50_seconds", "p80_seconds", "ops_per_second"),
+    *("bound_fraction", "outside_seconds", "scipy_seconds", "ratio"),
+]
+H200 = Device(kind="cuda", name="NVIDIA H200", slug="nvidia-h200", units=132, memory=141 << 30, capability=(9, 0))
+
+
+def test_rows_are_appended_as_they_come(cli, tmp_path, monkeypatch):
+    """The file keeps the rows of an earlier run, and those measured before an interruption."""
+    file = tmp_path / "rows.jsonl"
+    words = ("bench", "--device", "cpu", "--n", 8, "--method", "kleene", "--repeat", 3, "--scipy-up-to", 0, "--rows", file)
+    assert cli(*words, "--json").json["rows"] == [json.loads(line) for line in file.read_text().splitlines()]
+
+    def interrupted(*args, **kwargs):
+        yield from list(rows(*args, **kwargs))[:1]
+        raise KeyboardInterrupt
+
+    rows = bench.measure
+    monkeypatch.setattr(bench, "measure", interrupted)
+    assert cli(*words).status == 130
+    assert [json.loads(line)["operation"] for line in file.read_text().splitlines()] == ["min_plus", "kleene", "min_plus"]
+
+
+def test_a_file_of_rows_that_cannot_be_written(cli, tmp_path):
+    outcome = cli("bench", "--device", "cpu", "--n", 8, "--rows", tmp_path / "none" / "rows.jsonl")
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: --rows must name a file that can be written, but ")
+
+
+def test_json(cli):
+    words = ["bench", "--device", "cpu", "--n", 64, 80, "--dtype", "float32", "int16", "--repeat", 3, "--scipy-up-to", 64]
+    found = cli(*words, "--json").json
+    assert list(found) == ["machine", "versions", "command", "rows"]
+    assert list(found["machine"]) == ["cpu"]
+    assert found["command"].startswith(f"python -m tri_apsp {shlex.join(map(str, ['bench', *words[3:6]]))} --batch 1 ")
+    operations = ("min_plus", "auto", "kleene", "floyd_warshall")
+    expected = [(name, dtype, n) for dtype in ("float32", "int16") for n in (64, 80) for name in operations]
+    assert [(row["operation"], row["dtype"], row["n"]) for row in found["rows"]] == expected
+    for row in found["rows"]:
+        assert list(row) == ROW
+        assert (row["engine"], row["sign"], row["batch"], row["bound_fraction"]) == ("cpu", "nonnegative", 1, None)
+        assert 0 < row["p20_seconds"] <= row["p50_seconds"] <= row["p80_seconds"]
+        assert math.isclose(row["ops_per_second"], row["n"] ** 3 / row["p50_seconds"])
+        if row["operation"] == "min_plus":
+            assert row["outside_seconds"] is None
+        else:
+            assert 0 <= row["outside_seconds"] <= row["p50_seconds"]
+        if row["n"] == 64:
+            assert math.isclose(row["ratio"], row["scipy_seconds"] / row["p50_seconds"])
+        else:
+            assert (row["ratio"], row["scipy_seconds"]) == (None, None)
+
+
+def test_table(cli):
+    words = ("--n", 32, 9, "--batch", 1, 40, "--sign", *SIGNS)
+    outcome = cli("bench", "--device", "cpu", *words, "--method", "squaring", "iterative", "--repeat", 3)
+    assert (outcome.status, outcome.err) == (0, "")
+    header, table = outcome.out.split("\n\n")
+    for part in ("cpu ", "versions ", "torch", "command ", "bound ", "outside ", "scipy.sparse.csgraph.floyd_warshall"):
+        assert part in header
+    lines = table.splitlines()
+    assert [line.split()[0] for line in lines] == ["operation", *(["min_plus", "squaring", "iterative"] * 4)]
+    assert [line.split()[3:5] for line in lines[1::3]] == [["32", "1"], ["9", "40"]] * 2
+    assert len({len(line) for line in lines}) == 1
+    assert len(lines[0]) <= 140
+
+
+@pytest.mark.parametrize("scipy_up_to", [0, 64])
+def test_batches_and_signs(cli, scipy_up_to):
+    words = ("--n", 5, 33, "--batch", 70, 2, "--sign", *SIGNS, "--dtype", "int16", "float64")
+    rows = cli("bench", "--device", "cpu", *words, "--repeat", 3, "--scipy-up-to", scipy_up_to, "--json").json["rows"]
+    found = [(row["dtype"], row["sign"], row["n"], row["batch"]) for row in rows[::4]]
+    assert found == [(d, s, n, b) for d in ("int16", "float64") for s in SIGNS for n, b in ((5, 70), (33, 2))]
+    for row in rows:
+        assert math.isclose(row["ops_per_second"], row["batch"] * row["n"] ** 3 / row["p50_seconds"])
+        assert row["outside_seconds"] is None or 0 <= row["outside_seconds"] <= row["p50_seconds"]
+        assert (row["scipy_seconds"] is None) == (scipy_up_to == 0)
+
+
+def test_one_batch_for_all_sizes(cli):
+    outcome = cli("bench", "--device", "cpu", "--n", 4, 6, "--batch", 3, "--method", "kleene", "--repeat", 3, "--json")
+    assert [row["batch"] for row in outcome.json["rows"]] == [3] * 4
+    assert "--n 4 6 --batch 3 " in outcome.json["command"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--batch", 2], "--batch must come with --n"),
+        (["--n", 4, 5, "--batch", 2, 3, 4], "--batch must give one count, or one for each of the 2 sizes of --n, but gives 3"),
+        (["--n", 4, 1, "--sign", "any"], "--n must be at least 2 for --sign any"),
+        (["--n", 4, "--clock-mhz", 1980], "--clock-mhz must come with a GPU of compute capability 9"),
+    ],
+)
+def test_arguments_that_do_not_fit(cli, words, message):
+    outcome = cli("bench", "--device", "cpu", *words)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {message}")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("--clock-mhz", 1980), ()])
+def test_fraction_of_the_bound(cli, monkeypatch, words):
+    """On a CPU described as an H200, whose clock comes from `words` or from the device."""
+    gpu = H200 if words else dataclasses.replace(H200, clock_hz=1.98e9)
+    for module in (bench, measure):
+        monkeypatch.setattr(module, "describe", lambda device: gpu)
+    command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3, "--sign", *SIGNS, *words)
+    found = cli(*command, "--json").json
+    assert ("--clock-mhz 1980 " in found["command"]) == bool(words)
+    for row in found["rows"]:
+        limit = bound(H200, torch.float32, row["sign"] == "nonnegative", 1.98e9)
+        assert math.isclose(row["bound_fraction"], row["ops_per_second"] / limit)
+    header, table = cli(*command).out.split("\n\n")
+    assert "at 1.98 GHz: float32 64, float64 32, int16 128, int32 64, int64 16, float32 nonnegative 85.3" in header
+    assert all("%" in line for line in table.splitlines()[1:])
+
+
+def test_no_fraction_without_a_clock(cli, monkeypatch):
+    for module in (bench, measure):
+        monkeypatch.setattr(module, "describe", lambda device: H200)
+    command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3)
+    assert [row["bound_fraction"] for row in cli(*command, "--json").json["rows"]] == [None] * 4
+    assert "its clock is unknown" in cli(*command).out
+
+
+def test_a_solve_without_products_is_all_outside(cli):
+    rows = cli("bench", "--device", "cpu", "--n", 30, "--method", "floyd_warshall", "--repeat", 3, "--json").json["rows"]
+    assert rows[1]["outside_seconds"] == rows[1]["p50_seconds"]
+
+
+@pytest.mark.gpu
+def test_gpu(cli):
+    words = ("--n", 300, 40, "--batch", 1, 5, "--sign", *SIGNS, "--dtype", "float32", "int64")
+    rows = cli("bench", "--device", "cuda", *words, "--repeat", 3, "--json").json["rows"]
+    assert len(rows) == 32
+    for row in rows:
+        assert row["outside_seconds"] is None or 0 <= row["outside_seconds"] <= row["p50_seconds"]
+        assert row["bound_fraction"] is None or 0 < row["bound_fraction"] < 1

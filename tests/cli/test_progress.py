@@ -1,0 +1,62 @@
+"""The progress bar of solve: on a terminal alone, on stderr, and not with --json."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+import threading
+
+import pytest
+
+from tri_apsp.console import progress
+
+
+@pytest.fixture
+def graph(cli, tmp_path):
+    path = tmp_path / "chain.gr"
+    assert cli("generate", "chain", "--n", 300, "-o", path).status == 0
+    return path
+
+
+@pytest.fixture
+def on_terminal(cli, monkeypatch):
+    """Run a command line with stderr on a terminal; return its stdout and what the terminal shows."""
+
+    def call(*words):
+        ours, theirs = pty.openpty()
+        shown = bytearray()
+
+        def read():
+            try:
+                while chunk := os.read(ours, 4096):
+                    shown.extend(chunk)
+            except OSError:  # Linux raises it once the other end is closed
+                pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", terminal)
+            outcome = cli(*words)
+        reader.join()
+        os.close(ours)
+        assert outcome.status == 0
+        return outcome.out, shown.decode()
+
+    # Without the delay a small graph is slow enough on any machine.
+    monkeypatch.setattr(progress, "DELAY", 0)
+    return call
+
+
+@pytest.mark.parametrize(("options", "shown"), [([], True), (["--json"], False)])
+def test_terminal(graph, on_terminal, options, shown):
+    out, seen = on_terminal("solve", graph, "--method", "iterative", "--device", "cpu", *options)
+    assert "%" not in out
+    assert ("solving   0% |" in seen) == shown
+    assert shown or seen == ""
+
+
+def test_a_pipe_shows_no_bar(cli, graph, monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0)
+    assert cli("solve", graph, "--method", "iterative").err == ""
