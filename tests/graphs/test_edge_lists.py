@@ -82,9 +82,9 @@ class TestDeclarations:
 
     def test_arguments_that_contradict(self, save, refuses):
         path = save("g.txt", "# base 1 vertices 3\n1 2\n")
-        with refuses("`base`", "is 0 and line 1", "says 1", "leave it out"):
+        with refuses("`base`", "is 0 and line 1", "declares 1", "leave it out"):
             read_graph(path, base=0)
-        with refuses("`vertices`", "is 5 and line 1", "says 3"):
+        with refuses("`vertices`", "is 5 and line 1", "declares 3"):
             read_graph(path, vertices=5)
         assert read_graph(path, base=1, vertices=3).n == 3
 

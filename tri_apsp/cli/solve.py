@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     parser.add_argument("--base", type=int, choices=[0, 1], help="the number of the first vertex of an edge list")
     parser.add_argument("--vertices", type=int, metavar="N", help="vertices of an edge list; default: its largest vertex")
-    parser.add_argument("--undirected", action="store_true", help="let each edge of the file count in both directions")
+    parser.add_argument("--undirected", action="store_true", help="count each edge of the file in both directions")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}"
     )
@@ -59,9 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read a graph, solve it, write the distances, and print what ran and what was found."""
+    """Read a graph, solve it, write the distances, and print a summary."""
     device, config = resolve(args.device), Config(engine=args.engine)
-    # What can be refused is refused before hours of work.
+    # These checks come before a solve that may take hours.
     engines.choose(device, config)
     if args.output is not None:
         check_output(args.output)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
     graph = read_graph(args.graph, base=args.base, directed=not args.undirected, vertices=args.vertices)
     n, edges = graph.n, graph.edges
     weights = graph.to_weights(dtype_of(args.dtype) if args.dtype else graph.natural_dtype, device)
-    del graph  # a dense one may hold as much memory as the weights
+    del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config)
     compilation = compile_kernels(weights, selection)
     is_small = warm_up_size(n, selection, device) == n
@@ -138,10 +138,10 @@ def _solve(weights: torch.Tensor, method: str, config: Config, report: Callable[
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:
     if not dtype.is_floating_point or not isinstance(summary.max_distance, int):
         return
-    end = round(2 / torch.finfo(dtype).eps)  # end + 1 already rounds to end
+    end = round(2 / torch.finfo(dtype).eps)  # end + 1 is rounded to end
     if summary.max_distance >= end:
         print(
             f"warning: {dtype_name(dtype)} is exact for whole numbers below {end} only, but the longest distance is "
-            f"{summary.max_distance}; use --dtype float64 or int64 where every unit counts.",
+            f"{summary.max_distance}; use --dtype float64 or int64 for exact distances.",
             file=sys.stderr,
         )
