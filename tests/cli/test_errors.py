@@ -149,7 +149,7 @@ class TestOtherCommands:
             (["solv"], ["solv", "solve", "generate", "info", "bench"]),
         ],
     )
-    def test_bad_words(self, cli, tmp_path, monkeypatch, words, parts):
+    def test_invalid_arguments(self, cli, tmp_path, monkeypatch, words, parts):
         monkeypatch.chdir(tmp_path)
         outcome = cli(*words)
         assert (outcome.status, outcome.out) == (BAD_INPUT, "")

@@ -37,7 +37,7 @@ def test_json(cli, five, method, dtype):
     assert found["ops_per_second"] == pytest.approx(5**3 / found["seconds"])
 
 
-def test_auto_takes_a_method_and_float32(cli, five):
+def test_the_defaults_are_auto_and_float32(cli, five):
     found = cli("solve", five, "--json").json
     assert found["method"] in METHODS
     assert found["dtype"] == "float32"
@@ -63,7 +63,7 @@ def load(path):
 
 
 class TestInputs:
-    def test_packed(self, cli, save):
+    def test_compressed(self, cli, save):
         assert cli("solve", save("five.gr.gz", FIVE), "--json").json.items() >= FIVE_FACTS.items()
 
     @pytest.mark.parametrize("base", [0, 1])
@@ -112,7 +112,7 @@ class TestText:
         assert len(set(starts.values())) == 1
 
     @pytest.mark.parametrize(("seconds", "shown"), [(0.9, False), (7.25, True)])
-    def test_preparation_shows_from_a_second_on(self, cli, five, monkeypatch, seconds, shown):
+    def test_preparation_of_more_than_a_second_is_shown(self, cli, five, monkeypatch, seconds, shown):
         monkeypatch.setattr(module, "compile_kernels", lambda *_: seconds)
         assert ("7.2 s to compile" in cli("solve", five).out) == shown
 

@@ -1,4 +1,4 @@
-"""The figures about a distance matrix: exact where they can be, and strict JSON always."""
+"""The summary of a distance matrix: exact where possible, and never inf or NaN, which JSON cannot hold."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def matrix(rows, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_leaves_out_what_is_unreachable(dtype):
+def test_unreachable_pairs_do_not_count(dtype):
     assert summarise(matrix([[0, -5, None], [3, 0, 7], [None, None, 0]], dtype)) == Summary(6, 7, 5)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_blocks_of_rows_count_alike(dtype, monkeypatch):
+def test_blocks_of_rows_give_the_same_summary(dtype, monkeypatch):
     values = torch.randint(-1000, 1000, (37, 37), generator=torch.Generator().manual_seed(1)).to(dtype)
     values[5:9, 3] = no_edge(dtype)
     whole = summarise(values)
@@ -48,7 +48,7 @@ def test_fractions():
     assert isinstance(found.sum_distances, float)
 
 
-def test_huge_floats_are_no_integers():
+def test_huge_floats_stay_floats():
     found = summarise(matrix([[0, 1e300], [None, 0]], torch.float64))
     assert found == Summary(3, 1e300, 1e300)
     assert isinstance(found.max_distance, float)

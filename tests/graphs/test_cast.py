@@ -1,4 +1,4 @@
-"""cast_weights: between every two dtypes, and what does not fit."""
+"""cast_weights: between every two dtypes, and values that do not fit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_several_blocks():
     assert int((result == 5).sum()) == 2100 * 2100 - 1
 
 
-def test_nothing():
+def test_no_vertices():
     assert cast_weights(torch.empty(0, 0), torch.int64).shape == (0, 0)
 
 

@@ -1,4 +1,4 @@
-"""EdgeList: what it accepts, and the dense weights it becomes."""
+"""EdgeList: the edges it accepts, and its dense weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_lightest_of_parallel_edges_counts():
     assert weights[0, 1] == 3
 
 
-def test_only_a_negative_loop_shows_on_the_diagonal():
+def test_only_a_negative_loop_is_on_the_diagonal():
     weights = edge_list(4, (0, 0, 5), (1, 1, -2), (2, 2, 0), (1, 1, 4)).to_weights(torch.float32)
     assert weights.diagonal().tolist() == [0, -2, 0, 0]
 
@@ -76,7 +76,7 @@ def test_counts():
     assert (edges.n, edges.edges, edges.natural_dtype) == (5, 3, torch.float32)
 
 
-def test_both_ways_doubles_all_but_loops():
+def test_both_ways_reverses_all_edges_except_loops():
     edges = edge_list(3, (0, 1, 5), (2, 2, -1)).both_ways()
     assert list(zip(edges.sources, edges.targets, edges.weights, strict=True)) == [(0, 1, 5), (2, 2, -1), (1, 0, 5)]
 
@@ -119,7 +119,7 @@ def test_memory_is_checked_before_it_is_allocated(refuses):
 
 
 @pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-INF, "-inf")])
-def test_weights_that_mean_nothing(weight, shown, refuses):
+def test_nan_and_minus_infinity(weight, shown, refuses):
     with refuses(f"edge 1 weighs {shown}", "remove the edge"):
         edge_list(2, (0, 1, 1), (1, 0, weight))
 
