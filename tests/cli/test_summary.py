@@ -62,3 +62,35 @@ def test_sum_beyond_float64_is_none():
 def test_nothing_reachable(dtype):
     assert summarise(torch.empty((0, 0), dtype=dtype)) == Summary(0, None, None)
     assert summarise(matrix([[None]], dtype)) == Summary(0, None, None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_reachable_pair(dtype):
+    assert summarise(matrix([[-9, None], [None, None]], dtype)) == Summary(1, -9, -9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_far_below_zero(dtype):
+    lowest = torch.finfo(dtype).min
+    assert summarise(matrix([[lowest, None], [None, lowest]], dtype)).max_distance == lowest
+
+
+def test_floats_are_integers_below_2_to_the_53():
+    for value, kind in ((2.0**53, float), (2.0**53 - 1, int)):
+        found = summarise(torch.full((2, 2), value, dtype=torch.float64))
+        assert (type(found.max_distance), type(found.sum_distances)) == (kind, kind)
+        assert found.sum_distances == 4 * value
+
+
+@pytest.mark.parametrize(
+    ("sums", "total"),
+    [
+        ([2**70, -1], 2**70 - 1),
+        ([1e100, 0.5, -1e100], 0.5),
+        ([1e308, 1e308], None),
+        ([float("inf"), 1.0], None),
+        ([float("inf"), -float("inf")], None),
+    ],
+)
+def test_the_total_of_the_sums_of_blocks(sums, total):
+    assert summary._total(sums) == total

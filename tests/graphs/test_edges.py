@@ -8,6 +8,7 @@ import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
 from tri_apsp.graphs import EdgeList
+from tri_apsp.graphs import edges as edges_module
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -150,3 +151,42 @@ def test_arrays_of_another_length_or_kind():
 def test_an_unknown_dtype(refuses):
     with refuses("float16", "convert"):
         edge_list(2).to_weights(torch.float16)
+
+
+@pytest.mark.parametrize(
+    ("weight", "dtype"),
+    [
+        (2**62 - 2, np.int64),
+        (2**62 - 1, np.float64),
+        (-(2**62) + 2, np.int64),
+        (-(2**62) + 1, np.float64),
+        (2.0**53 - 1, np.int64),
+        (2.0**53, np.float64),
+        (-(2.0**53), np.float64),
+    ],
+)
+def test_the_largest_weights_stored_as_integers(weight, dtype):
+    weights = edge_list(2, (0, 1, weight)).weights
+    assert weights.dtype == dtype
+    assert weights[0] == weight
+
+
+def test_the_largest_n(refuses):
+    assert edge_list(2**62, (2**62 - 1, 0, 1)).n == 2**62
+    with refuses("0..2**62", str(2**62 + 1)):
+        edge_list(2**62 + 1)
+
+
+def test_arrays_of_two_dimensions(refuses):
+    matrix = np.zeros((1, 1), int)
+    with refuses("`sources`", "1-D", "shape (1, 1)"):
+        EdgeList(2, matrix, matrix, matrix)
+
+
+def test_blocks_list_the_edges_of_finite_weight_in_order(monkeypatch):
+    listed = [(0, 1, 5.0), (1, 2, INF), (2, 0, 3.0), (1, 1, -1.0), (0, 2, 0.5)]
+    monkeypatch.setattr(edges_module, "_BLOCK", 2)
+    edges = edge_list(3, *listed)
+    blocks = [list(zip(block.sources, block.targets, block.weights, strict=True)) for block in edges.blocks()]
+    assert blocks == [[listed[0]], listed[2:4], [listed[4]]]
+    assert edges.to_weights(torch.float32).tolist() == [[0, 5, 0.5], [INF, -1, INF], [3, INF, 0]]
