@@ -31,6 +31,40 @@ def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to):
         measured(case, scipy_up_to=scipy_up_to)
 
 
+@pytest.mark.parametrize("row", [0, -1])
+@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
+def test_a_wrong_first_or_last_row_is_not_timed(monkeypatch, name, row):
+    def wrong(*args, **named):
+        result = right(*args, **named)
+        (result if name == "min_plus" else result.distances)[row, 5] += 1
+        return result
+
+    right = getattr(module, name)
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(AssertionError, match="wrong"):
+        measured(Case(16), scipy_up_to=0)
+
+
+def test_percentiles_and_warm_up(monkeypatch):
+    """Ten runs per call that take 1..10 s, on a device that is warmed up before each call."""
+    events = []
+
+    def timed(call, device):
+        events.append("run")
+        return call(), float((events.count("run") - 1) % 10 + 1)
+
+    monkeypatch.setattr(module, "timed", timed)
+    monkeypatch.setattr(module, "warm_up", lambda call, device: events.append("warm-up"))
+    monkeypatch.setattr(module, "seconds_in_products", lambda weights, selection: 4.0)
+    named = {"config": Config(), "repeat": 10, "scipy_up_to": 0, "clock_hz": None}
+    product, solve = measure([Case(8, batch=2)], ["kleene"], CPU, **named)
+    for row in (product, solve):
+        assert (row.p20_seconds, row.p50_seconds, row.p80_seconds) == pytest.approx((2.8, 5.5, 8.2))
+        assert row.ops_per_second == pytest.approx(2 * 8**3 / 5.5)
+    assert (product.outside_seconds, solve.outside_seconds) == (None, 1.5)
+    assert events == (["warm-up"] + ["run"] * 10) * 2
+
+
 def test_methods_must_agree_without_scipy(monkeypatch):
     case = Case(40)
     assert [row.ratio for row in measured(case, scipy_up_to=0)] == [None] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -24,7 +25,9 @@ def test_negative_cycle(process, save, tmp_path):
 
 def test_a_reader_that_exits(five):
     command = [sys.executable, "-m", "tri_apsp", "solve", five]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    # With a buffer the pipe breaks only when Python flushes it, at the end.
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered) as running:
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == BROKEN_PIPE
