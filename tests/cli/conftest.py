@@ -1,4 +1,4 @@
-"""What the tests of the command line share: running it, in this process or in its own, and writing graph files."""
+"""Fixtures of the tests of the command line: running it, in this process or a new one, and writing graph files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
 @pytest.fixture
 def process() -> Callable[..., Outcome]:
-    """Run a command line in a process of its own."""
+    """Run a command line in a new process."""
 
     def call(*words: object) -> Outcome:
         command = [sys.executable, "-m", "tri_apsp", *map(str, words)]
@@ -35,7 +35,7 @@ def process() -> Callable[..., Outcome]:
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Write a text file, packed where its name ends in .gz."""
+    """Write a text file, compressed if its name ends in .gz."""
 
     def write(name: str, content: str) -> Path:
         path = tmp_path / name

@@ -1,6 +1,6 @@
-"""A graph of five vertices whose distances were worked out by hand."""
+"""A graph of five vertices whose distances were computed by hand."""
 
-# Vertex 5 (4 from zero) is isolated and nothing leads to vertex 4 (3 from zero). By hand, from zero:
+# Vertex 5 is isolated, and no edge leads to vertex 4. The distances, with vertices numbered from 0:
 #     0: 0 2 5 - -     1: 4 0 3 - -     2: 1 3 0 - -     3: 5 7 4 0 -     4: - - - - 0
 FIVE = """\
 c five vertices

@@ -1,4 +1,4 @@
-"""bench: the rows it promises, and none for a wrong result."""
+"""bench: its arguments, its table, its JSON, and the file of rows."""
 
 from __future__ import annotations
 
@@ -6,49 +6,40 @@ import dataclasses
 import json
 import math
 import shlex
-import time
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tri_apsp import engines, reference, tuned
 from tri_apsp.bench import measure
-from tri_apsp.bench.bounds import bound, operations_per_clock
-from tri_apsp.bench.cases import SIGNS, Case, scipy_distances
-from tri_apsp.bench.products import seconds_in_products
+from tri_apsp.bench.bounds import bound
+from tri_apsp.bench.cases import SIGNS
 from tri_apsp.cli import bench
-from tri_apsp.configs import Config
 from tri_apsp.device import Device
-from tri_apsp.engines.cpu import CpuEngine
-from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.semirings import no_edge
 
 ROW = [
     *("operation", "dtype", "sign", "n", "batch", "engine", "p20_seconds", "p50_seconds", "p80_seconds", "ops_per_second"),
     *("bound_fraction", "outside_seconds", "scipy_seconds", "ratio"),
 ]
 H200 = Device(kind="cuda", name="NVIDIA H200", slug="nvidia-h200", units=132, memory=141 << 30, capability=(9, 0))
-CPU = torch.device("cpu")
 
 
-def test_rows_are_kept_as_they_come(cli, tmp_path, monkeypatch):
-    """Those before the run was cut short, and those of an earlier run."""
+def test_rows_are_appended_as_they_come(cli, tmp_path, monkeypatch):
+    """The file keeps the rows of an earlier run, and those measured before an interruption."""
     file = tmp_path / "rows.jsonl"
     words = ("bench", "--device", "cpu", "--n", 8, "--method", "kleene", "--repeat", 3, "--scipy-up-to", 0, "--rows", file)
     assert cli(*words, "--json").json["rows"] == [json.loads(line) for line in file.read_text().splitlines()]
 
-    def cut_short(*args, **kwargs):
+    def interrupted(*args, **kwargs):
         yield from list(rows(*args, **kwargs))[:1]
         raise KeyboardInterrupt
 
     rows = bench.measure
-    monkeypatch.setattr(bench, "measure", cut_short)
+    monkeypatch.setattr(bench, "measure", interrupted)
     assert cli(*words).status == 130
     assert [json.loads(line)["operation"] for line in file.read_text().splitlines()] == ["min_plus", "kleene", "min_plus"]
 
 
-def test_rows_that_cannot_be_kept(cli, tmp_path):
+def test_a_file_of_rows_that_cannot_be_written(cli, tmp_path):
     outcome = cli("bench", "--device", "cpu", "--n", 8, "--rows", tmp_path / "none" / "rows.jsonl")
     assert outcome.status == 2
     assert outcome.err.startswith("error: --rows must name a file that can be written, but ")
@@ -126,81 +117,10 @@ def test_arguments_that_do_not_fit(cli, words, message):
     assert outcome.err.count("\n") == 1
 
 
-def test_graphs():
-    for n in (2, 3, 50):
-        for batch in (1, 3):
-            plain, signed = (Case(n, batch, sign).weights().to(torch.int16) for sign in SIGNS)
-            assert plain.shape == signed.shape == ((batch, n, n) if batch > 1 else (n, n))
-            assert plain.amin() == 0
-            assert (signed < 0).flatten(-2).any(dim=-1).all()
-            assert (signed != 0).sum() == batch * n * (n - 1)  # SciPy would take a 0 for a missing edge
-            # Potentials change no cycle.
-            assert torch.equal(plain + plain.mT, signed + signed.mT)
-    assert not torch.equal(*Case(9, 2).weights())
-
-
-@pytest.mark.parametrize("sign", SIGNS)
-def test_scipy_agrees_with_the_reference(sign):
-    case = Case(12, 2, sign)
-    distances, seconds = scipy_distances(case)
-    assert seconds > 0
-    for found, weights in zip(distances, case.weights(), strict=True):
-        expected = reference.floyd_warshall(weights.double().numpy())
-        assert torch.equal(found.double(), torch.as_tensor(expected, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("scipy_up_to", [0, 2048])
-@pytest.mark.parametrize("words", [(), ("--batch", 2), ("--sign", "any")])
-@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
-def test_a_wrong_result_has_no_time(cli, monkeypatch, name, words, scipy_up_to):
-    def wrong(weights, *args, **named):
-        return right(torch.zeros_like(weights), *args, **named)
-
-    right = getattr(measure, name)
-    monkeypatch.setattr(measure, name, wrong)
-    with pytest.raises(AssertionError, match="wrong"):
-        cli("bench", "--device", "cpu", "--n", 16, *words, "--scipy-up-to", scipy_up_to, "--json")
-
-
-def test_methods_must_agree_without_scipy(cli, monkeypatch):
-    words = ("bench", "--device", "cpu", "--n", 40, "--repeat", 3, "--scipy-up-to", 0, "--json")
-    assert [row["ratio"] for row in json.loads(cli(*words).out)["rows"]] == [None] * 4
-
-    def wrong_inside(weights, *, method, **named):
-        result = right(weights, method=method, **named)
-        result.distances[1, 2] += method == "floyd_warshall"  # neither the first nor the last row
-        return result
-
-    right = measure.shortest_paths
-    monkeypatch.setattr(measure, "shortest_paths", wrong_inside)
-    with pytest.raises(AssertionError, match="floyd_warshall is wrong"):
-        cli(*words)
-
-
-def test_bounds_of_an_h200():
-    clock_hz = 1.98e9
-    tera = {
-        (torch.float32, False): 16.7,
-        (torch.float32, True): 22.3,
-        (torch.int32, False): 16.7,
-        (torch.int16, False): 33.5,
-        (torch.float64, False): 8.4,
-        (torch.int64, False): 4.2,
-    }
-    for (dtype, nonnegative), rate in tera.items():
-        assert round(bound(H200, dtype, nonnegative, clock_hz) / 1e12, 1) == rate
-        if dtype != torch.float32:
-            assert operations_per_clock(dtype, True) == operations_per_clock(dtype, False)
-    assert bound(H200, torch.int32, True, None) is None
-    for capability in (None, (8, 0), (10, 0)):
-        other = Device(kind="cuda", name="", slug="", units=1, memory=0, capability=capability)
-        assert bound(other, torch.int32, True, clock_hz) is None
-
-
 @pytest.mark.parametrize("words", [("--clock-mhz", 1980), ()])
 def test_fraction_of_the_bound(cli, monkeypatch, words):
-    """On a CPU that says it is an H200 whose clock is known or, without `words`, told by the device."""
-    gpu = SimpleNamespace(**vars(H200)) if words else SimpleNamespace(**vars(H200) | {"clock_hz": 1.98e9})
+    """On a CPU described as an H200, whose clock comes from `words` or from the device."""
+    gpu = H200 if words else dataclasses.replace(H200, clock_hz=1.98e9)
     for module in (bench, measure):
         monkeypatch.setattr(module, "describe", lambda device: gpu)
     command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3, "--sign", *SIGNS, *words)
@@ -215,60 +135,14 @@ def test_fraction_of_the_bound(cli, monkeypatch, words):
 
 
 def test_no_fraction_without_a_clock(cli, monkeypatch):
-    gpu = SimpleNamespace(**vars(H200) | {"clock_hz": None})
     for module in (bench, measure):
-        monkeypatch.setattr(module, "describe", lambda device: gpu)
+        monkeypatch.setattr(module, "describe", lambda device: H200)
     command = ("bench", "--device", "cpu", "--n", 20, "--repeat", 3)
     assert [row["bound_fraction"] for row in cli(*command, "--json").json["rows"]] == [None] * 4
     assert "its clock is unknown" in cli(*command).out
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-def test_products_of_panels_count(batch):
-    """Every product sleeps a while, so the seconds tell how many of them were seen."""
-
-    class Slow(CpuEngine):
-        calls = 0
-
-        def product(self, *updates):
-            Slow.calls += 1
-            time.sleep(0.002)
-            super().product(*updates)
-
-        def panels(self, d, row, column, skip=(0, 0)):
-            multiply_in_stripes(self, d, row, column)
-
-    case = Case(96, batch)
-    matrix = case.weights().to(torch.float32).reshape(batch, 96, 96)
-    config = tuned.find("cpu", CPU, matrix.dtype, Config(cutoff=64))
-    engine = Slow(engines.Weights(96, matrix.dtype, CPU, True), config)
-    start = time.perf_counter()
-    inside = seconds_in_products("kleene", matrix, engine)
-    total = time.perf_counter() - start
-    assert Slow.calls > 2, "the panels made no product"
-    assert 0.002 * Slow.calls <= inside <= total
-    assert torch.equal(matrix.to(torch.int16), scipy_distances(case)[0].reshape(matrix.shape))
-
-
-def test_products_are_timed_on_what_a_gpu_stores(monkeypatch):
-    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
-    for n, stored in ((100, 112), (2048, 2048)):
-        assert measure._stored(torch.empty((2, n, n), device="meta"), "kleene") == stored
-    assert measure._stored(torch.rand(2, 100, 100), "kleene") == 100
-    solved = []
-    monkeypatch.setattr(measure, "_stored", lambda graphs, method: 48)
-    monkeypatch.setattr(measure, "seconds_in_products", lambda method, matrix, engine: solved.append(matrix.clone()) or 0.5)
-    weights = Case(40).weights().to(torch.int32)
-    config = tuned.find("cpu", CPU, torch.int32, Config(engine="cpu"))
-    assert measure._in_products(weights, True, "kleene", dataclasses.replace(config, engine="cpu")) == 0.5
-    for matrix in solved:
-        assert matrix.shape == (1, 48, 48)
-        assert torch.equal(matrix[0, :40, :40], weights)
-        assert (matrix[0, 40:] == no_edge(torch.int32)).all()
-        assert (matrix[0, :, 40:] == no_edge(torch.int32)).all()
-
-
-def test_without_products_all_is_outside(cli):
+def test_a_solve_without_products_is_all_outside(cli):
     rows = cli("bench", "--device", "cpu", "--n", 30, "--method", "floyd_warshall", "--repeat", 3, "--json").json["rows"]
     assert rows[1]["outside_seconds"] == rows[1]["p50_seconds"]
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong: one sentence on stderr, an exit status, and neither output nor a file."""
+"""Every mistake of a caller: one sentence on stderr, an exit status, no output and no file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from cli.five import FIVE
 
 from tri_apsp.cli import solve as module
-from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.graphs import GENERATORS
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
@@ -117,37 +116,19 @@ class TestOutput:
         assert "must be writable" in outcome.err
 
 
-class TestUnforeseen:
-    def stop(self, cli, five, tmp_path, monkeypatch, error):
-        def fail(*_, **__):
-            raise error
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [(KeyboardInterrupt(), INTERRUPTED, ""), (MemoryError(), FAILED, r"error: [^\n]*memory[^\n]*\.\n")],
+)
+def test_a_solve_that_is_cut_short_leaves_no_file(cli, five, tmp_path, monkeypatch, error, status, message):
+    def fail(*_, **__):
+        raise error
 
-        monkeypatch.setattr(module, "solve", fail)
-        outcome = cli("solve", five, "-o", tmp_path / "d.npy")
-        assert outcome.out == ""
-        assert not (tmp_path / "d.npy").exists()
-        return outcome.status, outcome.err
-
-    def test_interrupt(self, cli, five, tmp_path, monkeypatch):
-        assert self.stop(cli, five, tmp_path, monkeypatch, KeyboardInterrupt()) == (INTERRUPTED, "")
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            MemoryError(),
-            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB."),
-            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
-        ],
-    )
-    def test_memory(self, cli, five, tmp_path, monkeypatch, error):
-        status, message = self.stop(cli, five, tmp_path, monkeypatch, error)
-        assert status == FAILED
-        assert re.fullmatch(r"error: [^\n]*memory[^\n]*\.\n", message)
-
-    @pytest.mark.parametrize("error", [RuntimeError("a bug"), ZeroDivisionError(), AssertionError()])
-    def test_a_bug_is_not_swallowed(self, cli, five, tmp_path, monkeypatch, error):
-        with pytest.raises(type(error)):
-            self.stop(cli, five, tmp_path, monkeypatch, error)
+    monkeypatch.setattr(module, "solve", fail)
+    outcome = cli("solve", five, "-o", tmp_path / "d.npy")
+    assert (outcome.status, outcome.out) == (status, "")
+    assert re.fullmatch(message, outcome.err)
+    assert not (tmp_path / "d.npy").exists()
 
 
 class TestOtherCommands:
@@ -168,7 +149,7 @@ class TestOtherCommands:
             (["solv"], ["solv", "solve", "generate", "info", "bench"]),
         ],
     )
-    def test_bad_words(self, cli, tmp_path, monkeypatch, words, parts):
+    def test_invalid_arguments(self, cli, tmp_path, monkeypatch, words, parts):
         monkeypatch.chdir(tmp_path)
         outcome = cli(*words)
         assert (outcome.status, outcome.out) == (BAD_INPUT, "")

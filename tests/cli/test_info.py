@@ -1,4 +1,4 @@
-"""info: the machine, the versions, what can run here and what cannot."""
+"""info: the machine, the versions, the engines that can run here, and tuned files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_json(cli):
     assert "cpu" in found["engines"]["cpu"]["usable"]
 
 
-def test_a_dtype_that_an_engine_does_not_take(monkeypatch):
+def test_a_dtype_that_an_engine_does_not_support(monkeypatch):
     a100 = Device("cuda", "NVIDIA A100", "nvidia-a100", 108, 40 << 30, 163 << 10, (8, 0))
     monkeypatch.setattr("tri_apsp.engines.describe", lambda device: a100)
     found = info._engines(torch.device("cuda"))

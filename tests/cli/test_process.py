@@ -1,14 +1,12 @@
-"""A few command lines in a process of their own: streams, statuses, and nothing else on them."""
+"""A few command lines, each in a process of its own: its streams and its exit status."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
-import pytest
-
-import tri_apsp
-from tri_apsp.cli.parser import BAD_INPUT, BROKEN_PIPE, COMMANDS, FAILED
+from tri_apsp.console.exit_status import BROKEN_PIPE, FAILED
 
 
 def test_solve(process, five, tmp_path):
@@ -25,33 +23,11 @@ def test_negative_cycle(process, save, tmp_path):
     assert not (tmp_path / "d.npy").exists()
 
 
-def test_no_command(process):
-    outcome = process()
-    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
-    assert all(command in outcome.err for command in COMMANDS)
-
-
-def test_version(process):
-    outcome = process("--version")
-    assert (outcome.status, outcome.out, outcome.err) == (0, f"tri_apsp {tri_apsp.__version__}\n", "")
-
-
-def test_help_tells_the_statuses(process):
-    outcome = process("--help")
-    assert (outcome.status, outcome.err) == (0, "")
-    assert all(part in outcome.out for part in ("exit status", "negative cycle", "130"))
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command(cli, command):
-    outcome = cli(command, "--help")
-    assert (outcome.status, outcome.err) == (0, "")
-    assert f"usage: python -m tri_apsp {command} " in outcome.out
-
-
-def test_reader_that_goes_away(five):
+def test_a_reader_that_exits(five):
     command = [sys.executable, "-m", "tri_apsp", "solve", five]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    # With a buffer the pipe breaks only when Python flushes it, at the end.
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered) as running:
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == BROKEN_PIPE

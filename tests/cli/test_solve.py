@@ -1,4 +1,4 @@
-"""solve: every key of its JSON, every method, dtype, format, and what people read."""
+"""solve: every key of its JSON, every method, dtype and format, its text, and how often it solves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_json(cli, five, method, dtype):
     assert found["ops_per_second"] == pytest.approx(5**3 / found["seconds"])
 
 
-def test_auto_takes_a_method_and_float32(cli, five):
+def test_the_defaults_are_auto_and_float32(cli, five):
     found = cli("solve", five, "--json").json
     assert found["method"] in METHODS
     assert found["dtype"] == "float32"
@@ -63,7 +63,7 @@ def load(path):
 
 
 class TestInputs:
-    def test_packed(self, cli, save):
+    def test_compressed(self, cli, save):
         assert cli("solve", save("five.gr.gz", FIVE), "--json").json.items() >= FIVE_FACTS.items()
 
     @pytest.mark.parametrize("base", [0, 1])
@@ -103,7 +103,7 @@ def edges():
 
 
 class TestText:
-    def test_says_what_ran(self, cli, five, tmp_path):
+    def test_shows_what_ran(self, cli, five, tmp_path):
         outcome = cli("solve", five, "--method", "kleene", "--device", "cpu", "-o", tmp_path / "d.npy")
         assert (outcome.status, outcome.err) == (0, "")
         for part in ("5 vertices, 5 edges", "kleene", "float32", "14 of 25 pairs", "longest 7, sum 34", "d.npy"):
@@ -112,8 +112,8 @@ class TestText:
         assert len(set(starts.values())) == 1
 
     @pytest.mark.parametrize(("seconds", "shown"), [(0.9, False), (7.25, True)])
-    def test_preparation_shows_from_a_second_on(self, cli, five, monkeypatch, seconds, shown):
-        monkeypatch.setattr(module, "prepare", lambda *_: seconds)
+    def test_preparation_of_more_than_a_second_is_shown(self, cli, five, monkeypatch, seconds, shown):
+        monkeypatch.setattr(module, "compile_kernels", lambda *_: seconds)
         assert ("7.2 s to compile" in cli("solve", five).out) == shown
 
     def test_names_the_tuned_files(self, cli, five, monkeypatch, tmp_path):
@@ -138,12 +138,62 @@ class TestText:
         assert cli("solve", path, "--dtype", "float64", "--json").json["max_distance"] == 2**24 - 1 + last
 
 
-def test_short_memory_solves_in_place(cli, five, monkeypatch):
-    def scarce(*args, overwrite=False, **named):
-        if not overwrite:
-            raise TooLargeError("no room for a copy.")
-        return solve(*args, overwrite=overwrite, **named)
+class TestRuns:
+    """How often a graph is solved for its time, and that it is solved once where that takes long."""
 
-    solve = module.solve
-    monkeypatch.setattr(module, "solve", scarce)
-    assert cli("solve", five, "--json").json.items() >= FIVE_FACTS.items()
+    @pytest.fixture
+    def calls(self, monkeypatch):
+        """Count solves, all of which take `calls.seconds`."""
+
+        class Calls(list):
+            seconds = 0.0
+
+        def counted(weights, **named):
+            calls.append((tuple(weights.shape), named))
+            return solve(weights, **named)
+
+        def timed(call, device):
+            return call(), calls.seconds
+
+        calls, solve = Calls(), module.solve
+        monkeypatch.setattr(module, "solve", counted)
+        monkeypatch.setattr(module, "timed", timed)
+        monkeypatch.setattr("tri_apsp.bench.timing.timed", timed)
+        return calls
+
+    @pytest.fixture
+    def large(self, cli, tmp_path):
+        path = tmp_path / "large.npy"
+        assert cli("generate", "complete", "--n", 600, "-o", path).status == 0
+        return path
+
+    @pytest.mark.parametrize(("seconds", "runs"), [(0.01, 5), (0.2, 3), (0.9, 1)])
+    def test_a_short_solve_is_repeated_for_its_median(self, cli, large, calls, seconds, runs):
+        calls.seconds = seconds
+        outcome = cli("solve", large, "--device", "cpu")
+        assert [shape for shape, _ in calls] == [(600, 600)] * (1 + runs)
+        assert f"{seconds} s ({f'median of {runs} runs' if runs > 1 else 'one run'}), " in outcome.out
+        assert ["report" in named for _, named in calls] == [True] + [False] * runs
+
+    def test_a_long_solve_runs_once(self, cli, large, calls):
+        calls.seconds = 1.5
+        assert "1.5 s (one run), " in cli("solve", large, "--device", "cpu").out
+        assert len(calls) == 1
+
+    def test_a_small_graph_is_repeated_after_a_long_first_run(self, cli, five, calls):
+        """Its time is that of compiling what the small solve before it left out."""
+        calls.seconds = 1.5
+        assert cli("solve", five, "--device", "cpu", "--json").json["seconds"] == 1.5
+        assert len(calls) == 2
+
+    def test_short_memory_solves_in_place_and_once(self, cli, five, monkeypatch):
+        def scarce(*args, overwrite=False, **named):
+            overwrites.append(overwrite)
+            if not overwrite:
+                raise TooLargeError("there is no memory for a copy.")
+            return solve(*args, overwrite=overwrite, **named)
+
+        solve, overwrites = module.solve, []
+        monkeypatch.setattr(module, "solve", scarce)
+        assert cli("solve", five, "--json").json.items() >= FIVE_FACTS.items()
+        assert overwrites == [False, True]

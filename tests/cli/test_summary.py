@@ -1,4 +1,4 @@
-"""The figures about a distance matrix: exact where they can be, and strict JSON always."""
+"""The summary of a distance matrix: exact where possible, and never inf or NaN, which JSON cannot hold."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def matrix(rows, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_leaves_out_what_is_unreachable(dtype):
+def test_unreachable_pairs_do_not_count(dtype):
     assert summarise(matrix([[0, -5, None], [3, 0, 7], [None, None, 0]], dtype)) == Summary(6, 7, 5)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_blocks_of_rows_count_alike(dtype, monkeypatch):
+def test_blocks_of_rows_give_the_same_summary(dtype, monkeypatch):
     values = torch.randint(-1000, 1000, (37, 37), generator=torch.Generator().manual_seed(1)).to(dtype)
     values[5:9, 3] = no_edge(dtype)
     whole = summarise(values)
@@ -48,7 +48,7 @@ def test_fractions():
     assert isinstance(found.sum_distances, float)
 
 
-def test_huge_floats_are_no_integers():
+def test_huge_floats_stay_floats():
     found = summarise(matrix([[0, 1e300], [None, 0]], torch.float64))
     assert found == Summary(3, 1e300, 1e300)
     assert isinstance(found.max_distance, float)
@@ -62,3 +62,35 @@ def test_sum_beyond_float64_is_none():
 def test_nothing_reachable(dtype):
     assert summarise(torch.empty((0, 0), dtype=dtype)) == Summary(0, None, None)
     assert summarise(matrix([[None]], dtype)) == Summary(0, None, None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_reachable_pair(dtype):
+    assert summarise(matrix([[-9, None], [None, None]], dtype)) == Summary(1, -9, -9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_far_below_zero(dtype):
+    lowest = torch.finfo(dtype).min
+    assert summarise(matrix([[lowest, None], [None, lowest]], dtype)).max_distance == lowest
+
+
+def test_floats_are_integers_below_2_to_the_53():
+    for value, kind in ((2.0**53, float), (2.0**53 - 1, int)):
+        found = summarise(torch.full((2, 2), value, dtype=torch.float64))
+        assert (type(found.max_distance), type(found.sum_distances)) == (kind, kind)
+        assert found.sum_distances == 4 * value
+
+
+@pytest.mark.parametrize(
+    ("sums", "total"),
+    [
+        ([2**70, -1], 2**70 - 1),
+        ([1e100, 0.5, -1e100], 0.5),
+        ([1e308, 1e308], None),
+        ([float("inf"), 1.0], None),
+        ([float("inf"), -float("inf")], None),
+    ],
+)
+def test_the_total_of_the_sums_of_blocks(sums, total):
+    assert summary._total(sums) == total

@@ -1,4 +1,4 @@
-"""What the tests of graphs share: writing a file, and expecting an error with its value and its remedy."""
+"""Fixtures of the tests of graphs: writing a file, and expecting an error message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tri_apsp.errors import ApspError, InputError
 
 @pytest.fixture
 def save(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Write a file into a fresh folder, packed where its name ends in .gz."""
+    """Write a file into a new folder, compressed if its name ends in .gz."""
 
     def write(name: str, content: str | bytes) -> Path:
         data = content.encode() if isinstance(content, str) else content
@@ -27,7 +27,7 @@ def save(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 @pytest.fixture
 def refuses() -> Callable[..., AbstractContextManager[None]]:
-    """Expect an error whose one sentence contains every part given."""
+    """Expect an error whose message is one sentence that contains every part given."""
 
     @contextmanager
     def expect(*parts: str, error: type[ApspError] = InputError) -> Iterator[None]:

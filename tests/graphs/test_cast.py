@@ -1,4 +1,4 @@
-"""cast_weights: between every two dtypes, and what does not fit."""
+"""cast_weights: between every two dtypes, and values that do not fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tri_apsp.errors import DistanceRangeError
-from tri_apsp.graphs import cast_weights
+from tri_apsp.graphs import cast, cast_weights
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -41,7 +41,7 @@ def test_several_blocks():
     assert int((result == 5).sum()) == 2100 * 2100 - 1
 
 
-def test_nothing():
+def test_no_vertices():
     assert cast_weights(torch.empty(0, 0), torch.int64).shape == (0, 0)
 
 
@@ -82,3 +82,32 @@ def test_nan_and_other_dtypes(refuses):
         cast_weights(torch.zeros(2, 2), torch.int8)
     with refuses("(2, 3)", "pad missing vertices"):
         cast_weights(torch.zeros(2, 3), torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(torch.float64, torch.int16), (torch.float64, torch.int32), (torch.int64, torch.int32), (torch.int16, torch.int64)],
+)
+def test_the_lowest_integer_is_minus_no_edge(old, new):
+    lowest = -min(no_edge(old), no_edge(new))
+    assert cast_weights(torch.tensor([[0, lowest], [0, 0]], dtype=old), new)[0, 1] == lowest
+
+
+def test_an_error_of_floats_names_the_wider_dtype(refuses):
+    with refuses("less than 3.4028", "stored as float32", "one is 1e+300", "or float64", error=DistanceRangeError):
+        cast_weights(torch.tensor([[0, 1e300], [0, 0]], dtype=torch.float64), torch.float32)
+
+
+@pytest.mark.parametrize("block", [1, 7, 16])
+def test_blocks_of_rows(monkeypatch, block):
+    weights = torch.arange(2 * 7 * 7, dtype=torch.int32).view(2, 7, 7)
+    monkeypatch.setattr(cast, "_BLOCK", block)
+    assert torch.equal(cast_weights(weights, torch.float64), weights.double())
+
+
+def test_the_memory_of_every_graph_is_checked(monkeypatch):
+    checked = []
+    monkeypatch.setattr(cast, "check_memory", lambda *arguments: checked.append(arguments))
+    for shape in ((3, 3), (5, 3, 3)):
+        cast_weights(torch.zeros(shape), torch.int64)
+    assert [(n, batch, dtype) for n, batch, dtype, _ in checked] == [(3, 1, torch.int64), (3, 5, torch.int64)]

@@ -19,7 +19,7 @@ INF = float("inf")
 
 class TestNumpy:
     @pytest.mark.parametrize("dtype", DTYPES)
-    def test_our_dtypes_are_kept(self, dtype):
+    def test_supported_dtypes_are_kept(self, dtype):
         far = no_edge(dtype)
         weights = from_numpy(np.array([[0, 3], [far, 0]], dtype_name(dtype)))
         assert weights.dtype == dtype
@@ -43,7 +43,7 @@ class TestNumpy:
         assert weights.shape == (2, 3, 3)
         assert weights[1].tolist() == [[0, 4, 4], [4, 0, 4], [4, 4, 0]]
 
-    def test_only_a_negative_diagonal_stays(self):
+    def test_only_negative_values_of_the_diagonal_are_kept(self):
         assert from_numpy(np.diag([5.0, -2.0])).diagonal().tolist() == [0, -2]
 
     @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "uint8"])
@@ -53,7 +53,7 @@ class TestNumpy:
         assert from_numpy(array, torch.int32).tolist() == [[0, no_edge(torch.int32)], [4, 0]]
         assert array.data[0, 1] == 9
 
-    def test_what_lies_under_a_mask_does_not_matter(self):
+    def test_masked_values_are_ignored(self):
         array = np.ma.masked_invalid([[0, np.nan], [1, 0]])
         assert from_numpy(array).tolist() == [[0, INF], [1, 0]]
         assert from_numpy(np.ma.masked_all((1, 1), np.uint8), torch.int16).tolist() == [[0]]
@@ -69,7 +69,7 @@ class TestNumpy:
         assert from_numpy(np.array([[0, np.inf], [0.5, 0]], np.float16), torch.float32).tolist() == [[0, INF], [0.5, 0]]
 
     @pytest.mark.parametrize("kind", ["bool", "complex64", "object", "U3"])
-    def test_what_is_no_real_number(self, kind, refuses):
+    def test_types_that_are_not_real_numbers(self, kind, refuses):
         array = np.zeros((2, 2), kind)
         for dtype in (None, torch.float32):
             with refuses(array.dtype.name, "astype"):
@@ -109,17 +109,17 @@ class TestScipy:
         assert weights.tolist() == [list(row) for row in self.dense]
 
     @pytest.mark.parametrize("kind", ["lil", "dok"])
-    def test_formats_that_store_no_duplicates(self, kind):
+    def test_formats_without_duplicates(self, kind):
         matrix = sp.csr_array(np.array([[0, 2], [0, 0]], np.int32)).asformat(kind)
         assert from_scipy(matrix).tolist() == [[0, 2], [no_edge(torch.int32), 0]]
 
-    def test_of_duplicates_the_smallest_counts(self):
+    def test_the_smallest_of_duplicate_entries_counts(self):
         matrix = sp.coo_array((np.array([4, 9, 2]), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
         assert from_scipy(matrix)[0, 1] == 2
         unsummed = sp.csr_array((np.array([4, 9]), np.array([1, 1]), np.array([0, 2, 2])), shape=(2, 2))
         assert from_scipy(unsummed)[0, 1] == 4
 
-    def test_the_matrix_is_left_alone(self):
+    def test_the_matrix_is_not_changed(self):
         matrix = sp.coo_array((np.array([4, 9]), ([0, 0], [1, 1])), shape=(2, 2))
         from_scipy(matrix)
         assert matrix.nnz == 2
@@ -129,7 +129,7 @@ class TestScipy:
         assert from_scipy(sp.coo_array(([-1.5, 3.0], ([0, 1], [0, 1])), shape=(2, 2))).diagonal().tolist() == [-1.5, 0]
 
     @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "int32", "int64"])
-    def test_our_dtypes_are_kept(self, kind):
+    def test_supported_dtypes_are_kept(self, kind):
         assert dtype_name(from_scipy(sp.coo_array(np.eye(2, dtype=kind))).dtype) == kind
 
     def test_other_dtypes(self, refuses):
@@ -146,7 +146,7 @@ class TestScipy:
         with refuses(f"but is {kind}", "csr"):
             from_scipy(sp.csr_array(np.eye(2)).asformat(kind))
 
-    def test_what_is_not_square_or_not_sparse(self, refuses):
+    def test_matrices_that_are_not_square_or_not_sparse(self, refuses):
         with refuses("(2, 3)", "add empty rows"):
             from_scipy(sp.csr_array((2, 3)))
         with refuses("ndarray"):
@@ -178,7 +178,7 @@ class TestNetworkx:
         back = INF if graph.is_directed() else 2
         assert from_networkx(graph).tolist() == [[0, 2], [back, 0]]
 
-    def test_a_missing_attribute_counts_one(self):
+    def test_an_edge_without_the_attribute_weighs_one(self):
         graph = nx.DiGraph([(0, 1)])
         graph.add_edge(1, 0, cost=4, weight=9)
         assert from_networkx(graph, "cost").tolist() == [[0, 1], [4, 0]]
@@ -203,13 +203,13 @@ class TestNetworkx:
         np.fill_diagonal(theirs, 0)
         np.testing.assert_array_equal(from_networkx(graph).numpy(), theirs)
 
-    def test_numbers_of_other_kinds(self):
+    def test_numbers_of_other_types(self):
         graph = nx.DiGraph()
         graph.add_weighted_edges_from([(0, 1, np.float32(0.5)), (1, 2, Fraction(1, 4)), (2, 0, np.int16(3)), (0, 2, INF)])
         assert from_networkx(graph).tolist() == [[0, 0.5, INF], [INF, 0, 0.25], [3, INF, 0]]
 
     @pytest.mark.parametrize("value", ["heavy", None, True, 1j, float("nan"), -INF])
-    def test_weights_that_are_no_numbers(self, value, refuses):
+    def test_weights_that_are_not_numbers(self, value, refuses):
         graph = nx.DiGraph()
         graph.add_edge("a", "b", weight=value)
         with refuses("('a', 'b')", repr(value), "correct it"):

@@ -1,4 +1,4 @@
-"""DenseGraph: what it accepts, counts and lists."""
+"""DenseGraph: the tensors it accepts, its edges, and its weights."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ INF = float("inf")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_edges_are_what_is_off_the_diagonal_and_not_no_edge(dtype):
+def test_edges_are_the_entries_off_the_diagonal_below_no_edge(dtype):
     far = no_edge(dtype)
     graph = DenseGraph(torch.tensor([[7, 0, far], [far, far, 2], [far, -3, 0]], dtype=dtype))
     assert (graph.n, graph.edges, graph.natural_dtype) == (3, 3, dtype)
 
 
-def test_to_weights_owns_its_memory_and_cleans_the_diagonal():
+def test_to_weights_copies_and_clears_the_diagonal():
     stored = torch.tensor([[7.0, 1.0], [INF, -2.0]])
     weights = DenseGraph(stored).to_weights(torch.float32)
     assert weights.tolist() == [[0, 1], [INF, -2]]
@@ -69,7 +69,7 @@ def test_no_vertices():
         (torch.zeros(2, 2).to_sparse(), "sparse"),
     ],
 )
-def test_what_is_no_dense_graph(weights, part, refuses):
+def test_tensors_that_are_not_a_dense_graph(weights, part, refuses):
     with refuses(part):
         DenseGraph(weights)
 

@@ -29,7 +29,7 @@ def test_arcs_count_from_one(save):
 
 
 @pytest.mark.parametrize("name", ["g.gr.gz", "G.GR"])
-def test_packed_and_upper_case(save, name):
+def test_compressed_and_upper_case(save, name):
     assert read_graph(save(name, GOOD)).edges == 3
 
 
@@ -45,7 +45,7 @@ def test_packed_and_upper_case(save, name):
         GOOD.replace("5", "5.0"),
     ],
 )
-def test_other_ways_to_write_the_same(save, text):
+def test_variants_of_the_same_file(save, text):
     graph = read_graph(save("g.gr", text))
     assert graph.n == 4
     assert list(zip(graph.sources, graph.targets, graph.weights, strict=True)) == [(0, 1, 5), (1, 3, 0), (3, 0, -7)]
@@ -111,7 +111,7 @@ def test_a_gigantic_header_allocates_nothing(save):
         ("p sp 2 3\n", ("ends after 0",)),
     ],
 )
-def test_what_the_format_does_not_allow(save, refuses, text, parts):
+def test_errors_of_the_format(save, refuses, text, parts):
     with refuses("g.gr", *parts):
         read_graph(save("g.gr", text))
 

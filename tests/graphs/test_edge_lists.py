@@ -66,15 +66,15 @@ class TestDeclarations:
     def test_vertices_and_no_edge(self, save):
         assert read_graph(save("g.txt", "# base 0 vertices 4\n")).to_weights(torch.int16).diagonal().tolist() == [0] * 4
 
-    def test_nothing_declares_the_base(self, save, refuses):
+    def test_a_base_that_is_not_declared(self, save, refuses):
         with refuses("g.txt", "pass --base 0 or --base 1"):
             read_graph(save("g.txt", "1 2 3\n"))
 
-    def test_a_declaration_after_the_first_edge_is_too_late(self, save, refuses):
+    def test_a_declaration_after_the_first_edge_is_ignored(self, save, refuses):
         with refuses("--base 0"):
             read_graph(save("g.txt", "1 2 3\n# base 1\n"))
 
-    def test_a_base_that_is_neither(self, save, refuses):
+    def test_a_base_that_is_neither_0_nor_1(self, save, refuses):
         with refuses("line 2", "'2'"):
             read_graph(save("g.txt", "# x\n# base 2\n2 3\n"))
         with refuses("`base` must be 0 or 1, but is 2"):
@@ -82,13 +82,13 @@ class TestDeclarations:
 
     def test_arguments_that_contradict(self, save, refuses):
         path = save("g.txt", "# base 1 vertices 3\n1 2\n")
-        with refuses("`base`", "is 0 and line 1", "says 1", "leave it out"):
+        with refuses("`base`", "is 0 and line 1", "declares 1", "leave it out"):
             read_graph(path, base=0)
-        with refuses("`vertices`", "is 5 and line 1", "says 3"):
+        with refuses("`vertices`", "is 5 and line 1", "declares 3"):
             read_graph(path, vertices=5)
         assert read_graph(path, base=1, vertices=3).n == 3
 
-    def test_a_count_that_is_none(self, save, refuses):
+    def test_a_count_that_is_not_a_number(self, save, refuses):
         with refuses("line 1 has 'many'"):
             read_graph(save("g.txt", "# base 0 vertices many\n"))
         with refuses("must not be negative, but is -1"):
@@ -126,19 +126,19 @@ class TestDeclarations:
         ("g.csv", "source,target\n", ("an edge or say how many vertices",)),
     ],
 )
-def test_what_the_format_does_not_allow(save, refuses, name, text, parts):
+def test_errors_of_the_format(save, refuses, name, text, parts):
     with refuses(name, *parts):
         read_graph(save(name, text), base=0)
 
 
-def test_a_vertex_beyond_the_vertices_given(save, refuses):
+def test_a_vertex_above_the_given_number_of_vertices(save, refuses):
     with refuses("from 0 to 1", "line 2 has '2'", "vertex count"):
         read_graph(save("g.txt", "0 1 5\n1 2 5\n"), base=0, vertices=2)
     with refuses("from 1 to 2", "line 1 has '0'"):
         read_graph(save("g.txt", "0 1 5\n"), base=1, vertices=2)
 
 
-def test_a_late_fraction_keeps_earlier_weights(save):
+def test_a_fraction_after_many_integers(save):
     lines = "".join(f"0 1 {weight}\n" for weight in range(1, 1001)) + "0 1 0.25\n"
     graph = read_graph(save("g.txt", lines), base=0)
     assert graph.weights[:3].tolist() == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""EdgeList: what it accepts, and the dense weights it becomes."""
+"""EdgeList: the edges it accepts, and its dense weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
 from tri_apsp.graphs import EdgeList
+from tri_apsp.graphs import edges as edges_module
 from tri_apsp.semirings import DTYPES, no_edge
 
 INF = float("inf")
@@ -31,7 +32,7 @@ def test_the_lightest_of_parallel_edges_counts():
     assert weights[0, 1] == 3
 
 
-def test_only_a_negative_loop_shows_on_the_diagonal():
+def test_only_a_negative_loop_is_on_the_diagonal():
     weights = edge_list(4, (0, 0, 5), (1, 1, -2), (2, 2, 0), (1, 1, 4)).to_weights(torch.float32)
     assert weights.diagonal().tolist() == [0, -2, 0, 0]
 
@@ -76,7 +77,7 @@ def test_counts():
     assert (edges.n, edges.edges, edges.natural_dtype) == (5, 3, torch.float32)
 
 
-def test_both_ways_doubles_all_but_loops():
+def test_both_ways_reverses_all_edges_except_loops():
     edges = edge_list(3, (0, 1, 5), (2, 2, -1)).both_ways()
     assert list(zip(edges.sources, edges.targets, edges.weights, strict=True)) == [(0, 1, 5), (2, 2, -1), (1, 0, 5)]
 
@@ -119,7 +120,7 @@ def test_memory_is_checked_before_it_is_allocated(refuses):
 
 
 @pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-INF, "-inf")])
-def test_weights_that_mean_nothing(weight, shown, refuses):
+def test_nan_and_minus_infinity(weight, shown, refuses):
     with refuses(f"edge 1 weighs {shown}", "remove the edge"):
         edge_list(2, (0, 1, 1), (1, 0, weight))
 
@@ -150,3 +151,42 @@ def test_arrays_of_another_length_or_kind():
 def test_an_unknown_dtype(refuses):
     with refuses("float16", "convert"):
         edge_list(2).to_weights(torch.float16)
+
+
+@pytest.mark.parametrize(
+    ("weight", "dtype"),
+    [
+        (2**62 - 2, np.int64),
+        (2**62 - 1, np.float64),
+        (-(2**62) + 2, np.int64),
+        (-(2**62) + 1, np.float64),
+        (2.0**53 - 1, np.int64),
+        (2.0**53, np.float64),
+        (-(2.0**53), np.float64),
+    ],
+)
+def test_the_largest_weights_stored_as_integers(weight, dtype):
+    weights = edge_list(2, (0, 1, weight)).weights
+    assert weights.dtype == dtype
+    assert weights[0] == weight
+
+
+def test_the_largest_n(refuses):
+    assert edge_list(2**62, (2**62 - 1, 0, 1)).n == 2**62
+    with refuses("0..2**62", str(2**62 + 1)):
+        edge_list(2**62 + 1)
+
+
+def test_arrays_of_two_dimensions(refuses):
+    matrix = np.zeros((1, 1), int)
+    with refuses("`sources`", "1-D", "shape (1, 1)"):
+        EdgeList(2, matrix, matrix, matrix)
+
+
+def test_blocks_list_the_edges_of_finite_weight_in_order(monkeypatch):
+    listed = [(0, 1, 5.0), (1, 2, INF), (2, 0, 3.0), (1, 1, -1.0), (0, 2, 0.5)]
+    monkeypatch.setattr(edges_module, "_BLOCK", 2)
+    edges = edge_list(3, *listed)
+    blocks = [list(zip(block.sources, block.targets, block.weights, strict=True)) for block in edges.blocks()]
+    assert blocks == [[listed[0]], listed[2:4], [listed[4]]]
+    assert edges.to_weights(torch.float32).tolist() == [[0, 5, 0.5], [INF, -1, INF], [3, INF, 0]]

@@ -1,4 +1,4 @@
-"""What concerns every file that is read: its name, that it is there, and its packing."""
+"""Reading any file: its extension, its existence, and its compression."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_dots_in_a_name(save):
 
 
 @pytest.mark.parametrize("extension", READ_FORMATS)
-def test_a_file_that_is_not_there(tmp_path, refuses, extension):
+def test_a_file_that_does_not_exist(tmp_path, refuses, extension):
     with refuses(f"there is no {tmp_path / 'none'}{extension}", "check the name"):
         read_graph(tmp_path / f"none{extension}", base=0 if extension[:4] in (".txt", ".csv", ".tsv") else None)
 
@@ -58,7 +58,7 @@ def test_a_damaged_gzip_file(tmp_path, refuses, damage):
         read_graph(path)
 
 
-def test_a_file_that_may_not_be_read(save, refuses, monkeypatch):
+def test_a_file_without_read_permission(save, refuses, monkeypatch):
     path = save("g.gr", "p sp 1 0\n")
 
     def refuse(self):

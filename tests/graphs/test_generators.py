@@ -1,4 +1,4 @@
-"""Generators: the same seed, the same graph; and the graphs have the shape their names promise."""
+"""Generators: the same seed gives the same graph, and each kind has its edges and weights."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TestErdosRenyi:
             assert degrees.max() < 139
             assert 4 < degrees.std() < 10
 
-    def test_the_ends_of_p(self):
+    def test_extreme_probabilities(self):
         assert erdos_renyi(20, 0).edges == 0
         assert erdos_renyi(20, 1).edges == 380
 
@@ -80,7 +80,7 @@ class TestErdosRenyi:
         expected = counts.sum() / 16
         assert np.all(np.abs(counts - expected) < 6 * expected**0.5)
 
-    def test_large_and_sparse_needs_no_matrix(self):
+    def test_a_large_sparse_graph_needs_no_matrix(self):
         graph = erdos_renyi(20_000, 0.0005, 4)
         # 199990 expected, standard deviation 447.
         assert 197_000 < graph.edges < 203_000
@@ -127,7 +127,7 @@ class TestGrid:
         assert graph.n == rows * columns
         assert graph.edges == (2 * (rows * (columns - 1) + columns * (rows - 1)) if rows and columns else 0)
 
-    def test_a_ragged_last_row(self):
+    def test_a_shorter_last_row(self):
         graph = grid_of(5)  # columns 0 1 2 over 3 4
         found = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
         assert {pair for pair in found if pair[0] < pair[1]} == {(0, 1), (1, 2), (3, 4), (0, 3), (1, 4)}
@@ -159,7 +159,7 @@ class TestGenerate:
         with refuses("'ring'", "erdos_renyi, complete, sparse_rows, grid, chain"):
             generate("ring", 5)
 
-    def test_p_belongs_to_erdos_renyi(self, refuses):
+    def test_p_is_for_erdos_renyi_alone(self, refuses):
         with refuses("`p` must be given for kind erdos_renyi", "pass the probability"):
             generate("erdos_renyi", 5)
         with refuses("but is 0.5 for kind chain", "leave it out"):

@@ -1,4 +1,4 @@
-"""Weight matrices built on the GPU are those built on the CPU."""
+"""Weight matrices built on a GPU equal those built on the CPU."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_every_dtype_is_kept(tmp_path, name, dtype):
 
 
 @pytest.mark.parametrize("name", ["w.npy", "w.npz", "w.pt"])
-def test_packed(tmp_path, name):
+def test_compressed(tmp_path, name):
     plain, packed = tmp_path / name, tmp_path / f"{name}.gz"
     {"w.npy": np.save, "w.npz": np.savez}.get(name, lambda path, array: torch.save(torch.from_numpy(array), path))(
         plain, MATRIX
@@ -48,13 +48,13 @@ def test_one_array_of_any_name(tmp_path):
     assert read_graph(tmp_path / "w.npz").edges == 1
 
 
-def test_by_columns_and_big_endian(tmp_path):
+def test_column_order_and_big_endian(tmp_path):
     for array in (np.asfortranarray([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 1.0], [2.0, 0.0]], ">f8")):
         np.save(tmp_path / "w.npy", array)
         assert read_graph(tmp_path / "w.npy").weights.tolist() == [[0, 1], [2, 0]]
 
 
-def test_reading_leaves_the_file_alone(tmp_path):
+def test_changing_the_weights_does_not_change_the_file(tmp_path):
     np.save(tmp_path / "w.npy", MATRIX)
     before = (tmp_path / "w.npy").read_bytes()
     read_graph(tmp_path / "w.npy").weights[0, 1] = 9
@@ -102,7 +102,7 @@ def test_sparse_with_padding(tmp_path, refuses):
     ],
 )
 @pytest.mark.parametrize("name", ["w.npy", "w.npz"])
-def test_arrays_that_are_no_graph(tmp_path, refuses, name, array, parts):
+def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
     (np.save if name == "w.npy" else np.savez)(tmp_path / name, array)
     with refuses(name, *parts):
         read_graph(tmp_path / name)
@@ -118,7 +118,7 @@ def test_arrays_that_are_no_graph(tmp_path, refuses, name, array, parts):
         (torch.zeros(2, 2).to_sparse(), ("sparse", ".to_dense()")),
     ],
 )
-def test_torch_files_that_are_no_graph(tmp_path, refuses, value, parts):
+def test_torch_files_that_do_not_hold_a_graph(tmp_path, refuses, value, parts):
     torch.save(value, tmp_path / "w.pt")
     with refuses("w.pt", *parts):
         read_graph(tmp_path / "w.pt")
@@ -155,7 +155,7 @@ def test_damaged_files(save, refuses, name):
         read_graph(save(name, b""))
 
 
-def test_a_header_that_promises_too_much(save, refuses):
+def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
     small, large = io.BytesIO(), io.BytesIO()
     np.save(small, np.zeros((2, 2)))
     np.lib.format.write_array_header_1_0(large, {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)})
@@ -171,7 +171,7 @@ def test_swapped_extensions(save, refuses):
         read_graph(save("w.npz", saved("w.npy")))
 
 
-def test_several_arrays_and_none_called_weights(tmp_path, refuses):
+def test_several_arrays_of_which_none_is_named_weights(tmp_path, refuses):
     np.savez(tmp_path / "w.npz", a=MATRIX, b=MATRIX)
     with refuses("holds a, b", "save the weights alone"):
         read_graph(tmp_path / "w.npz")

@@ -46,7 +46,7 @@ def test_integers_are_exact(save):
     assert graph.weights.tolist() == [[-(2**53) - 1]]
 
 
-def test_inf_is_no_edge_and_the_last_line_may_be_open(save):
+def test_inf_is_no_edge_and_the_last_line_break_is_optional(save):
     graph = read_graph(save("g.mtx", f"{COORDINATE} real general\r\n2 2 2\r\n1\t2 Inf\r\n\r\n2 1  .5"))
     assert graph.to_weights(torch.float32).tolist() == [[0, INF], [0.5, 0]]
 
@@ -75,7 +75,7 @@ def test_the_line_of_an_error_in_a_large_file(save, refuses):
         read_graph(path)
 
 
-def test_an_array_goes_by_columns(save):
+def test_an_array_is_stored_by_columns(save):
     text = f"{ARRAY} real general\n%\n2 2\n0\n3\n1.5\n0\n"
     graph = read_graph(save("g.mtx", text))
     assert graph.weights.tolist() == [[0, 1.5], [3, 0]]
@@ -147,7 +147,7 @@ def test_files_that_scipy_writes(tmp_path, symmetry):
         (f"{ARRAY} integer general\n1 1\n1.5\n", ("hold integers", "line 3 is '1.5'", "or line 1")),
     ],
 )
-def test_what_the_format_does_not_allow(save, refuses, text, parts):
+def test_errors_of_the_format(save, refuses, text, parts):
     with refuses("g.mtx", *parts):
         read_graph(save("g.mtx", text))
 

@@ -28,7 +28,7 @@ def test_both_parsers_agree(save, monkeypatch, name):
 
 
 @pytest.mark.parametrize("extension", [".gr", ".txt", ".csv", ".tsv"])
-def test_what_we_write_is_parsed_fast(tmp_path, monkeypatch, extension):
+def test_written_files_are_parsed_fast(tmp_path, monkeypatch, extension):
     graph = erdos_renyi(30, 0.2, 1)
     write_graph(graph, tmp_path / f"g{extension}")
 

@@ -1,4 +1,4 @@
-"""write_distances, write_graph, check_output, and that what is written reads back."""
+"""write_distances, write_graph and check_output; written files are read back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TestDistances:
             assert torch.equal(found, distances)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    def test_csv_loses_no_bit(self, tmp_path, dtype):
+    def test_csv_is_exact(self, tmp_path, dtype):
         distances = torch.rand(5, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
         write_distances(distances, tmp_path / "d.csv")
         assert torch.equal(load(tmp_path / "d.csv").to(dtype), distances)
@@ -75,18 +75,18 @@ class TestDistances:
             write_distances(torch.zeros(2, 3, 3), tmp_path / "d.csv")
         assert not (tmp_path / "d.csv").exists()
 
-    def test_a_view_is_written_without_what_it_views(self, tmp_path):
+    def test_a_view_is_written_without_the_rest_of_its_storage(self, tmp_path):
         write_distances(torch.zeros(1000, 1000)[:3, :3], tmp_path / "d.pt")
         write_distances(torch.zeros(1000, 9)[:9].t(), tmp_path / "t.pt")
         assert (tmp_path / "d.pt").stat().st_size < 4000
         assert (tmp_path / "t.pt").stat().st_size < 4000
 
-    def test_nothing(self, tmp_path):
+    def test_no_vertices(self, tmp_path):
         write_distances(torch.empty(0, 0), tmp_path / "d.csv")
         assert (tmp_path / "d.csv").read_text() == ""
 
 
-class TestOneStep:
+class TestReplacement:
     def test_an_older_file_is_replaced(self, tmp_path):
         (tmp_path / "d.npy").write_text("old")
         write_distances(torch.ones(2, 2), tmp_path / "d.npy")
@@ -122,7 +122,7 @@ class TestOneStep:
         write_distances(torch.ones(2, 2), tmp_path / "d.npy")
         assert (tmp_path / "d.npy").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_equal_content_gives_equal_packed_files(self, tmp_path):
+    def test_equal_content_gives_equal_compressed_files(self, tmp_path):
         for name in ("a", "b"):
             (tmp_path / name).mkdir()
             write_graph(erdos_renyi(20, 0.2), tmp_path / name / "g.gr.gz")
@@ -130,7 +130,7 @@ class TestOneStep:
 
 
 class TestCheckOutput:
-    def test_what_may_be_written(self, tmp_path):
+    def test_paths_that_can_be_written(self, tmp_path):
         (tmp_path / "old.npy").touch()
         for name in ("d.npy", "old.npy", "D.CSV", "d.csv.gz"):
             check_output(tmp_path / name)
@@ -156,7 +156,7 @@ class TestCheckOutput:
         with refuses(f"{tmp_path} is not", "choose another"):
             check_output(tmp_path / "d.npy")
 
-    def test_writing_checks_too(self, tmp_path, refuses):
+    def test_writing_checks_the_extension(self, tmp_path, refuses):
         with refuses("rename it"):
             write_distances(torch.ones(2, 2), tmp_path / "d.xyz")
         with refuses("rename it"):
@@ -209,7 +209,7 @@ class TestGraphs:
             write_graph(edges, tmp_path / f"g{extension}")
             assert (tmp_path / f"g{extension}").read_text() == text
 
-    def test_integers_are_written_as_such(self, tmp_path):
+    def test_integers_are_written_as_integers(self, tmp_path):
         write_graph(self.edges, tmp_path / "g.mtx")
         lines = (tmp_path / "g.mtx").read_text().splitlines()
         assert lines[:4] == ["%%MatrixMarket matrix coordinate integer general", "%", "5 5 4", "1 2 4"]

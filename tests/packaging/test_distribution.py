@@ -1,4 +1,4 @@
-"""What a wheel and a source archive hold, and that each way to install finds the tuned files."""
+"""The contents of a wheel and a source archive, and that every way to install finds the tuned files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TUNED = "tri_apsp/_tuned/README.md"
+# Prints, for each site-packages folder named, the folder of tuned files of the tri_apsp installed there. One process serves
+# all, since importing torch takes most of its time.
 SHIPPED = """
 import site, sys
 installed = sys.path[:]
-sys.path.clear()
-site.addsitedir(sys.argv[1])  # reads .pth files too
-sys.path += installed
-from tri_apsp import tuned
-print(next(path for path in reversed(tuned.directories()) if path != tuned.user_directory()))
+for packages in sys.argv[1:]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tri_apsp"]:
+        del sys.modules[name]
+    sys.path.clear()
+    site.addsitedir(packages)  # reads .pth files too
+    sys.path += installed
+    from tri_apsp import tuned
+    print(next(path for path in reversed(tuned.directories()) if path != tuned.user_directory()))
 """
 
 
@@ -39,14 +44,6 @@ def unpack(archive: Path, target: Path) -> Path:
         with tarfile.open(archive) as source:
             source.extractall(target, filter="data")
     return target
-
-
-def shipped(packages: Path, folder: Path) -> Path:
-    """Return the folder of tuned files that a process started in `folder` finds whose site-packages is `packages`."""
-    # -I: nothing of the environment or of `folder` counts. A tri_apsp that is installed comes after `packages`.
-    command = [sys.executable, "-I", "-c", SHIPPED, str(packages)]
-    result = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=120)
-    return Path(result.stdout.strip())
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +83,12 @@ def test_a_wheel_built_from_the_source_archive_is_the_same(wheel, sdist, tmp_pat
     assert names(build("wheel", sdist, tmp_path)) == names(wheel)
 
 
-def test_the_tuned_files_of_a_wheel_are_found(wheel, tmp_path):
-    packages = unpack(wheel, tmp_path / "site-packages")
-    assert shipped(packages, tmp_path) == packages / "tri_apsp" / "_tuned"
-
-
-def test_the_tuned_files_of_a_checkout_are_found(tmp_path):
-    assert shipped(ROOT, tmp_path) == ROOT / "tuning"
-
-
-def test_the_tuned_files_of_an_editable_install_are_found(tmp_path):
-    packages = unpack(build("editable", ROOT, tmp_path / "built"), tmp_path / "site-packages")
-    assert [line.rstrip("/") for path in packages.glob("*.pth") for line in path.read_text().split()] == [str(ROOT)]
-    assert shipped(packages, tmp_path) == ROOT / "tuning"
+def test_every_way_to_install_finds_the_tuned_files(wheel, tmp_path):
+    installed = unpack(wheel, tmp_path / "wheel")
+    editable = unpack(build("editable", ROOT, tmp_path / "built"), tmp_path / "editable")
+    assert [line.rstrip("/") for path in editable.glob("*.pth") for line in path.read_text().split()] == [str(ROOT)]
+    expected = {installed: installed / "tri_apsp" / "_tuned", ROOT: ROOT / "tuning", editable: ROOT / "tuning"}
+    # -I: neither the environment nor the current folder counts. A tri_apsp that is installed comes after `packages`.
+    command = [sys.executable, "-I", "-c", SHIPPED, *map(str, expected)]
+    result = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120)
+    assert [Path(line) for line in result.stdout.splitlines()] == list(expected.values())

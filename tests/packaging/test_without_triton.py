@@ -1,4 +1,4 @@
-"""Triton exists for Linux only: without it the package still imports, and the CPU still solves."""
+"""Triton exists for Linux only: without it the package imports, and the cpu engine solves."""
 
 from __future__ import annotations
 

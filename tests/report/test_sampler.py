@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tune.synthetic import DEFAULT, OPTIMUM, cost, everything
 
-from tri_apsp.cli.parser import BAD_INPUT
+from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.sampler import BUDGETS, read_sweep
 from tri_apsp.tune.sweep.rows import write_csv

@@ -14,7 +14,7 @@ import pytest
 import torch
 from tune.synthetic import FASTEST, SyntheticBench
 
-from tri_apsp.cli.parser import BAD_INPUT
+from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.sweeps import best_so_far, geometric_mean, grid_of, read_sweeps, swept

@@ -22,8 +22,8 @@ from tune.synthetic import FASTEST, SyntheticBench
 
 import tri_apsp
 from tri_apsp import tuned
-from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.configs import Config, default_config, to_fields
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.device import describe
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune import commands, tune

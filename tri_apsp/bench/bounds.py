@@ -1,4 +1,4 @@
-"""The nominal bound of min-plus operations per second on a GPU: adds and mins at full rate, and nothing else to do."""
+"""The nominal bound of min-plus operations per second on a GPU: adds and mins at full rate, and no other instruction."""
 
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ from tri_apsp.semirings import dtype_name
 __all__ = ["BOUND", "RATES", "bound", "has_bound", "operations_per_clock"]
 
 BOUND = (
-    "what adds and mins alone would reach on compute capability 9: 128 instructions a clock and multiprocessor, of which the "
+    "what adds and mins alone would reach on compute capability 9: 128 instructions per clock and multiprocessor, of which the "
     "ALU (min, fused add-min, compare, select) takes 64 and the float64 unit 64"
 )
-"""The definition, for people. Loads, addresses and loops count nothing, so no kernel of these instructions reaches it."""
+"""The definition, for help texts. Loads, addresses and loops count nothing, so no kernel of these instructions reaches it."""
 
-_ISSUED, _ALU, _DOUBLE = 128, 64, 64  # lane-instructions per clock and multiprocessor
+# Instructions per clock and multiprocessor, counted once per thread.
+_ISSUED, _ALU, _DOUBLE = 128, 64, 64
 
 
 @dataclass(frozen=True)
 class Mix:
-    """The instructions of a lane for some min-plus operations: all of them, and those that only one unit takes."""
+    """The instructions of one thread for a number of min-plus operations.
+
+    Attributes:
+        operations: min-plus operations that the instructions do together.
+        issued: all instructions.
+        alu: those that only the ALU takes.
+        double: those that only the float64 unit takes.
+    """
 
     operations: int
     issued: int
@@ -31,17 +39,17 @@ class Mix:
 
     @property
     def per_clock(self) -> float:
-        """Operations per clock and multiprocessor: as many as the busiest unit lets through."""
+        """Operations per clock and multiprocessor, which the busiest unit limits."""
         rates = [_ISSUED / self.issued, _ALU / self.alu, *([_DOUBLE / self.double] if self.double else [])]
         return self.operations * min(rates)
 
 
-# float32 without negative values: they order like their bits, so one integer min takes two sums.
+# Nonnegative float32 values are ordered as their bits are as integers, so one integer minimum of three takes two sums.
 _NONNEGATIVE_FLOAT = Mix(operations=2, issued=3, alu=1)  # FADD FADD VIMNMX3
 _MIXES = {
     torch.float32: Mix(operations=1, issued=2, alu=1),  # FADD FMNMX
     torch.float64: Mix(operations=1, issued=4, alu=2, double=2),  # DADD DSETP FSEL FSEL
-    torch.int16: Mix(operations=2, issued=1, alu=1),  # VIADDMNMX.S16x2, two values to a word
+    torch.int16: Mix(operations=2, issued=1, alu=1),  # VIADDMNMX.S16x2, two values per word
     torch.int32: Mix(operations=1, issued=1, alu=1),  # VIADDMNMX
     # Two each of add, compare (ISETP) and select (SEL), for the halves of a value; adds may run off the ALU, as IMAD.
     torch.int64: Mix(operations=1, issued=6, alu=4),
@@ -61,11 +69,11 @@ def operations_per_clock(dtype: torch.dtype, nonnegative: bool) -> float:
 RATES = ", ".join(f"{dtype_name(dtype)} {mix.per_clock:.3g}" for dtype, mix in _MIXES.items()) + (
     f", float32 nonnegative {_NONNEGATIVE_FLOAT.per_clock:.3g}"
 )
-"""Operations per clock and multiprocessor, for people."""
+"""Operations per clock and multiprocessor of each dtype, for help texts."""
 
 
 def has_bound(device: Device) -> bool:
-    """Return whether the table holds for `device`: other GPUs lack some of its instructions, or have more."""
+    """Return whether `device` has compute capability 9: the rates of the instructions differ on other GPUs."""
     return device.capability is not None and device.capability[0] == 9
 
 

@@ -1,35 +1,41 @@
-"""The graphs that bench measures, and their distances by SciPy."""
+"""The graphs that `bench` measures: complete ones of a size, dtype and sign; and their distances by SciPy."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-__all__ = ["HEAVIEST", "SIGNS", "Case", "scipy_distances"]
+__all__ = ["HEAVIEST", "SIGNS", "SIZES", "Case", "cases_of", "scipy_distances"]
+
+SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
+"""Default numbers of vertices by type of device."""
 
 HEAVIEST = 100
-"""Weights are whole numbers, uniform in 1..HEAVIEST; every dtype holds their distances exactly."""
+"""Weights are whole numbers, uniform in 1..HEAVIEST, whose distances every dtype holds exactly."""
 
 SIGNS = ["nonnegative", "any"]
-"""Signs of the weights; with "any", n >= 2 has negative ones."""
+"""Signs of the weights; with "any", a graph of n >= 2 vertices has negative ones."""
 
-# Added to the edges that leave an odd vertex and taken from those that enter one: no cycle changes its weight. More than
-# HEAVIEST, so that no weight becomes 0, which SciPy would take for a missing edge.
+# Added to the edges that leave an odd vertex and subtracted from those that enter one, which leaves the weight of every cycle
+# as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy would take for a missing edge.
 _POTENTIAL = HEAVIEST + 1
 
 
 @dataclass(frozen=True)
 class Case:
-    """`batch` complete graphs of `n` vertices; `sign` is one of SIGNS."""
+    """`batch` complete graphs of `n` vertices with weights of `dtype`, whose `sign` is one of SIGNS."""
 
     n: int
+    dtype: torch.dtype = torch.float32
     batch: int = 1
     sign: str = SIGNS[0]
 
     @property
     def nonnegative(self) -> bool:
+        """Whether no weight is negative."""
         return self.sign == SIGNS[0]
 
     @property
@@ -37,8 +43,17 @@ class Case:
         """Min-plus operations of a solve: batch * n^3."""
         return self.batch * self.n**3
 
-    def weights(self) -> torch.Tensor:
-        """Return (n, n), or (batch, n, n) for more than one graph, on the CPU in a narrow integer dtype."""
+    @property
+    def graphs(self) -> tuple[int, int, str]:
+        """What identifies the graphs, which are the same in every dtype."""
+        return self.n, self.batch, self.sign
+
+    def weights(self, device: torch.device) -> torch.Tensor:
+        """Return (n, n), or (batch, n, n) for more than one graph, on `device`."""
+        return self.narrow_weights().to(device).to(self.dtype)
+
+    def narrow_weights(self) -> torch.Tensor:
+        """Return the same on the CPU, in the narrowest integer dtype that holds the values."""
         generator = torch.Generator().manual_seed(self.n)
         shape = (self.batch, self.n, self.n)
         weights = torch.randint(1, HEAVIEST + 1, shape, generator=generator, dtype=torch.uint8)
@@ -49,17 +64,27 @@ class Case:
         return weights if self.batch > 1 else weights[0]
 
 
+def cases_of(
+    sizes: Sequence[int], batches: Sequence[int], dtypes: Sequence[torch.dtype], signs: Sequence[str]
+) -> Iterator[Case]:
+    """Yield a case for each dtype and sign, and each of `sizes` with its count of graphs in `batches`."""
+    for dtype in dtypes:
+        for sign in signs:
+            for n, batch in zip(sizes, batches, strict=True):
+                yield Case(n, dtype, batch, sign)
+
+
 def scipy_distances(case: Case) -> tuple[torch.Tensor, float]:
     """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16; and its seconds."""
     from scipy.sparse.csgraph import floyd_warshall  # slow to import
 
-    weights = case.weights()
+    weights = case.narrow_weights()
     distances = torch.empty(weights.shape, dtype=torch.int16)
     seconds = 0.0
     for graph, solved in zip(weights.view(-1, case.n, case.n), distances.view(-1, case.n, case.n), strict=True):
         dense = graph.to(torch.float64).numpy()
         start = time.perf_counter()
-        found = floyd_warshall(dense)
+        result = floyd_warshall(dense)
         seconds += time.perf_counter() - start
-        solved.copy_(torch.from_numpy(found))
+        solved.copy_(torch.from_numpy(result))
     return distances, seconds

@@ -1,8 +1,7 @@
-"""Operations per second of the public calls on random graphs, each result compared before its time counts."""
+"""Operations per second of the public calls on random graphs; each result is checked before its call is timed."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,20 +10,18 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import min_plus, shortest_paths
+from tri_apsp.api import Selection, min_plus, shortest_paths
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.configs import Config
 from tri_apsp.device import describe
-from tri_apsp.gpu.padding import padded_size
-from tri_apsp.methods import METHODS
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.semirings import dtype_name
 
 __all__ = ["Row", "measure"]
 
-# Runs whose products are timed: their share of a solve varies less than its time.
+# Runs whose products are timed: fewer than for the time of a solve, as their share of it varies less.
 _PRODUCT_RUNS = 3
 
 
@@ -36,16 +33,16 @@ class Row:
         operation: min_plus, the product of the weights with themselves, or a method.
         dtype: of the weights.
         sign: of the weights: nonnegative, or any.
-        n: vertices.
-        batch: graphs.
-        engine: what ran.
-        p20_seconds: of the runs, as the next two.
-        p50_seconds: the median.
-        p80_seconds: see p20_seconds.
-        ops_per_second: batch * n^3 / p50_seconds, whatever the method really does.
-        bound_fraction: of the bound (see tri_apsp.cli.bounds) that is reached; None where there is none.
-        outside_seconds: p50_seconds less what a solve spends in the products of its engine; None for min_plus.
-        scipy_seconds: SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
+        n: vertices per graph.
+        batch: graphs per call.
+        engine: the engine that ran.
+        p20_seconds: the 20th percentile of the runs.
+        p50_seconds: their median.
+        p80_seconds: their 80th percentile.
+        ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
+        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none.
+        outside_seconds: p50_seconds less the time of a solve in the products of its engine; None for min_plus.
+        scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
         ratio: scipy_seconds / p50_seconds.
     """
 
@@ -67,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that was found right; `in_products` measures the seconds of its products."""
+    """A public call whose result was checked; `in_products` measures the seconds of its products."""
 
     operation: str
     engine: str
@@ -76,7 +73,6 @@ class _Call:
 
 
 def measure(
-    dtypes: Sequence[torch.dtype],
     cases: Sequence[Case],
     methods: Sequence[str],
     device: torch.device,
@@ -86,32 +82,30 @@ def measure(
     scipy_up_to: int,
     clock_hz: float | None,
 ) -> Iterator[Row]:
-    """Yield a row for the product and for each method, for each dtype and case.
+    """Yield a row for the product and for each method, for each case.
 
     Args:
-        dtypes: of the weights.
-        cases: the graphs.
+        cases: the graphs and their dtype.
         methods: names of METHODS, or auto.
         device: where to run.
         config: for the methods; min_plus takes none, and runs on the best engine of the device.
-        repeat: runs timed, after one that is compared and, on a GPU, others until its clock has settled.
+        repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.
         scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
     """
-    baselines: dict[Case, tuple[torch.Tensor, float]] = {}
-    for dtype, case in itertools.product(dtypes, cases):
-        if case.operations <= scipy_up_to**3 and case not in baselines:
-            baselines[case] = scipy_distances(case)
-        known, scipy_seconds = baselines.get(case, (None, None))
-        weights = case.weights().to(device).to(dtype)
-        limit = bound(describe(device), dtype, case.nonnegative, clock_hz)
-        for call in _right_calls(case, weights, methods, config, known):
+    baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
+    for case in cases:
+        if case.operations <= scipy_up_to**3 and case.graphs not in baselines:
+            baselines[case.graphs] = scipy_distances(case)
+        expected, scipy_seconds = baselines.get(case.graphs, (None, None))
+        limit = bound(describe(device), case.dtype, case.nonnegative, clock_hz)
+        for call in _checked_calls(case.weights(device), methods, config, expected):
             warm_up(call.run, device)
             p20, p50, p80 = np.percentile([timed(call.run, device)[1] for _ in range(repeat)], [20, 50, 80]).tolist()
             rate = case.operations / p50
             yield Row(
                 operation=call.operation,
-                dtype=dtype_name(dtype),
+                dtype=dtype_name(case.dtype),
                 sign=case.sign,
                 n=case.n,
                 batch=case.batch,
@@ -127,59 +121,50 @@ def measure(
             )
 
 
-def _right_calls(
-    case: Case, weights: torch.Tensor, methods: Sequence[str], config: Config, known: torch.Tensor | None
+def _checked_calls(
+    weights: torch.Tensor, methods: Sequence[str], config: Config, expected: torch.Tensor | None
 ) -> Iterator[_Call]:
-    """Yield the call of each operation, once a first call gave the right result."""
+    """Yield the call of each operation after a first call returned the right result.
+
+    `expected` are the distances, if known. If not, the first method is checked for two sources of each graph, and the others
+    must agree with it.
+    """
     _check_product(min_plus(weights, weights), weights)
     yield _Call("min_plus", engines.choose(weights.device, dtype=weights.dtype), partial(min_plus, weights, weights))
-    expected = None if known is None else known.to(weights)
+    if expected is not None:
+        expected = expected.to(weights)
     for method in methods:
         result = shortest_paths(weights, method=method, config=config)
         if expected is None:
-            # Without SciPy, the first method answers for two sources of each graph, and the others must agree with it.
             _check_sources(result.distances, weights, method)
             expected = result.distances
         assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
-        solve = partial(shortest_paths, weights, method=method, config=config)
-        in_products = partial(_in_products, weights, case.nonnegative, result.method, result.config)
-        engine = result.engine
-        del result  # the runs need its memory
-        yield _Call(method, engine, solve, in_products)
+        selection = Selection(result.method, result.engine, result.config, f"as method {method} ran")
+        del result  # the timed runs need its memory
+        yield _Call(
+            method,
+            selection.engine,
+            partial(shortest_paths, weights, method=method, config=config),
+            partial(_in_products, weights, selection),
+        )
 
 
-def _in_products(weights: torch.Tensor, nonnegative: bool, method: str, config: CompleteConfig) -> float:
-    """Return the median seconds of the products of a solve under `config`, which is complete."""
-    graphs = weights.reshape(-1, *weights.shape[-2:])
-    n, size = graphs.shape[-1], _stored(graphs, method)
-    matrix = graphs.new_empty((len(graphs), size, size))
-    traits = engines.Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative)
-    seconds = []
-    for _ in range(_PRODUCT_RUNS):
-        matrix.fill_(no_edge(matrix.dtype))
-        matrix[:, :n, :n].copy_(graphs)
-        seconds.append(seconds_in_products(method, matrix, engines.make(config.engine, traits, config)))
-    return float(np.median(seconds))
-
-
-def _stored(graphs: torch.Tensor, method: str) -> int:
-    """Return how many vertices a solve stores of each of the graphs (batch, n, n)."""
-    if graphs.device.type == "cpu":
-        return graphs.shape[-1]
-    return padded_size(graphs, 2 + METHODS[method].workspace)
+def _in_products(weights: torch.Tensor, selection: Selection) -> float:
+    """Return the median seconds that a solve spends in products."""
+    return float(np.median([seconds_in_products(weights, selection) for _ in range(_PRODUCT_RUNS)]))
 
 
 def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:
-    """Compare the first and the last row of weights * weights; all of them would take as long as the measurement."""
+    """Check the first and the last row of weights * weights; to check all would take as long as the measurement."""
     for row in (0, -1):
         expected = (weights[..., row, :, None] + weights).amin(dim=-2)
         assert torch.equal(product[..., row, :], expected), f"min_plus is wrong for {weights.shape} in {weights.dtype}"
 
 
 def _check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -> None:
-    """Compare the first and the last row with Bellman's equations: D[s, s] = 0, D[s, j] = min over k != j of D[s, k] + W[k, j].
+    """Check Bellman's equations in the first and the last row: D[s, s] = 0, D[s, j] = min over k != j of D[s, k] + W[k, j].
 
-    Every cycle here has a positive weight, so the distances are their only solution.
+    Every cycle of a case has a positive weight, so the distances are the only solution of these equations.
     """
     largest = float("inf") if weights.is_floating_point() else torch.iinfo(weights.dtype).max
     for row in (0, -1):

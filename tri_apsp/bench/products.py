@@ -1,4 +1,4 @@
-"""Seconds that a method spends in the products of its engine."""
+"""Seconds that a solve spends in the products of its engine."""
 
 from __future__ import annotations
 
@@ -7,41 +7,58 @@ import time
 import torch
 
 from tri_apsp import engines
-from tri_apsp.device import current, wait
-from tri_apsp.methods import METHODS, Observer
+from tri_apsp.api import Selection
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import wait
+from tri_apsp.solver.arguments import check_weights
+from tri_apsp.solver.run import run
 
 __all__ = ["seconds_in_products"]
 
 
-def seconds_in_products(method: str, matrix: torch.Tensor, engine: engines.Engine) -> float:
-    """Solve `matrix` in place and return the seconds in engine.product, those of the stripes of its panels included.
+def seconds_in_products(weights: torch.Tensor, selection: Selection) -> float:
+    """Solve `weights` as a public call does, and return the seconds in engine.product, whichever operation calls it.
 
-    On a GPU, between events around each product, so that nothing waits in between; where the GPU is done before the host has
-    launched the product, that wait counts as product too.
+    On a GPU, events are recorded around each product, so that the host need not wait in between. Where the GPU has finished
+    before the host launches the product, the time that it is idle counts as well.
 
     Args:
-        method: a key of METHODS.
-        matrix: weights (batch, n, n) with zero diagonal and without a negative cycle; holds the distances afterwards.
-        engine: made for them; its products are timed from now on.
+        weights: (n, n) or (batch, n, n); left as they are.
+        selection: method, engine and configuration of the solve.
     """
-    device = matrix.device
-    marks: list[tuple[_Mark, _Mark]] = []
-    product = engine.product
-
-    def timed_product(*updates: engines.Update) -> None:
-        start = _Mark(device)
-        product(*updates)
-        marks.append((start, _Mark(device)))
-
-    engine.product = timed_product  # type: ignore[method-assign]
-    with current(device):
-        METHODS[method].solve(matrix, engine, Observer())
-        wait(device)
-    return sum(start.seconds_until(stop) for start, stop in marks)
+    timer = _ProductTimer(weights.device)
+    run(check_weights(weights), lambda nonnegative: selection, make=timer.make)
+    return timer.seconds()
 
 
-class _Mark:
-    """A moment in the queue of a device; on the CPU, which has none, now."""
+class _ProductTimer:
+    """Times the products of the engines that `make` returns."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._products: list[tuple[_Moment, _Moment]] = []
+
+    def make(self, name: str, weights: engines.Weights, config: CompleteConfig) -> engines.Engine:
+        """Return the engine of engines.make, its products timed."""
+        engine = engines.make(name, weights, config)
+        product = engine.product
+
+        def timed_product(*updates: engines.Update) -> None:
+            start = _Moment(self._device)
+            product(*updates)
+            self._products.append((start, _Moment(self._device)))
+
+        engine.product = timed_product  # type: ignore[method-assign]
+        return engine
+
+    def seconds(self) -> float:
+        """Return the seconds in all products, once the device has finished them."""
+        wait(self._device)
+        return sum(start.seconds_until(stop) for start, stop in self._products)
+
+
+class _Moment:
+    """A moment in the queue of a device, or on the CPU, which has no queue, the present."""
 
     def __init__(self, device: torch.device) -> None:
         self._now = time.perf_counter()
@@ -50,7 +67,7 @@ class _Mark:
             self._event = torch.Event(device.type, enable_timing=True)
             self._event.record()
 
-    def seconds_until(self, stop: _Mark) -> float:
+    def seconds_until(self, stop: _Moment) -> float:
         """Return the seconds from here to `stop`; both must have passed."""
         if self._event is None or stop._event is None:
             return stop._now - self._now

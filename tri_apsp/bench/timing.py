@@ -1,27 +1,35 @@
-"""Seconds of a solve, and of nothing else."""
+"""Seconds of a call on a device, without those of compilation, of first allocations and of the low clock of an idle GPU."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import median
 from typing import TypeVar
 
 import torch
 
 from tri_apsp.api import Selection
 from tri_apsp.device import wait
+from tri_apsp.gpu.padding import aligned
 from tri_apsp.solver.run import solve
 
-__all__ = ["prepare", "timed", "warm_up"]
+__all__ = ["RUNS", "compile_kernels", "timed", "timed_again", "warm_up", "warm_up_size"]
 
 T = TypeVar("T")
+
+RUNS = 5
+"""Most runs that timed_again takes the median of."""
 
 # An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under load.
 _WARM_UP_SECONDS = 0.5
 
+# timed_again starts no further run after this time, since calls that take as long vary little.
+_RUNS_SECONDS = 0.5
+
 
 def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """Return what `call` returns and the seconds until the device finished it."""
+    """Return the result of `call`, and the seconds until the device finished it."""
     wait(device)
     start = time.perf_counter()
     result = call()
@@ -29,8 +37,20 @@ def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
     return result, time.perf_counter() - start
 
 
+def timed_again(call: Callable[[], T], device: torch.device) -> tuple[T, float, int]:
+    """Return the result of a call that has run once before, the median seconds of some more runs, and their number."""
+    warm_up(call, device)
+    result, first = timed(call, device)
+    seconds = [first]
+    while len(seconds) < RUNS and sum(seconds) < _RUNS_SECONDS:
+        del result  # the next run needs its memory
+        result, last = timed(call, device)
+        seconds.append(last)
+    return result, median(seconds), len(seconds)
+
+
 def warm_up(call: Callable[[], object], device: torch.device) -> None:
-    """Call until the clock of a GPU has settled; not at all on a CPU."""
+    """Repeat `call` until the clock of a GPU has settled; not at all on a CPU."""
     if device.type == "cpu":
         return
     start = time.perf_counter()
@@ -38,27 +58,39 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
         timed(call, device)
 
 
-def prepare(weights: torch.Tensor, selection: Selection) -> float:
-    """Solve a small graph as `selection` will solve `weights` (n, n), so that every kernel is compiled and loaded.
+def compile_kernels(weights: torch.Tensor, selection: Selection) -> float:
+    """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are compiled and loaded.
 
     Returns:
         The seconds that it took.
     """
-    n, config = weights.shape[-1], selection.config
-    on_gpu = weights.device.type == "cuda"
-    if not n or (selection.engine != "cpu" and not on_gpu):
+    n, config, device = weights.shape[-1], selection.config, weights.device
+    if not n or (selection.engine != "cpu" and device.type == "cpu"):
         return 0.0  # Triton's interpreter compiles nothing
-    # On the CPU a kernel serves every size. Triton compiles another variant for sizes and strides divisible by 16, which
-    # the same remainder repeats, and for strides past 2**31, which the batch stride of the whole matrix repeats.
-    size = 2 * config.cutoff + n % 128 if on_gpu else 2 * config.block_size
-    size = min(n, size)
+    size = warm_up_size(n, selection, device)
     negative = bool(weights.amin() < 0)
 
     def run() -> None:
-        small = torch.ones((size, size), dtype=weights.dtype, device=weights.device)
-        if negative:
-            small[0, -1] = -1
-        small = small.as_strided((1, size, size), (n * n, size, 1))
-        solve(small, method=selection.method, config=config, overwrite=True)
+        solve(_small_graph(size, negative, like=weights), method=selection.method, config=config)
+        if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
+            # Other variants again are for a batch stride beyond int32, which the padded copy of the weights has.
+            padded = aligned(size)
+            strided = _small_graph(padded, negative, like=weights).as_strided((1, padded, padded), (n * n, padded, 1))
+            solve(strided, method=selection.method, config=config, overwrite=True)
 
-    return timed(run, weights.device)[1]
+    return timed(run, device)[1]
+
+
+def warm_up_size(n: int, selection: Selection, device: torch.device) -> int:
+    """Return the size, n at most, of the graph that compile_kernels solves before one of n vertices."""
+    # On a CPU one kernel serves every size. Triton compiles other variants of a kernel where 16 divides sizes and strides,
+    # which a size with the same remainder repeats.
+    return min(n, 2 * selection.config.block_size if device.type == "cpu" else 2 * selection.config.cutoff + n % 128)
+
+
+def _small_graph(n: int, negative: bool, like: torch.Tensor) -> torch.Tensor:
+    """Return weights 1 (n, n) of the dtype and device of `like`, one of them -1 if `negative`, without a negative cycle."""
+    weights = torch.ones((n, n), dtype=like.dtype, device=like.device)
+    if negative:
+        weights[0, -1] = -1
+    return weights

@@ -1,1 +1,1 @@
-"""The command line: one module a subcommand, imported only when it is named, since each needs torch."""
+"""The command line: one module per subcommand, and the parser that lists them."""

@@ -23,7 +23,7 @@ __all__ = ["configure", "run"]
 
 class _Engines(TypedDict):
     usable: list[str]
-    unusable: dict[str, str]  # why, by the name of an engine; or of one and a dtype that it does not take, as "nvidia int16"
+    unusable: dict[str, str]  # the reason, by the name of an engine or by an engine and a dtype, as "nvidia int16"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print what this machine is and what can run on it."""
+    """Print the facts of this machine and the engines that can run on it."""
     found = devices()
     directories = [str(path) for path in tuned.directories()]
     files = {str(path): _file(path, found) for path in tuned.files()}
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
-    """Return what a tuned file holds, and why it is not used here, or None if it is."""
+    """Return the content of a tuned file in a few words, and why it is not used here, or None if it is."""
     try:
         file = tuned.load(path)
     except InputError as error:

@@ -1,24 +1,24 @@
-"""The arguments that every subcommand shares, and the exit statuses."""
+"""The parser of python -m tri_apsp, which lists the subcommands."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from importlib import import_module
-from typing import NoReturn
+from collections.abc import Callable
 
 from tri_apsp import __version__
+from tri_apsp.cli import bench, generate, info, solve
+from tri_apsp.console.exit_status import BAD_INPUT, BROKEN_PIPE, FAILED, INTERRUPTED
+from tri_apsp.console.parser import Parser
 
-__all__ = ["BAD_INPUT", "BROKEN_PIPE", "COMMANDS", "FAILED", "INTERRUPTED", "Parser", "build_parser"]
+__all__ = ["COMMANDS", "build_parser"]
 
-FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
-
-COMMANDS = {
-    "solve": "compute all shortest distances of a graph file",
-    "generate": "write a random graph to a file",
-    "info": "show this machine, versions, engines and tuned files",
-    "bench": "measure min-plus operations per second, beside SciPy",
+COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
+    "solve": (solve.configure, "compute all shortest distances of a graph file"),
+    "generate": (generate.configure, "write a random graph to a file"),
+    "info": (info.configure, "show this machine, versions, engines and tuned files"),
+    "bench": (bench.configure, "measure min-plus operations per second, beside SciPy"),
 }
+"""Subcommands by name: the function that adds the arguments, and the summary for --help."""
 
 _EPILOG = f"""\
 exit status:
@@ -27,21 +27,14 @@ exit status:
        engine cannot run here
   {BAD_INPUT:3}  an argument or a file breaks a rule
   {INTERRUPTED:3}  interrupted (Ctrl-C)
-  {BROKEN_PIPE:3}  whoever read the output went away
+  {BROKEN_PIPE:3}  the process that read the output has exited
 
-Errors are one sentence on stderr; stdout and the output file then stay as they were.
+An error is one sentence on stderr; nothing is printed on stdout then, and the output file stays as it was.
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose errors are one sentence, like all others here."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"error: {message.rstrip('.')}; see {self.prog} --help.\n")
-
-
-def build_parser(argv: Sequence[str]) -> Parser:
-    """Return the parser for `argv`: only the subcommands that it names are imported, so --help needs no torch."""
+def build_parser() -> Parser:
+    """Return the parser; each subcommand sets `run`, the function to call with the arguments."""
     parser = Parser(
         prog="python -m tri_apsp",
         description="All-pairs shortest paths: every distance of a weighted directed graph.",
@@ -50,8 +43,6 @@ def build_parser(argv: Sequence[str]) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"tri_apsp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, summary in COMMANDS.items():
-        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
-        if name in argv:
-            import_module(f"tri_apsp.cli.{name}").configure(command)
+    for name, (configure, summary) in COMMANDS.items():
+        configure(commands.add_parser(name, help=summary, description=f"{summary.capitalize()}."))
     return parser

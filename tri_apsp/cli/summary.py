@@ -1,4 +1,4 @@
-"""What a distance matrix says in a few numbers, computed some rows at a time on its device."""
+"""A summary of a distance matrix in a few numbers, computed on its device, one block of rows at a time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["Summary", "summarise"]
 
-# Values looked at together: a few times 8 MiB, whatever the size of the matrix.
+# Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
 
-# From here on every float64 is "whole", which says nothing about the number that was meant.
+# Every float64 from here on is whole, whether or not the number that it was rounded from is.
 _WHOLE_END = 2.0**53
 
 
@@ -24,9 +24,9 @@ class Summary:
 
     Attributes:
         reachable_pairs: pairs whose distance is not no_edge.
-        max_distance: the largest of these distances, an int where it is whole; None where no pair is reachable.
-        sum_distances: their sum, an exact int where all are whole, else correct to float64 rounding; None where no pair
-            is reachable, or where the sum exceeds float64.
+        max_distance: the largest of these distances, an int if it is whole; None if no pair is reachable.
+        sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding; None if no pair is
+            reachable, or if the sum exceeds float64.
     """
 
     reachable_pairs: int
@@ -35,7 +35,7 @@ class Summary:
 
 
 def summarise(distances: torch.Tensor) -> Summary:
-    """Return the figures of distances (n, n), of any of our dtypes, on any device.
+    """Return the figures of distances (n, n) of any supported dtype, on any device.
 
     Cost: a few passes over the matrix; workspace of a few blocks of 2**20 values.
     """
@@ -60,10 +60,10 @@ def summarise(distances: torch.Tensor) -> Summary:
 
 
 def _sum(values: torch.Tensor) -> int | float:
-    """Return the sum of finite values: an exact int where all are whole."""
+    """Return the sum of finite values: an exact int if all are whole."""
     if values.is_floating_point() and not bool(((values == values.trunc()) & (values.abs() < _WHOLE_END)).all()):
         return float(values.sum(dtype=torch.float64))
-    # In two halves, since the sum of a block of int64 may not fit int64.
+    # The upper and lower 32 bits are summed apart, since the sum of a block of int64 may not fit int64.
     whole = values.to(torch.int64)
     return (int((whole >> 32).sum()) << 32) + int((whole & 0xFFFFFFFF).sum())
 
@@ -73,6 +73,6 @@ def _total(sums: list[int | float]) -> int | float | None:
         return sum(sums)
     try:
         total = math.fsum(sums)
-    except (OverflowError, ValueError):  # sums of parts that overflowed, of one sign or of both
+    except (OverflowError, ValueError):  # the total overflows, or block sums have overflowed to inf and -inf
         return None
     return total if math.isfinite(total) else None

@@ -1,1 +1,1 @@
-"""What all command lines share: arguments, output, progress."""
+"""What all command lines share: parser, exit statuses, options, output, progress, and the facts of the machine."""

@@ -1,4 +1,4 @@
-"""What results depend on: the devices and the versions."""
+"""The devices and the software versions that a measurement depends on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def device_facts(device: torch.device) -> dict[str, Any]:
 
 
 def device_line(device: torch.device) -> str:
-    """Return the facts of a device for people."""
+    """Return the facts of a device in one line of text."""
     facts = device_facts(device)
     units = "cores" if facts["capability"] is None else "multiprocessors"
     capability = "" if facts["capability"] is None else f", compute capability {facts['capability']}"
@@ -42,11 +42,11 @@ def device_line(device: torch.device) -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of all that the speed depends on; None for what is not installed."""
-    # Triton's nightly builds come under other names.
+    """Return the version of each package that the speed depends on; None for one that is not installed."""
+    # Triton's nightly builds have other names.
     names = {"torch": ["torch"], "triton": ["triton", "pytorch-triton", "pytorch-triton-rocm"]}
     names |= {name: [name] for name in ("numba", "numpy", "scipy")}
-    found = {name: next(filter(None, map(_installed, known)), None) for name, known in names.items()}
+    found = {name: next(filter(None, map(_installed, aliases)), None) for name, aliases in names.items()}
     return {
         "tri_apsp": tri_apsp.__version__,
         "python": platform.python_version(),
@@ -57,9 +57,9 @@ def versions() -> dict[str, str | None]:
 
 
 def versions_line(found: Mapping[str, str | None] | None = None) -> str:
-    """Return the versions that were `found`, or those here, for people, in one line."""
-    known = versions() if found is None else found
-    return ", ".join(f"{name} {version}" for name, version in known.items() if version is not None)
+    """Return the versions `found`, by default those installed here, in one line of text."""
+    shown = versions() if found is None else found
+    return ", ".join(f"{name} {version}" for name, version in shown.items() if version is not None)
 
 
 def _installed(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Options that several subcommands take, with the values that the library's tables allow."""
+"""Argument types, and the options that several command lines take."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tri_apsp.semirings import DTYPES, dtype_name
 __all__ = ["DTYPE_NAMES", "add_device", "add_json", "at_least", "dtype_of"]
 
 DTYPE_NAMES = [dtype_name(dtype) for dtype in DTYPES]
+"""The values that --dtype takes."""
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """Return the dtype that DTYPE_NAMES calls `name`."""
+    """Return the dtype of a name in DTYPE_NAMES."""
     return DTYPES[DTYPE_NAMES.index(name)]
 
 
@@ -27,12 +28,12 @@ def add_device(parser: argparse._ActionsContainer) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, keys: str) -> None:
-    """Add --json; `keys` says what the object holds."""
+    """Add --json; `keys` is the part of the help that lists the keys of the object."""
     parser.add_argument("--json", action="store_true", help=f"print one JSON object instead: {keys}")
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return an argparse type: a whole number not below `least`."""
+    """Return an argparse type: a whole number that is at least `least`."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < least:

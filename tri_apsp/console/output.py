@@ -1,4 +1,4 @@
-"""How results look: one JSON object, or a few aligned lines."""
+"""Results on stdout: one JSON object, or a few aligned lines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["amount", "gib", "print_fields", "print_json"]
 
 
 def print_json(data: Mapping[str, object]) -> None:
-    """Print one strict JSON object on one line; infinity and NaN are our mistake and raise ValueError."""
+    """Print one strict JSON object on one line; an infinity or NaN in it is a bug and raises ValueError."""
     print(json.dumps(data, allow_nan=False))
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
-    """Print one line a field, with the values aligned."""
+    """Print one line per field (label, value), with the values aligned."""
     rows = list(fields)
     width = max(len(label) for label, _ in rows)
     for label, value in rows:
@@ -22,7 +22,7 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
 
 
 def amount(rate: float) -> str:
-    """Return a rate with its SI prefix: "31.4 G"."""
+    """Format a rate with its SI prefix: "31.4 G"."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= factor:
             return f"{rate / factor:.3g} {prefix}"
@@ -30,5 +30,5 @@ def amount(rate: float) -> str:
 
 
 def gib(size: float) -> str:
-    """Return bytes in GiB."""
+    """Format a number of bytes in GiB."""
     return f"{size / 2**30:.1f} GiB"

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, for solves that take longer than a moment."""
+"""A progress bar on a terminal, for solves that take a second or longer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
 
 @contextmanager
 def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
-    """Give a callback for the fraction done, which draws a bar on stderr; None where it is no terminal or not `wanted`."""
+    """Yield a callback for the fraction done, which draws a bar on stderr.
+
+    Yields None where stderr is no terminal, or a bar is not `wanted`.
+    """
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
@@ -28,6 +31,6 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
 
 
 def terminal_shape() -> dict[str, int]:
-    """Return tqdm's arguments for the size of the terminal on stderr; one that was never told its size would draw nothing."""
+    """Return tqdm's arguments for the size of the terminal on stderr; 80 x 24 where the terminal reports 0, as some do."""
     size = os.get_terminal_size(sys.stderr.fileno())
     return {"ncols": size.columns or 80, "nrows": size.lines or 24}

@@ -1,4 +1,4 @@
-"""Graphs: reading and writing files, converting from other libraries, and generating at random."""
+"""Graphs: reading and writing files, converting from other libraries, and generating random ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dense weights, and sparse matrices of SciPy, in the files of NumPy and torch: `.npy`, `.npz`, `.pt`."""
+"""The files of NumPy and torch, `.npy`, `.npz` and `.pt`: dense weights, and sparse matrices of SciPy."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def read_npy(path: Path) -> DenseGraph:
     """Return the graph of a `.npy` file: one (n, n) array of weights.
 
     Raises:
-        InputError: for anything else, objects included.
+        InputError: for any other content, such as objects.
     """
     with open_input(path) as source:
-        # Mapped where it is a plain file: a matrix larger than the memory is then refused, not loaded.
+        # A plain file is mapped, so that a matrix larger than the memory is refused before it is loaded.
         mode: Any = "c" if isinstance(source, Path) else None
         array = np.load(source, mmap_mode=mode, allow_pickle=False)
         if not isinstance(array, np.ndarray):
@@ -37,11 +37,11 @@ def read_npy(path: Path) -> DenseGraph:
 def read_npz(path: Path) -> Graph:
     """Return the graph of a `.npz` file.
 
-    It holds one array, or one named `weights`, of shape (n, n); or a sparse matrix that scipy.sparse.save_npz wrote, in
-    which every stored entry is an edge.
+    The archive holds a single array or one named `weights`, of shape (n, n); or a sparse matrix as scipy.sparse.save_npz
+    writes it, in which every stored entry is an edge.
 
     Raises:
-        InputError: for anything else, objects included.
+        InputError: for any other content, such as objects.
     """
     with open_input(path) as source:
         archive = np.load(source, allow_pickle=False)
@@ -69,7 +69,7 @@ def read_pt(path: Path) -> DenseGraph:
     """Return the graph of a `.pt` file: one (n, n) tensor of weights, as torch.save writes it.
 
     Raises:
-        InputError: for anything else; code in the file is never run.
+        InputError: for any other content; code in the file is never run.
     """
     with open_input(path) as source:
         tensor = torch.load(source, map_location="cpu", weights_only=True)
@@ -105,7 +105,7 @@ def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str
     """Write a tensor of any shape and dtype; `key` is its name in a `.npz` archive."""
     values = tensor.detach().cpu().contiguous()
     if extension == ".pt":
-        # torch.save writes the whole memory that a view belongs to.
+        # torch.save would write the whole storage of a view.
         torch.save(values.clone() if values.untyped_storage().nbytes() > values.nbytes else values, stream)
     elif extension == ".npz":
         named: dict[str, Any] = {key: values.numpy()}

@@ -1,4 +1,4 @@
-"""Weights from one dtype to another: "no edge" stays "no edge", and a value the new dtype cannot hold is refused."""
+"""Converting weights between dtypes: "no edge" stays "no edge", and a value that the new dtype cannot hold is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tri_apsp.semirings import dtype_name, no_edge
 
 __all__ = ["cast_values", "cast_weights", "check_dense", "widen"]
 
-# Values converted at a time: bounds the temporaries to a few dozen MiB, whatever the size of the matrix.
+# Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of any size.
 _BLOCK = 1 << 22
 _INT64_END = 1 << 62  # no_edge(int64) + 1, exact as a float64
 
@@ -24,21 +24,21 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64; on any device.
-        dtype: one of the same five dtypes.
+        dtype: one of these five dtypes.
 
     Returns:
-        A new contiguous tensor of the same shape on the same device; `weights` itself where it has `dtype` already.
-        Floats round to the nearest float of `dtype`.
+        A new contiguous tensor of the same shape on the same device, or `weights` itself if it has `dtype` already.
+        A float is rounded to the nearest float of `dtype`.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is an integer.
         DistanceRangeError: for a value that `dtype` cannot hold; integers hold [-no_edge, no_edge).
-        TooLargeError: where the result does not fit the memory of the device.
+        TooLargeError: if the result does not fit the memory of the device.
 
     Cost: two passes over the matrix; workspace of a few blocks of 2**22 values.
     """
     check_dense(weights)
-    no_edge(dtype)  # refuses a dtype that is not ours
+    no_edge(dtype)  # refuses an unsupported dtype
     if weights.dtype == dtype:
         return weights
     n = weights.shape[-1]
@@ -53,7 +53,7 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def cast_values(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Convert values of any shape, which hold no NaN and no -inf, as `cast_weights` does.
+    """Convert values of any shape, which include neither NaN nor -inf, as `cast_weights` does.
 
     Workspace: several times the memory of `values`.
 
@@ -74,7 +74,7 @@ def cast_values(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
                 f"weights must be whole numbers to be stored as {dtype_name(dtype)}, but one is "
                 f"{finite[fractions][0].item()}; use float32, or scale and round the weights."
             )
-        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)  # first, since int64 would wrap
+        _refuse_outside(finite, finite.abs() >= _INT64_END, dtype)  # before the conversion to int64, which would wrap
         whole = finite.to(torch.int64)
     else:
         missing = values == no_edge(values.dtype)
@@ -96,11 +96,11 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
 
 
 def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
-    """Refuse a tensor that is not a dense weight matrix, or a batch of them; `name` is what messages call it.
+    """Check that a tensor is a dense weight matrix, or a batch of them.
 
     Args:
         weights: (n, n) or (batch, n, n), float32, float64, int16, int32 or int64.
-        name: the subject of the error messages.
+        name: what error messages call the tensor.
 
     Raises:
         InputError: for another shape, layout or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
@@ -121,11 +121,11 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     if low != low or low == -float("inf"):
         value = "NaN" if low != low else "-inf"
         where = (weights.isnan() if low != low else weights.isneginf()).nonzero()[0].tolist()
-        raise InputError(f"{name} must hold no {value}, but does at index {where}; replace it, missing edges by inf.")
+        raise InputError(f"{name} must hold no {value}, but does at index {where}; replace it, by inf if the edge is missing.")
     if not weights.is_floating_point() and (low < -missing or high > missing):
         raise InputError(
             f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where {missing} means no "
-            f"edge, but one is {low if low < -missing else high}; use a wider dtype, or mark missing edges so."
+            f"edge, but one is {low if low < -missing else high}; use a wider dtype, or {missing} for a missing edge."
         )
 
 
@@ -136,7 +136,7 @@ def widen(values: npt.NDArray[Any]) -> npt.NDArray[np.int64] | npt.NDArray[np.fl
     """
     if values.dtype.kind == "f":
         reals = values.astype(np.float64, copy=False)
-        # Every float64 from 2**53 on is "whole", which says nothing about the number that was meant.
+        # Every float64 from 2**53 on is whole, whether or not the number that it was rounded from is.
         whole = np.all(np.abs(reals) < 2.0**53) and np.all(reals == np.trunc(reals))
         return reals.astype(np.int64) if whole else reals
     limit = no_edge(torch.int64)

@@ -1,4 +1,4 @@
-"""Dense weights from the containers that other libraries keep graphs in: NumPy, SciPy, NetworkX."""
+"""Dense weights from the graph containers of other libraries: NumPy, SciPy, NetworkX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_
 
 _DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
 
-# What the stored entries of these formats mean is clear; dia and bsr also store padding, which looks like weight 0.
+# In these formats every stored entry is an edge; dia and bsr also store padding, which looks like an edge of weight 0.
 _SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok")
 
 
@@ -33,18 +33,18 @@ def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device
 
     Args:
         array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)` in int16, int32 and
-            int64; a masked entry of a masked array is no edge too.
+            int64; a masked entry of a masked array is no edge as well.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then be one of these.
-        device: where the result goes.
+        device: of the result.
 
     Returns:
-        A new tensor of the shape of `array`, in memory of its own; its diagonal is 0 where it was not negative.
+        A new tensor of the shape of `array`, which shares no memory with it; its diagonal is 0 where it was not negative.
 
     Raises:
-        InputError: for another shape, for bool, complex or objects, for a dtype that needs the argument `dtype`, for
-            NaN or -inf, or for a fraction where `dtype` is an integer.
+        InputError: for another shape; for bool, complex numbers or objects; for another dtype of `array` without the
+            argument `dtype`; for NaN or -inf; or for a fraction where `dtype` is an integer.
         DistanceRangeError: for a value that `dtype` cannot hold.
-        TooLargeError: where the result does not fit the memory of `device`.
+        TooLargeError: if the result does not fit the memory of `device`.
     """
     if not isinstance(array, np.ndarray):
         raise InputError(f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray.")
@@ -52,7 +52,7 @@ def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device
     place = resolve(str(device))
     if array.ndim in (2, 3):
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
-    # Plain numbers first: what lies under a mask may be anything, and must not decide the dtype.
+    # Masked entries become 0 first, since their values are arbitrary and must not decide the dtype.
     numbers = array.filled(0) if isinstance(array, np.ma.MaskedArray) else array
     kept = np.array(numbers if array.dtype.name in _DTYPES else widen(numbers), order="C")
     if isinstance(array, np.ma.MaskedArray):
@@ -70,9 +70,9 @@ def from_scipy(
     """Return the dense weights of a SciPy sparse matrix: every stored entry is an edge, every other pair is no edge.
 
     Args:
-        matrix: (n, n), in coo, csr, csc, lil or dok format; left as it is. A stored zero is an edge of weight 0, and of
-            entries stored twice the smallest counts (SciPy would add them up). The formats dia and bsr are refused:
-            they store padding that cannot be told from edges of weight 0.
+        matrix: (n, n), in coo, csr, csc, lil or dok format; not changed. A stored zero is an edge of weight 0. Of several
+            entries at one place the smallest counts (SciPy would add them up). The formats dia and bsr are refused: they
+            store padding that cannot be distinguished from edges of weight 0.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these.
         device: where the result goes.
 
@@ -82,9 +82,9 @@ def from_scipy(
     Raises:
         InputError, DistanceRangeError, TooLargeError: as `from_numpy`.
     """
-    stored: Any = matrix  # the types of SciPy know no dtype of these two base classes
-    edges = edges_of_sparse(stored, "`matrix`")
-    return edges.to_weights(_target_dtype(stored.dtype, dtype, "`matrix`"), device)
+    untyped: Any = matrix  # SciPy's annotations lack the dtype of these two base classes
+    edges = edges_of_sparse(untyped, "`matrix`")
+    return edges.to_weights(_target_dtype(untyped.dtype, dtype, "`matrix`"), device)
 
 
 def from_networkx(
@@ -98,20 +98,20 @@ def from_networkx(
 
     Args:
         graph: an edge of an undirected graph counts in both directions; of parallel edges the lightest counts.
-        weight: the edge attribute that holds the weight; an edge without it weighs 1, as every edge does for None.
+        weight: the edge attribute that holds the weight; an edge without it weighs 1. None: every edge weighs 1.
         nodelist: the nodes that become vertices 0, 1, ..., each once; None takes `list(graph.nodes)`. Edges of other
             nodes are left out.
-        dtype: float32, float64, int16, int32 or int64. Python numbers carry none, so it is not guessed from them.
-        device: where the result goes.
+        dtype: float32, float64, int16, int32 or int64; never derived from the weights, which are Python numbers.
+        device: of the result.
 
     Returns:
         (n, n) tensor; its diagonal is 0 where no loop is negative.
 
     Raises:
-        InputError: for a node that is listed twice or not in the graph, for a weight that is no real number, is NaN or
-            -inf, or is a fraction where `dtype` is an integer.
+        InputError: for a node that is listed twice or is not in the graph; for a weight that is not a real number, is NaN
+            or -inf, or is a fraction where `dtype` is an integer.
         DistanceRangeError: for a weight that `dtype` cannot hold.
-        TooLargeError: where the result does not fit the memory of `device`.
+        TooLargeError: if the result does not fit the memory of `device`.
     """
     nodes = list(graph.nodes if nodelist is None else nodelist)
     index = {node: position for position, node in enumerate(nodes)}
@@ -120,7 +120,7 @@ def from_networkx(
         raise InputError(f"`nodelist` must list each node once, but repeats {twice!r}; remove the repetition.")
     for node in nodes:
         if node not in graph:
-            raise InputError(f"`nodelist` must list nodes of the graph, but {node!r} is none; add it or leave it out.")
+            raise InputError(f"`nodelist` must list nodes of the graph, but {node!r} is not in it; add it or leave it out.")
     sources, targets, weights = [], [], []
     for source, target, attributes in graph.edges(data=True):
         if source in index and target in index:
@@ -154,45 +154,45 @@ def _numbers(values: list[float | int]) -> npt.NDArray[np.int64] | npt.NDArray[n
 
 
 def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
-    """Return the stored entries of a sparse matrix as edges, as `from_scipy` reads them; `name` is for messages.
+    """Return the stored entries of a sparse matrix as edges, as `from_scipy` does; error messages call the matrix `name`.
 
     Raises:
         InputError: for a matrix that is not square, sparse, real and of one of the formats of `from_scipy`.
     """
-    stored = getattr(matrix, "format", None)
-    if stored not in _SPARSE_FORMATS:
+    layout = getattr(matrix, "format", None)
+    if layout not in _SPARSE_FORMATS:
         raise InputError(
             f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
-            f"{type(matrix).__name__ if stored is None else stored}; convert it, with its padding removed."
+            f"{type(matrix).__name__ if layout is None else layout}; convert it, without its padding."
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
             f"{name} must be square, but has shape {matrix.shape}; add empty rows or columns for missing vertices."
         )
-    _refuse_kind(matrix.dtype, name)
-    # tocoo keeps entries that are stored twice; going through csr would add them up.
+    _check_real(matrix.dtype, name)
+    # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
     return EdgeList(matrix.shape[0], entries.row, entries.col, entries.data)
 
 
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-    """Return a tensor of the same numbers, on the memory of `array` where its byte order allows that."""
+    """Return a tensor of the same numbers, which shares the memory of `array` if that has native byte order."""
     return torch.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
-def _target_dtype(found: np.dtype[Any], asked: torch.dtype | None, name: str) -> torch.dtype:
-    _refuse_kind(found, name)
-    if asked is not None:
-        no_edge(asked)  # refuses a dtype that is not ours
-        return asked
-    if found.name not in _DTYPES:
+def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: str) -> torch.dtype:
+    _check_real(source, name)
+    if requested is not None:
+        no_edge(requested)  # refuses an unsupported dtype
+        return requested
+    if source.name not in _DTYPES:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(_DTYPES)}, but has {found.name}; "
+            f"{name} must have one of the dtypes {', '.join(_DTYPES)}, but has {source.name}; "
             "name the one to convert it to in `dtype`, such as dtype=torch.float32."
         )
-    return _DTYPES[found.name]
+    return _DTYPES[source.name]
 
 
-def _refuse_kind(found: np.dtype[Any], name: str) -> None:
-    if found.kind not in "iuf":
-        raise InputError(f"{name} must hold real numbers, but has dtype {found.name}; convert it with .astype(np.float32).")
+def _check_real(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind not in "iuf":
+        raise InputError(f"{name} must hold real numbers, but has dtype {dtype.name}; convert it with .astype(np.float32).")

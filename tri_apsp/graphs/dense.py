@@ -1,4 +1,4 @@
-"""A graph as a dense weight matrix, and the type that every reader and generator returns."""
+"""A graph as a dense weight matrix, and the type that all readers and generators return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["DenseGraph", "Graph"]
 
-# Values looked at together when edges are counted or listed.
+# Values per block of rows when edges are counted or listed.
 _BLOCK = 1 << 22
 
 
@@ -25,7 +25,7 @@ class DenseGraph:
     """A graph given by its weights: `weights[i, j]` is the weight of the edge i -> j, or no_edge.
 
     Args:
-        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; kept as it is, not copied.
+        weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
@@ -53,7 +53,7 @@ class DenseGraph:
 
     @property
     def natural_dtype(self) -> torch.dtype:
-        """The dtype to solve in where the user names none: that of the stored weights."""
+        """The default dtype of a solve: that of the weights."""
         return self.weights.dtype
 
     def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
@@ -61,17 +61,17 @@ class DenseGraph:
 
         Args:
             dtype: float32, float64, int16, int32 or int64.
-            device: where the result goes.
+            device: of the result.
 
         Returns:
-            (n, n) tensor of its own memory.
+            A new (n, n) tensor.
 
         Raises:
-            TooLargeError: before anything is allocated, where (n, n) values do not fit the free memory of `device`.
-            InputError: for an integer `dtype` and a weight that is no whole number.
+            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
+            InputError: for an integer `dtype` and a weight that is not a whole number.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
-        Cost: O(n^2); a second matrix of workspace where both dtype and device change.
+        Cost: O(n^2); a second matrix of workspace if both dtype and device change.
         """
         place = resolve(str(device))
         check_memory(self.n, 1, dtype, place)
@@ -82,7 +82,7 @@ class DenseGraph:
         return result
 
     def blocks(self) -> Iterator[EdgeList]:
-        """Yield the edges, by source and then target, some rows at a time; of the loops only the negative ones."""
+        """Yield the edges in order of source and target, one block of rows at a time; of the loops only the negative ones."""
         missing = no_edge(self.weights.dtype)
         for first, rows in self._row_blocks():
             present = rows < missing

@@ -21,7 +21,7 @@ def read_dimacs(text: Text) -> EdgeList:
     """Return the graph of a `.gr` file; weights may be fractions, and inf for no edge.
 
     Raises:
-        InputError: with the line, for whatever the format does not allow.
+        InputError: for content that the format does not allow, with its line.
     """
     for number, line in text.lines():
         if _GRAMMAR.is_comment(line):
@@ -29,7 +29,7 @@ def read_dimacs(text: Text) -> EdgeList:
         fields = line.split()
         if fields[0] != "p":
             raise InputError(
-                f"the header `p sp n m` of {text.name} must come before all but comments, but line {number} begins "
+                f"the header `p sp n m` of {text.name} must be the first line except comments, but line {number} begins "
                 f"with {fields[0]!r}; add the header or move it up."
             )
         if len(fields) != 4 or fields[1] != "sp":

@@ -1,7 +1,7 @@
-"""Edge lists, `.txt`, `.csv`, `.tsv`: one edge a line, `source target [weight]`, and `#` comments.
+"""Edge lists, `.txt`, `.csv`, `.tsv`: one edge per line, `source target [weight]`, and `#` comments.
 
-Whether vertices count from 0 or from 1 shows in no edge list, and a wrong guess shifts every answer. So it is declared:
-by the caller, or by a comment `# base 0 vertices 100` before the first edge.
+The edges alone do not show whether vertices count from 0 or from 1, and a wrong guess would make every distance wrong. So the
+base must be declared: by the caller, or by a comment `# base 0 vertices 100` before the first edge.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ def read_edge_text(text: Text, extension: str, *, base: int | None, vertices: in
     """Return the graph of an edge list.
 
     Args:
-        text: the file. Its first line that is no comment may name the columns: `source`, `target` and, optional,
-            `weight`. The first edge says whether weights are there; without, every edge weighs 1.
+        text: the file. Its first line that is not a comment may name the columns: `source`, `target` and, optionally,
+            `weight`. If the first edge has no weight, no edge may have one, and every edge weighs 1.
         extension: ".csv" (commas), ".tsv" (tabs) or ".txt" (blanks).
-        base: the number of the first vertex, 0 or 1; None where the file declares it.
-        vertices: the number of vertices; None takes it from the file's declaration, or else the largest vertex.
+        base: the number of the first vertex, 0 or 1; None: as the file declares.
+        vertices: the number of vertices; None: as the file declares, or else up to the largest vertex.
 
     Raises:
-        InputError: with the line, for whatever the format does not allow; for a base declared nowhere; or for arguments
-            that contradict the file.
+        InputError: for content that the format does not allow, with its line; for a missing declaration of the base; or for
+            arguments that contradict the file.
     """
     grammar = Grammar(comment="#", delimiter=_DELIMITERS[extension])
     header, columns, body = False, 0, text
@@ -42,10 +42,10 @@ def read_edge_text(text: Text, extension: str, *, base: int | None, vertices: in
         if grammar.is_comment(line):
             declared = _DECLARATION.fullmatch(line)
             if declared:
-                base = _agreed(base, _parse_base(declared[1], text.name, number), "base", text.name, number)
+                base = _checked(base, _parse_base(declared[1], text.name, number), "base", text.name, number)
                 if declared[2]:
                     count = parse_count(declared[2], text.name, number, "vertices")
-                    vertices = _agreed(vertices, count, "vertices", text.name, number)
+                    vertices = _checked(vertices, count, "vertices", text.name, number)
             continue
         fields = grammar.fields(line)
         if not header and not any(_STARTS_LIKE_NUMBER.match(field) for field in fields):
@@ -75,10 +75,11 @@ def _parse_base(field: str, name: str, line: int) -> int:
     return int(field)
 
 
-def _agreed(given: int | None, declared: int, what: str, name: str, line: int) -> int:
+def _checked(given: int | None, declared: int, what: str, name: str, line: int) -> int:
+    """Return what the file declares, which must be what the caller gave, if anything."""
     if given is not None and given != declared:
         raise InputError(
-            f"`{what}` must agree with the file, but is {given} and line {line} of {name} says {declared}; "
+            f"`{what}` must agree with the file, but is {given} and line {line} of {name} declares {declared}; "
             "leave it out or correct the file."
         )
     return declared
@@ -88,7 +89,7 @@ def _check_names(names: list[str], name: str, line: int) -> None:
     misplaced = [known for place, known in enumerate(_COLUMNS) if known in names and names.index(known) != place]
     if len(names) not in (2, 3) or misplaced:
         raise InputError(
-            f"the columns of an edge list must be source, target and, optional, weight, in this order, but line {line} "
+            f"the columns of an edge list must be source, target and, optionally, weight, in this order, but line {line} "
             f"of {name} names {', '.join(names)}; reorder the columns."
         )
 

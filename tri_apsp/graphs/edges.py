@@ -16,9 +16,9 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["MAX_VERTICES", "EdgeList"]
 
-MAX_VERTICES = 1 << 62  # what a vertex number, an int64, can count; memory ends far earlier
+MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
 
-# Edges scattered or written at a time: bounds the temporaries, and costs nothing measurable.
+# Edges per block that is scattered or written, which limits temporaries at no measurable cost.
 _BLOCK = 1 << 18
 
 
@@ -26,14 +26,14 @@ _BLOCK = 1 << 18
 class EdgeList:
     """`n` vertices 0..n-1 and directed edges `sources[e] -> targets[e]` of weight `weights[e]`.
 
-    Edges may repeat (the lightest counts), be loops, weigh 0, or weigh inf (no edge).
+    Parallel edges (of which the lightest counts), loops, and the weights 0 and inf (no edge) are allowed.
 
     Args:
         n: vertices, 0 <= n <= 2**62; nothing of size n is allocated.
-        sources: (edges,) integers in 0..n-1; kept as int64.
-        targets: the same.
-        weights: (edges,) integers or floats; kept as int64 where every weight is a whole number that int64 and float64
-            hold alike, else as float64.
+        sources: (edges,) integers in 0..n-1; stored as int64.
+        targets: as `sources`.
+        weights: (edges,) integers or floats; stored as int64 if every weight is a whole number, of magnitude below 2**62 - 1
+            in integers and 2**53 in floats; else as float64.
 
     Raises:
         InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that is NaN or -inf.
@@ -53,7 +53,7 @@ class EdgeList:
                 raise InputError(f"`{name}` must be a NumPy array, but is a {type(array).__name__}; use np.asarray.")
             if array.ndim != 1 or array.shape != self.sources.shape or array.dtype.kind not in kinds:
                 raise InputError(
-                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one for each edge, "
+                    f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one per edge, "
                     f"but has shape {array.shape} and dtype {array.dtype} for {self.sources.size} edges; convert it."
                 )
         for name in ("sources", "targets"):
@@ -75,12 +75,12 @@ class EdgeList:
 
     @property
     def edges(self) -> int:
-        """The number of edges listed, repeated ones and loops included."""
+        """The number of edges, including parallel edges and loops."""
         return len(self.sources)
 
     @property
     def natural_dtype(self) -> torch.dtype:
-        """The dtype to solve in where the user names none: float32, the fastest on every engine."""
+        """The default dtype of a solve: float32, the fastest on most engines."""
         return torch.float32
 
     def to_weights(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
@@ -88,14 +88,14 @@ class EdgeList:
 
         Args:
             dtype: float32, float64, int16, int32 or int64.
-            device: where to build the matrix.
+            device: of the result.
 
         Returns:
-            (n, n) tensor. A loop counts only where it is negative: the diagonal is 0 elsewhere.
+            (n, n) tensor. A loop counts only if it is negative: the diagonal is 0 elsewhere.
 
         Raises:
-            TooLargeError: before anything is allocated, where (n, n) values do not fit the free memory of `device`.
-            InputError: for an integer `dtype` and a weight that is no whole number.
+            TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
+            InputError: for an integer `dtype` and a weight that is not a whole number.
             DistanceRangeError: for a weight that `dtype` cannot hold.
 
         Cost: O(n^2 + edges); workspace of 2**18 edges.
@@ -113,17 +113,17 @@ class EdgeList:
         return result
 
     def both_ways(self) -> EdgeList:
-        """Return the undirected graph of these edges: every edge but the loops also backwards, at the same weight."""
-        once = self.sources != self.targets
+        """Return the undirected graph of these edges: adds the reverse of every edge except loops, with the same weight."""
+        reversible = self.sources != self.targets
         return EdgeList(
             self.n,
-            np.concatenate([self.sources, self.targets[once]]),
-            np.concatenate([self.targets, self.sources[once]]),
-            np.concatenate([self.weights, self.weights[once]]),
+            np.concatenate([self.sources, self.targets[reversible]]),
+            np.concatenate([self.targets, self.sources[reversible]]),
+            np.concatenate([self.weights, self.weights[reversible]]),
         )
 
     def blocks(self) -> Iterator[EdgeList]:
-        """Yield the edges of finite weight in order, some at a time."""
+        """Yield the edges of finite weight in order, one block at a time."""
         for start in range(0, self.edges, _BLOCK):
             part = slice(start, start + _BLOCK)
             kept = self.weights[part] < np.inf

@@ -1,4 +1,4 @@
-"""Graph files as bytes: which format a name means, reading through gzip, and replacing a file in one step."""
+"""Graph files as bytes: the format by file name, decompression, and atomic replacement of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["file_format", "open_input", "open_output", "read_bytes"]
 
 
 def file_format(path: Path, formats: Sequence[str]) -> str:
-    """Return the extension of `path` in lower case, ".gz" included: which of `formats` it names.
+    """Return the extension of `path` in lower case, including ".gz"; it is one of `formats`.
 
     Raises:
         InputError: for an extension that is not in `formats`.
@@ -32,10 +32,10 @@ def file_format(path: Path, formats: Sequence[str]) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what the file holds, unpacked where its name ends in ".gz".
+    """Return the content of a file, decompressed if its name ends in ".gz".
 
     Raises:
-        InputError: for a file that is not there, not a file, not readable, empty, or not the gzip file its name says.
+        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is named .gz but damaged.
     """
     if path.is_dir():
         raise InputError(f"a graph must be read from a file, but {path} is a folder; name a file in it.")
@@ -59,10 +59,10 @@ def read_bytes(path: Path) -> bytes:
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO | Path]:
-    """Give what NumPy and torch load from: the path itself, or unpacked bytes where the name ends in ".gz".
+    """Yield what NumPy and torch load from: the path itself, or the decompressed bytes if the name ends in ".gz".
 
     Raises:
-        InputError: as `read_bytes`, and with the loader's reason where the loader fails.
+        InputError: as `read_bytes`; and if the loader fails, with its reason.
     """
     if path.suffix.lower() == ".gz" or not path.is_file() or path.stat().st_size == 0:
         source: BinaryIO | Path = io.BytesIO(read_bytes(path))
@@ -81,18 +81,18 @@ def open_input(path: Path) -> Iterator[BinaryIO | Path]:
 
 
 def _reason(error: Exception) -> str:
-    # The first sentence only: torch explains at length how to load unsafely.
+    # The first sentence only, since torch adds a long explanation of how to load unsafely.
     return str(error).split("\n")[0].split(". ")[0].strip().rstrip(".") or type(error).__name__
 
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` once it is written whole; on failure nothing of it stays.
+    """Open a file that replaces `path` once it is complete; on failure it is removed.
 
-    The bytes are packed where the name ends in ".gz", without a time stamp, so equal content gives equal files.
+    The bytes are compressed if the name ends in ".gz", without a time stamp, so that equal content gives equal files.
 
     Raises:
-        InputError: where the operating system refuses, as on a full disk.
+        InputError: if the operating system cannot write the file, as on a full disk.
     """
     # Beside the target, since only a rename within one file system is atomic.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

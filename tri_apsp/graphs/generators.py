@@ -1,4 +1,4 @@
-"""Random graphs that a seed determines: the same seed gives the same graph, as long as NumPy keeps its generator.
+"""Random graphs by seed: the same seed gives the same graph, as long as NumPy does not change its generator.
 
 Weights are whole numbers, uniform in 1..16 as in Catinello, Parallel Floyd-Warshall, section 1.2.
 """
@@ -23,17 +23,17 @@ _LIGHTEST, _HEAVIEST = 1, 16
 
 
 def generate(kind: str, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
-    """Return the graph of `n` vertices that GENERATORS[kind] makes.
+    """Return a graph of `n` vertices from GENERATORS[kind].
 
     Args:
         kind: a key of `GENERATORS`.
         n: vertices.
-        p: probability of an edge, in [0, 1]; for kind "erdos_renyi", which needs it, and no other.
+        p: probability of an edge, in [0, 1]; required for kind "erdos_renyi", and not allowed for others.
         seed: not negative.
 
     Raises:
-        InputError: for another kind, a negative n or seed, or a p that is missing, out of range or of no use.
-        TooLargeError: for kind "complete" where its matrix does not fit the memory.
+        InputError: for another kind, a negative n or seed, or a p that is missing, out of range or not allowed.
+        TooLargeError: for kind "complete" if its matrix does not fit the memory.
     """
     if kind not in GENERATORS:
         raise InputError(f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these.")
@@ -61,10 +61,10 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
 
     Source: Catinello, Parallel Floyd-Warshall, section 1.2, where p is a percentage.
     """
-    rng = _start(n, seed)
+    rng = _generator(n, seed)
     if not 0 <= p <= 1:
         raise InputError(f"`p` must be a probability in [0, 1], but is {p}; divide a percentage by 100.")
-    # The number of edges of a row is binomial; given it, all sets of that many targets are equally likely.
+    # The number of edges of a row is binomial; for a given number, all sets of that many targets are equally likely.
     return _rows(n, rng.binomial(max(0, n - 1), p, size=n), rng)
 
 
@@ -80,9 +80,9 @@ def sparse_rows(n: int, seed: int = 0) -> EdgeList:
 
     Cost: O(n^2); memory O(edges).
 
-    Source: the second kind of random matrix in Malison's tests, with our weights.
+    Source: the second kind of random matrix in Malison's tests, with the weights of this module.
     """
-    rng = _start(n, seed)
+    rng = _generator(n, seed)
     return _rows(n, np.full(n, n // 4, np.int64), rng)
 
 
@@ -93,7 +93,7 @@ def _rows(n: int, degrees: npt.NDArray[np.int64], rng: np.random.Generator) -> E
     for row, degree in enumerate(degrees.tolist()):
         chosen = np.sort(rng.choice(n - 1, size=degree, replace=False, shuffle=False)) if degree else targets[:0]
         start, end = end, end + degree
-        targets[start:end] = chosen + (chosen >= row)  # leaves the row itself out
+        targets[start:end] = chosen + (chosen >= row)  # skips the row itself
     return EdgeList(n, np.repeat(np.arange(n), degrees), targets, _weights(rng, len(targets)))
 
 
@@ -106,11 +106,11 @@ def complete(n: int, seed: int = 0) -> DenseGraph:
 
     Raises:
         InputError: for a negative n or seed.
-        TooLargeError: where the matrix does not fit the memory.
+        TooLargeError: if the matrix does not fit the memory.
 
     Cost: O(n^2); memory of the matrix.
     """
-    rng = _start(n, seed)
+    rng = _generator(n, seed)
     check_memory(n, 1, torch.float32, torch.device("cpu"))
     weights = torch.empty((n, n), dtype=torch.float32)
     for row in weights:
@@ -139,14 +139,14 @@ def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
 
 
 def grid_of(n: int, seed: int = 0) -> EdgeList:
-    """Return the grid of `n` vertices in ceil(sqrt(n)) columns, with a last row that may be shorter; else as `grid`."""
+    """Return a grid of `n` vertices in ceil(sqrt(n)) columns, whose last row may be shorter; otherwise as `grid`."""
     return _grid(n, math.isqrt(n - 1) + 1 if n > 0 else 0, seed)
 
 
 def _grid(n: int, columns: int, seed: int) -> EdgeList:
-    rng = _start(n, seed)
+    rng = _generator(n, seed)
     vertices = np.arange(n)
-    # Without columns there are no vertices either, and 1 serves as well.
+    # With 0 columns there are no vertices, and the divisor may be 1.
     left = vertices[:-1][vertices[1:] % max(1, columns) != 0]
     upper = vertices[: max(0, n - columns)]
     sources, targets = np.concatenate([left, upper]), np.concatenate([left + 1, upper + columns])
@@ -154,7 +154,7 @@ def _grid(n: int, columns: int, seed: int) -> EdgeList:
 
 
 def chain(n: int, seed: int = 0) -> EdgeList:
-    """Return the path 0 -> 1 -> ... -> n - 1: no graph of n vertices has a shortest path of more edges.
+    """Return the path 0 -> 1 -> ... -> n - 1, whose longest shortest path has n - 1 edges, the most that are possible.
 
     Args:
         n: vertices.
@@ -165,12 +165,12 @@ def chain(n: int, seed: int = 0) -> EdgeList:
 
     Cost: O(n).
     """
-    rng = _start(n, seed)
+    rng = _generator(n, seed)
     vertices = np.arange(n)
     return EdgeList(n, vertices[:-1], vertices[1:], _weights(rng, max(0, n - 1)))
 
 
-def _start(n: int, seed: int) -> np.random.Generator:
+def _generator(n: int, seed: int) -> np.random.Generator:
     for name, value in (("n", n), ("seed", seed)):
         if value < 0:
             raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
@@ -188,4 +188,4 @@ GENERATORS: dict[str, Callable[..., Graph]] = {
     "grid": grid_of,
     "chain": chain,
 }
-"""The kinds that `generate` knows, by name."""
+"""The kinds of graph that `generate` takes, by name."""

@@ -1,6 +1,6 @@
 """MatrixMarket files, `.mtx`: a sparse matrix by its entries (coordinate) or a dense one by its columns (array).
 
-SciPy reads and writes them. What it would take without a word, though it is damaged, is refused here.
+SciPy reads and writes them. This module also refuses damaged files that SciPy would read without an error.
 
 Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935.
 """
@@ -35,11 +35,11 @@ _REAL = b".eEinftyINFTY" + _WHOLE
 def read_matrix_market(text: Text) -> Graph:
     """Return the graph of a `.mtx` file.
 
-    In the coordinate format every stored entry is an edge, zeros too; a pattern has weights 1. In the array format
-    every entry is an edge. A symmetric matrix stores each edge once, and it counts in both directions.
+    In the coordinate format every stored entry is an edge, also a zero; in a pattern it weighs 1. In the array format every
+    entry is an edge. A symmetric matrix stores each edge once; it counts in both directions.
 
     Raises:
-        InputError: with the line, for whatever the format does not allow, and for a matrix that is not square or real.
+        InputError: for content that the format does not allow, with its line, and for a matrix that is not square or real.
         TooLargeError: before anything is allocated, for an array that does not fit the memory.
     """
     from scipy.io import mminfo, mmread  # slow to import, and no other format needs it
@@ -68,7 +68,7 @@ def read_matrix_market(text: Text) -> Graph:
     if not _is_sound(body, width, entries, allowed):
         raise _damage(body, width, entries, allowed)
     try:
-        # Two inputs end the process: an array of no rows, and text after the last number without a line break.
+        # mmread crashes on an array without rows, and on trailing text without a line break.
         matrix = mmread(io.BytesIO(text.data + b"\n")) if n or layout == "coordinate" else np.empty((0, 0))
     except (ValueError, OverflowError) as error:
         raise (_damage(body, width, entries, allowed) if "Truncated" in str(error) else _explained(text, error, 1)) from error
@@ -80,7 +80,7 @@ def read_matrix_market(text: Text) -> Graph:
 
 
 def _size_line(text: Text) -> int:
-    """Return the number of the first line after line 1 that is no comment, or else of the last line."""
+    """Return the number of the first line after line 1 that is not a comment, or of the last line if there is none."""
     number = 1
     for number, line in text.lines():
         if number > 1 and not line.lstrip().startswith("%"):
@@ -89,21 +89,24 @@ def _size_line(text: Text) -> int:
 
 
 def _explained(text: Text, error: Exception, line: int) -> InputError:
-    """Return the error of SciPy's parser with its line, or `line` where it names none."""
-    found = re.fullmatch(r"(?:Line (\d+): )?(.*?)[ .:]*", str(error))
-    assert found is not None
-    number, lines = int(found[1] or line), text.data.decode("latin-1").splitlines()
-    place = f"line {number} is {lines[number - 1].strip()[:60]!r}" if number <= len(lines) else f"ends at line {len(lines)}"
-    return InputError(f"{text.name} must be a whole MatrixMarket file, but {place} ({found[2]}); correct it or copy it again.")
+    """Return the error of SciPy's parser with the line that it names, or else with `line`."""
+    message = str(error)
+    prefix = re.match(r"Line (\d+): ", message)
+    if prefix:
+        line, message = int(prefix[1]), message[prefix.end() :]
+    lines = text.data.decode("latin-1").splitlines()
+    place = f"line {line} is {lines[line - 1].strip()[:60]!r}" if line <= len(lines) else f"ends at line {len(lines)}"
+    reason = message.rstrip(" .:")
+    return InputError(f"{text.name} must be a whole MatrixMarket file, but {place} ({reason}); correct it or copy it again.")
 
 
 def _is_sound(body: Text, width: int, entries: int, allowed: bytes) -> bool:
-    """Return whether mmread will pass nothing over: fields missing or left over, text after a number, or -inf.
+    """Return whether the entries have none of the faults that mmread ignores: missing or extra fields, text, or -inf.
 
     Args:
         body: the lines after the size line.
-        width: fields a line.
-        entries: how many lines the header announces.
+        width: fields per line.
+        entries: the number of lines that the header announces.
         allowed: the characters of valid numbers, and blanks.
     """
     blank = np.frombuffer(b"\n" + body.data, np.uint8) <= ord(" ")
@@ -137,12 +140,12 @@ def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
 
 
 def write_matrix_market(graph: Graph, stream: BinaryIO) -> None:
-    """Write a graph in the coordinate format, general, with integer weights where all are."""
+    """Write a graph in the coordinate format, general, with field integer if all weights are whole, else real."""
     from scipy.io import mmwrite
     from scipy.sparse import coo_array
 
     blocks = list(graph.blocks())
-    none = np.empty(0, np.int64)  # a graph without edges may have no block
+    none = np.empty(0, np.int64)  # for a graph without edges, which may have no block
     sources = np.concatenate([none, *(block.sources for block in blocks)])
     targets = np.concatenate([none, *(block.targets for block in blocks)])
     weights = np.concatenate([none, *(block.weights for block in blocks)])

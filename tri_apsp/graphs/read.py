@@ -1,4 +1,4 @@
-"""Read a graph file: its extension says how."""
+"""Read a graph file, whose extension names its format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ARRAYS = {".npy": read_npy, ".npz": read_npz, ".pt": read_pt}
 READ_FORMATS: tuple[str, ...] = tuple(
     extension + packed for packed in ("", ".gz") for extension in (*_TEXTS, *_EDGE_TEXTS, *_ARRAYS)
 )
-"""The file name extensions that `read_graph` knows."""
+"""The file name extensions that `read_graph` supports."""
 
 
 def read_graph(
@@ -33,19 +33,19 @@ def read_graph(
 
     Args:
         path: a file whose name ends in one of `READ_FORMATS`: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt
-            blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also packed
-            (.gz).
-        base: the number of the first vertex of an edge list, 0 or 1; None where a comment in the file says it.
-        directed: False lets each edge of a file that lists edges count in both directions.
-        vertices: the number of vertices of an edge list; None takes it from a comment in the file, or else the largest
-            vertex.
+            blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also
+            compressed (.gz).
+        base: the number of the first vertex of an edge list, 0 or 1; None: as a comment in the file declares.
+        directed: False: each edge of a file that lists edges counts in both directions.
+        vertices: the number of vertices of an edge list; None: as a comment in the file declares, or else up to the
+            largest vertex.
 
     Returns:
-        An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix; for an edge list nothing of size n^2 is
-        allocated before its `to_weights` has checked the memory.
+        An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList` allocates nothing of size n^2
+        before its `to_weights` has checked the memory.
 
     Raises:
-        InputError: for a file that cannot be read or breaks a rule of its format, with the line in text formats.
+        InputError: for a file that cannot be read or breaks a rule of its format; with the line in a text format.
 
     Cost: about 0.5 s for a million edges.
     """
@@ -56,7 +56,7 @@ def read_graph(
             if value is not None:
                 raise InputError(
                     f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {file}, whose format "
-                    "says it; leave it out."
+                    "defines it; leave it out."
                 )
     if base not in (None, 0, 1):
         raise InputError(f"`base` must be 0 or 1, but is {base}; pass the number of the first vertex.")

@@ -1,7 +1,7 @@
-"""Lines of `source target weight`, which every text format here consists of once its header is read.
+"""Lines of `source target weight`, of which every text format here consists after its header.
 
-A file is parsed twice at most. NumPy's parser takes a million lines in a fraction of a second but cannot say which line
-is wrong, or rejects what is only unusual; then the slow parser, which is the definition, takes every line by itself.
+A file is parsed at most twice. NumPy's parser reads a million lines in a fraction of a second, but it does not report the line
+of an error, and it rejects some lines that are valid. Then a slow parser, which defines the format, reads line by line.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infin
 
 @dataclass(frozen=True)
 class Text:
-    """A text file from line `first` on; `name` is what messages call the file."""
+    """A text file from line `first` on; error messages call the file `name`."""
 
     name: str
     data: bytes
     first: int = 1
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield each line that is not blank with its number in the file, without its end and surrounding spaces."""
+        """Yield each line that is not blank with its number in the file, without line break and surrounding spaces."""
         for number, line in enumerate(io.BytesIO(self.data), self.first):
-            # Only ASCII means anything here, and latin-1 decodes every byte of a comment.
+            # The formats are ASCII except for comments, of which latin-1 decodes every byte.
             text = line.decode("latin-1").strip(" \r\n")
             if text.strip("\t "):
                 yield number, text
@@ -52,9 +52,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Grammar:
-    """How a format writes an edge: `marker` before it, `delimiter` between its fields (None: blanks).
+    """How a format writes an edge: after `marker`, with `delimiter` between its fields (None: blanks).
 
-    A line that starts with `comment` is skipped; if that is a letter, a blank or the end of the line must follow it.
+    A line that starts with `comment` is skipped. If `comment` is a letter, a blank or the end of the line must follow it.
     """
 
     comment: str
@@ -62,12 +62,12 @@ class Grammar:
     delimiter: str | None = None
 
     def is_comment(self, line: str) -> bool:
-        """Say whether a line is a comment."""
+        """Return whether a line is a comment."""
         line = line.lstrip()
         return line.startswith(self.comment) and not (self.comment.isalpha() and line[1:2].strip())
 
     def fields(self, line: str) -> list[str]:
-        """Split a line into its fields."""
+        """Return the fields of a line."""
         return [field.strip() for field in line.split(self.delimiter)]
 
     def explain(self, name: str, number: int, fields: list[str], columns: int) -> InputError:
@@ -95,12 +95,12 @@ def parse_edges(
         text: the lines after the header.
         grammar: how the format writes an edge.
         base: the number of the first vertex, 0 or 1.
-        n: the number of vertices; None takes the largest vertex in the file.
+        n: the number of vertices; None: up to the largest vertex in the file.
         expected: the number of edges that the header announces, if any.
-        columns: 3, or 2 where edges carry no weight and weigh 1.
+        columns: 3, or 2 if edges have no weight, which then is 1.
 
     Raises:
-        InputError: with the line that is malformed, is one too many, names a vertex outside the range, or weighs NaN or
+        InputError: for a line that is malformed, is one too many, names a vertex outside the range, or has the weight NaN or
             -inf; or for fewer edges than expected.
     """
     table = _parse_fast(text.data, grammar, columns)
@@ -116,7 +116,7 @@ _Table = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[Any]]
 
 
 def _parse_fast(data: bytes, grammar: Grammar, columns: int) -> _Table | None:
-    """Parse with NumPy; None where it cannot, or where it would be laxer than the slow parser."""
+    """Parse with NumPy; return None if NumPy fails, or would accept what the slow parser refuses."""
     body = _without_comments(data, grammar)
     lines = body.count(b"\n")
     if grammar.marker:
@@ -130,16 +130,16 @@ def _parse_fast(data: bytes, grammar: Grammar, columns: int) -> _Table | None:
     for weight in (np.int64, np.float64):
         fields = [("source", np.int64), ("target", np.int64), ("weight", weight)][:columns]
         table = _load(body, np.dtype(fields), grammar.delimiter)
-        # A marked line without fields counts as blank for NumPy.
+        # NumPy skips a line that consists of the marker alone, as blank.
         if table is not None and not (grammar.marker and len(table) != lines):
             weights = table["weight"] if columns == 3 else np.ones(len(table), np.int64)
-            # Columns of their own, since arithmetic on every third number is slow and keeps the whole table alive.
+            # Copied, since arithmetic on a column of the table is slow, and a view of it keeps the whole table allocated.
             return table["source"].copy(), table["target"].copy(), weights.copy()
     return None
 
 
 def _without_comments(data: bytes, grammar: Grammar) -> bytes:
-    """Return the lines that are no comments, each with its line break before it, not after."""
+    """Return the lines that are not comments, each with its line break before it, not after it."""
     body = b"\n" + data.replace(b"\r\n", b"\n")
     if grammar.comment.encode() in body:
         blank = r"(?=[ \t\n])" if grammar.comment.isalpha() else ""
@@ -193,7 +193,7 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
                 "correct the header or remove the line."
             )
         for field, ends in zip(marked, (sources, targets), strict=False):
-            # 30 digits are far out of range, and int refuses thousands of them in its own words.
+            # More than 30 digits are out of range, and int raises an error of its own for thousands of them.
             if not _WHOLE.fullmatch(field) or len(field) > 30 or not base <= int(field) <= last:
                 raise InputError(
                     f"vertices in {text.name} must be whole numbers from {base} to {'2**62' if n is None else last}, "
@@ -211,14 +211,14 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
 
 
 def parse_number(field: str, name: str, line: int) -> float | int:
-    """Return a weight: an int where it is written as one.
+    """Return a weight, as an int if it is written as one.
 
     Raises:
-        InputError: for text that is no number, for NaN and for -inf.
+        InputError: for text that is not a number, for NaN and for -inf.
     """
     if not _NUMBER.fullmatch(field):
         raise InputError(f"weights in {name} must be numbers, but line {line} has {field!r}; correct the line.")
-    # Beyond 300 digits int would convert what no dtype holds, and float says inf.
+    # No dtype holds a number of more than 300 digits, and float returns inf for it.
     value = int(field) if _WHOLE.fullmatch(field) and len(field) < 300 else float(field)
     if value != value or value == -float("inf"):
         raise InputError(
@@ -229,10 +229,10 @@ def parse_number(field: str, name: str, line: int) -> float | int:
 
 
 def parse_count(field: str, name: str, line: int, what: str) -> int:
-    """Return a count from a header, in 0..2**62; `what` is what it counts.
+    """Return a count of `what` from a header, in 0..2**62.
 
     Raises:
-        InputError: for anything else.
+        InputError: for any other text.
     """
     if not re.fullmatch(r"[0-9]{1,30}", field) or int(field) > MAX_VERTICES:
         raise InputError(
@@ -243,7 +243,7 @@ def parse_count(field: str, name: str, line: int, what: str) -> int:
 
 
 def write_rows(graph: Graph, stream: BinaryIO, *, marker: str = "", separator: str = " ", base: int) -> None:
-    """Write one line an edge; weights in the shortest form that reads back to the same number."""
+    """Write one line per edge, with the weight in the shortest form that is read back as the same number."""
     for block in graph.blocks():
         columns = ((block.sources + base).tolist(), (block.targets + base).tolist(), block.weights.tolist())
         rows = (f"{marker}{u}{separator}{v}{separator}{w}\n" for u, v, w in zip(*columns, strict=True))

@@ -1,4 +1,4 @@
-"""Write distances and graphs: the extension says how, and a file appears whole or not at all."""
+"""Write distances and graphs in the format of the file extension; a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph"]
 
-# No .gz for .npz and .pt: both are archives, and cannot be written as a stream.
+# Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
-"""The file name extensions that `write_distances` knows."""
+"""The file name extensions that `write_distances` supports."""
 
 GRAPH_FORMATS: tuple[str, ...] = (
     *(".gr", ".mtx", ".txt", ".csv", ".tsv", ".npy", ".npz", ".pt"),
     *(".gr.gz", ".mtx.gz", ".txt.gz", ".csv.gz", ".tsv.gz", ".npy.gz"),
 )
-"""The file name extensions that `write_graph` knows."""
+"""The file name extensions that `write_graph` supports."""
 
 
 def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS) -> None:
-    """Refuse a path that cannot be written to, before hours of work end in it.
+    """Check that a path can be written to, before the hours of work whose result is written there.
 
     Args:
         path: the file to write; it may exist.
@@ -57,11 +57,11 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
     Args:
         distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; on any device.
         path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the tensor as it is, so
-            an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds a line a row, which
-            numpy.loadtxt(path, delimiter=",") reads; an unreachable pair is `inf` there, for integers too.
+            an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds one line per row, as
+            numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype.
 
     Raises:
-        InputError: for a path that `check_output` refuses, for a batch in `.csv`, or where the disk is full.
+        InputError: for a path that `check_output` refuses, for a batch in `.csv`, or if the disk is full.
     """
     check_output(path, DISTANCE_FORMATS)
     target = Path(path)
@@ -69,7 +69,7 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
     if extension == ".csv" and distances.ndim != 2:
         raise InputError(
             f"a .csv file must hold one matrix, but `distances` have shape {tuple(distances.shape)}; "
-            "write .npy, or one file a graph."
+            "write .npy, or one file per graph."
         )
     with open_output(target) as stream:
         if extension == ".csv":
@@ -80,7 +80,7 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
 
 def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
     missing = no_edge(distances.dtype)
-    # The digits that tell every two values of the dtype apart.
+    # As many digits as distinguish any two values of the dtype.
     spec = {torch.float32: "%.9g", torch.float64: "%.17g"}.get(distances.dtype, "%d")
     line = ",".join([spec] * distances.shape[1]) + "\n"
     for row in distances:
@@ -92,17 +92,17 @@ def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph, so that `read_graph` gives back the same edges in the same order.
+    """Write a graph; `read_graph` returns the same edges in the same order.
 
     Args:
-        graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight inf, and of a dense
-            graph the loops that are not negative, which change no distance.
-        path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and say so in their first line. `.npy`, `.npz`
-            (key `weights`) and `.pt` hold dense weights: a `DenseGraph` as it is, an `EdgeList` in float32.
+        graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight inf, and the loops of a
+            dense graph that are not negative, which change no distance.
+        path: ends in one of `GRAPH_FORMATS`. Edge lists count from 0 and declare that in their first line. `.npy`, `.npz`
+            (key `weights`) and `.pt` hold dense weights: those of a `DenseGraph`, or of an `EdgeList` in float32.
 
     Raises:
-        InputError: for a path that `check_output` refuses, or where the disk is full.
-        TooLargeError: for an `EdgeList` in a dense format, where its matrix does not fit the memory.
+        InputError: for a path that `check_output` refuses, or if the disk is full.
+        TooLargeError: for an `EdgeList` in a dense format, if its matrix does not fit the memory.
     """
     check_output(path, GRAPH_FORMATS)
     target = Path(path)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from tri_apsp.cli.main import guarded
-from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED, Parser
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
+from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 
 __all__ = ["STUDIES", "build_parser", "main"]

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from tri_apsp.cli.main import guarded
+from tri_apsp.console.exit_status import guarded
 from tri_apsp.tune.options import build_parser
 from tri_apsp.tune.workers import processes
 

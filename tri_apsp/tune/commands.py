@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.cli.parser import FAILED, INTERRUPTED
 from tri_apsp.configs import from_fields
+from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe

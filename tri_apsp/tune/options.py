@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tri_apsp.cli.parser import BAD_INPUT, FAILED, INTERRUPTED, Parser
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json
+from tri_apsp.console.parser import Parser
 from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
 from tri_apsp.tuned import KERNELS, SIGNS
 

@@ -1,0 +1,53 @@
+"""The graphs of bench and their distances by SciPy."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tri_apsp import reference
+from tri_apsp.bench.cases import SIGNS, Case, cases_of, scipy_distances
+
+CPU = torch.device("cpu")
+
+
+def test_graphs():
+    for n in (2, 3, 50):
+        for batch in (1, 3):
+            plain, signed = (Case(n, torch.int16, batch, sign).weights(CPU) for sign in SIGNS)
+            assert plain.shape == signed.shape == ((batch, n, n) if batch > 1 else (n, n))
+            assert plain.amin() == 0
+            assert (signed < 0).flatten(-2).any(dim=-1).all()
+            assert (signed != 0).sum() == batch * n * (n - 1)  # SciPy would take a 0 for a missing edge
+            # Potentials change no cycle.
+            assert torch.equal(plain + plain.mT, signed + signed.mT)
+    assert not torch.equal(*Case(9, batch=2).weights(CPU))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int32])
+def test_weights_are_the_same_in_every_dtype(dtype):
+    weights = Case(9, dtype, sign="any").weights(CPU)
+    assert weights.dtype == dtype
+    assert torch.equal(weights.to(torch.float32), Case(9, sign="any").weights(CPU))
+    assert Case(9, dtype).graphs == Case(9).graphs != Case(9, sign="any").graphs
+
+
+def test_operations():
+    assert Case(10, batch=3).operations == 3000
+
+
+def test_cases_of():
+    found = [
+        (case.dtype, case.sign, case.n, case.batch) for case in cases_of([5, 6], [2, 3], [torch.int16, torch.int32], SIGNS)
+    ]
+    assert found == [(d, s, n, b) for d in (torch.int16, torch.int32) for s in SIGNS for n, b in ((5, 2), (6, 3))]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_scipy_agrees_with_the_reference(sign):
+    case = Case(12, batch=2, sign=sign)
+    distances, seconds = scipy_distances(case)
+    assert seconds > 0
+    for found, weights in zip(distances, case.weights(CPU), strict=True):
+        expected = reference.floyd_warshall(weights.double().numpy())
+        assert torch.equal(found.double(), torch.as_tensor(expected, dtype=torch.float64))

@@ -1,0 +1,96 @@
+"""measure(): rows for right results, and an error for a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tri_apsp.bench import measure as module
+from tri_apsp.bench.cases import SIGNS, Case
+from tri_apsp.bench.measure import measure
+from tri_apsp.configs import Config
+
+CPU = torch.device("cpu")
+
+
+def measured(case, *, scipy_up_to):
+    methods = ["auto", "kleene", "floyd_warshall"]
+    return list(measure([case], methods, CPU, config=Config(), repeat=3, scipy_up_to=scipy_up_to, clock_hz=None))
+
+
+@pytest.mark.parametrize("scipy_up_to", [0, 64])
+@pytest.mark.parametrize("case", [Case(16), Case(16, batch=2), Case(16, sign=SIGNS[1])], ids=["plain", "batch", "signed"])
+@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
+def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to):
+    def wrong(weights, *args, **named):
+        return right(torch.zeros_like(weights), *args, **named)
+
+    right = getattr(module, name)
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(AssertionError, match="wrong"):
+        measured(case, scipy_up_to=scipy_up_to)
+
+
+@pytest.mark.parametrize("row", [0, -1])
+@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
+def test_a_wrong_first_or_last_row_is_not_timed(monkeypatch, name, row):
+    def wrong(*args, **named):
+        result = right(*args, **named)
+        (result if name == "min_plus" else result.distances)[row, 5] += 1
+        return result
+
+    right = getattr(module, name)
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(AssertionError, match="wrong"):
+        measured(Case(16), scipy_up_to=0)
+
+
+def test_percentiles_and_warm_up(monkeypatch):
+    """Ten runs per call that take 1..10 s, on a device that is warmed up before each call."""
+    events = []
+
+    def timed(call, device):
+        events.append("run")
+        return call(), float((events.count("run") - 1) % 10 + 1)
+
+    monkeypatch.setattr(module, "timed", timed)
+    monkeypatch.setattr(module, "warm_up", lambda call, device: events.append("warm-up"))
+    monkeypatch.setattr(module, "seconds_in_products", lambda weights, selection: 4.0)
+    named = {"config": Config(), "repeat": 10, "scipy_up_to": 0, "clock_hz": None}
+    product, solve = measure([Case(8, batch=2)], ["kleene"], CPU, **named)
+    for row in (product, solve):
+        assert (row.p20_seconds, row.p50_seconds, row.p80_seconds) == pytest.approx((2.8, 5.5, 8.2))
+        assert row.ops_per_second == pytest.approx(2 * 8**3 / 5.5)
+    assert (product.outside_seconds, solve.outside_seconds) == (None, 1.5)
+    assert events == (["warm-up"] + ["run"] * 10) * 2
+
+
+def test_methods_must_agree_without_scipy(monkeypatch):
+    case = Case(40)
+    assert [row.ratio for row in measured(case, scipy_up_to=0)] == [None] * 4
+
+    def wrong_inside(weights, *, method, **named):
+        result = right(weights, method=method, **named)
+        result.distances[1, 2] += method == "floyd_warshall"  # neither the first nor the last row
+        return result
+
+    right = module.shortest_paths
+    monkeypatch.setattr(module, "shortest_paths", wrong_inside)
+    with pytest.raises(AssertionError, match="floyd_warshall is wrong"):
+        measured(case, scipy_up_to=0)
+
+
+def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
+    """It runs once per graph, whatever the dtypes, and counts a batch by its operations."""
+    solved = []
+
+    def counted(case):
+        solved.append(case.graphs)
+        return right(case)
+
+    right = module.scipy_distances
+    monkeypatch.setattr(module, "scipy_distances", counted)
+    cases = [Case(n, dtype, batch) for dtype in (torch.float32, torch.int16) for n, batch in ((8, 1), (9, 1), (4, 8), (4, 9))]
+    rows = list(measure(cases, ["kleene"], CPU, config=Config(), repeat=3, scipy_up_to=8, clock_hz=None))
+    assert solved == [(8, 1, "nonnegative"), (4, 8, "nonnegative")]
+    assert [row.scipy_seconds is not None for row in rows[::2]] == [True, False, True, False] * 2

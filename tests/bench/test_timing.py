@@ -1,0 +1,122 @@
+"""The seconds of a call."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tri_apsp.api import Selection, select
+from tri_apsp.bench import timing
+from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
+from tri_apsp.configs import default_config
+
+CPU = torch.device("cpu")
+
+
+def selected(engine):
+    """Return a selection with blocks of 64 and a cutoff of 128, for which no tuned file is looked up."""
+    config = dataclasses.replace(default_config(engine, torch.float32), block_size=64, cutoff=128)
+    return Selection("kleene", engine, config, "")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Replace the clock; return a list of seconds, of which each call of `clock.sleep` takes the next."""
+
+    class Clock:
+        now = 0.0
+        calls = 0
+
+        def perf_counter(self):
+            return self.now
+
+        def sleep(self, seconds):
+            self.now += seconds[min(self.calls, len(seconds) - 1)]
+            self.calls += 1
+            return self.calls
+
+    monkeypatch.setattr(timing.time, "perf_counter", (clock := Clock()).perf_counter)
+    return clock
+
+
+def test_timed_waits_for_the_device_before_and_after(clock, monkeypatch):
+    monkeypatch.setattr(timing, "wait", lambda device: clock.sleep([100, 20]))
+    assert timed(lambda: clock.sleep([0, 3]), CPU) == (2, 23)
+
+
+def test_the_median_of_short_runs(clock):
+    assert timed_again(lambda: clock.sleep([0.01, 0.05, 0.02, 0.03, 0.01]), CPU) == (RUNS, pytest.approx(0.02), RUNS)
+
+
+@pytest.mark.parametrize(("seconds", "runs"), [(0.7, 1), (0.3, 2), (0.2, 3)])
+def test_runs_end_after_half_a_second(clock, seconds, runs):
+    assert timed_again(lambda: clock.sleep([seconds]), CPU) == (runs, pytest.approx(seconds), runs)
+
+
+def test_a_gpu_is_warmed_up_for_half_a_second(clock, monkeypatch):
+    monkeypatch.setattr(timing, "wait", lambda device: None)
+    result, seconds, runs = timed_again(lambda: clock.sleep([9, 0.1]), torch.device("cuda"))
+    assert (result, runs) == (1 + RUNS, RUNS)
+    assert seconds == pytest.approx(0.1)
+    clock.calls = 0
+    assert timed_again(lambda: clock.sleep([0.125]), torch.device("cuda"))[0] == 4 + 4
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_kernels_are_compiled_by_a_small_solve_of_the_same_kind(monkeypatch, negative):
+    solved = []
+    monkeypatch.setattr(timing, "solve", lambda weights, **named: solved.append((weights, named)))
+    weights = torch.ones(700, 700, dtype=torch.float64)
+    weights[3, 4] = -0.5 if negative else 0.5
+    selection = selected("cpu")
+    assert compile_kernels(weights, selection) > 0
+    ((small, named),) = solved
+    assert small.shape == (128, 128)
+    assert small.dtype == torch.float64
+    assert bool((small < 0).any()) == negative
+    assert named == {"method": "kleene", "config": selection.config}
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (128, 128), (129, 128)])
+def test_size_of_the_small_solve_on_a_cpu(n, size):
+    assert warm_up_size(n, selected("cpu"), CPU) == size
+
+
+@pytest.mark.parametrize(("n", "size"), [(256, 256), (300, 300), (301, 301), (2048, 256), (2049, 257), (2175, 383)])
+def test_size_of_the_small_solve_on_a_gpu_repeats_what_kernels_are_compiled_for(n, size):
+    assert warm_up_size(n, selected("portable"), torch.device("cuda")) == size
+    assert size == n or size % 16 == n % 16
+
+
+@pytest.mark.parametrize(("n", "wide"), [(46340, False), (46341, True)])
+def test_strides_beyond_int32_have_kernels_of_their_own(monkeypatch, n, wide):
+    """On a GPU, for a padded copy of the weights, of which the small graph has the batch stride."""
+    solved = []
+    monkeypatch.setattr(timing, "solve", lambda weights, **named: solved.append((weights, named)))
+    monkeypatch.setattr(timing, "_small_graph", lambda n, negative, like: torch.ones(n, n))
+    monkeypatch.setattr(timing, "wait", lambda device: None)
+    weights = SimpleNamespace(shape=(n, n), device=torch.device("cuda"), amin=lambda: 1.0)
+    compile_kernels(weights, selected("portable"))
+    size = 256 + n % 128
+    assert solved[0][0].shape == (size, size)
+    assert [named.get("overwrite", False) for _, named in solved] == [False, True][: 1 + wide]
+    if wide:
+        padded = -(-size // 16) * 16
+        assert (solved[1][0].shape, solved[1][0].stride()) == ((1, padded, padded), (n * n, padded, 1))
+
+
+def test_no_vertices_need_no_kernel():
+    assert compile_kernels(torch.ones(0, 0), selected("cpu")) == 0.0
+
+
+@pytest.mark.gpu
+def test_a_second_solve_of_the_same_size_compiles_nothing():
+    weights = torch.rand(3000, 3000, device="cuda")
+    compile_kernels(weights, select(weights))
+    start = time.perf_counter()
+    timed(lambda: timing.solve(weights), weights.device)
+    assert time.perf_counter() - start < 0.5

@@ -1,0 +1,79 @@
+"""guarded(): which error becomes which exit status, and what it prints."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+import torch
+
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
+from tri_apsp.errors import EngineError, InputError, TooLargeError, TuningWarning
+
+
+def outcome(capsys, error):
+    """Return the exit status for a command that raises `error`, and its stderr; stdout must stay empty."""
+
+    def fail():
+        raise error
+
+    status = guarded(fail)
+    out, err = capsys.readouterr()
+    assert out == ""
+    return status, err
+
+
+@pytest.mark.parametrize("status", [0, 1, 5])
+def test_the_status_of_a_command(status):
+    assert guarded(lambda: status) == status
+
+
+@pytest.mark.parametrize(("error", "status"), [(InputError, BAD_INPUT), (EngineError, FAILED), (TooLargeError, FAILED)])
+def test_errors_of_the_library(capsys, error, status):
+    assert outcome(capsys, error("a must be b, but is c; do d.")) == (status, "error: a must be b, but is c; do d.\n")
+
+
+def test_interrupt(capsys):
+    assert outcome(capsys, KeyboardInterrupt()) == (INTERRUPTED, "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+    ],
+)
+def test_memory(capsys, error):
+    status, message = outcome(capsys, error)
+    assert status == FAILED
+    assert re.fullmatch(r"error: [^\n]*memory[^\n]*\.\n", message)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), ZeroDivisionError(), AssertionError()])
+def test_a_bug_is_not_caught(capsys, error):
+    with pytest.raises(type(error)):
+        outcome(capsys, error)
+
+
+def test_a_tuning_warning_is_one_line(capsys):
+    show = warnings.showwarning
+
+    def warn():
+        warnings.warn(TuningWarning("nothing was tuned."), stacklevel=1)
+        return 0
+
+    assert guarded(warn) == 0
+    assert capsys.readouterr().err == "warning: nothing was tuned.\n"
+    assert warnings.showwarning is show
+
+
+def test_other_warnings_appear_as_always():
+    def warn():
+        warnings.warn("something", DeprecationWarning, stacklevel=1)
+        return 0
+
+    with pytest.warns(DeprecationWarning, match="something"):
+        guarded(warn)

@@ -1,0 +1,40 @@
+"""Output: aligned fields, strict JSON, rates and sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tri_apsp.console.output import amount, gib, print_fields, print_json
+
+
+def test_fields_are_aligned(capsys):
+    print_fields([("a", "1"), ("", "2"), ("long", "3")])
+    assert capsys.readouterr().out == "a     1\n      2\nlong  3\n"
+
+
+def test_json_is_strict(capsys):
+    print_json({"a": [1, None]})
+    assert capsys.readouterr().out == '{"a": [1, null]}\n'
+    with pytest.raises(ValueError, match="JSON"):
+        print_json({"a": float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1000, "1 k"),
+        (31.44e9, "31.4 G"),
+        (1e9, "1 G"),
+        (999e9, "999 G"),
+        (16.64e12, "16.6 T"),
+        (2e6, "2 M"),
+    ],
+)
+def test_amount(rate, text):
+    assert amount(rate) == text
+
+
+def test_gib():
+    assert gib(3 << 29) == "1.5 GiB"
