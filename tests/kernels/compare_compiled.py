@@ -27,8 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = ("cpu", "nvidia", "portable")
-SHARED = "shared"
-"""What begins the names of kernels that both GPU engines launch, whose sources no tuned file names."""
+_SHOWN = 10
 
 
 def main() -> int:
@@ -59,7 +58,8 @@ def _compile_in_processes(checkouts: list[Path], only: str) -> list[dict[str, An
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}  # assembly cannot be read from what Numba kept
         command = [sys.executable, __file__, "--only", only, "--compile"]
         started = [
-            subprocess.Popen([*command, str(checkout)], stdout=subprocess.PIPE, env=environment, text=True) for checkout in checkouts
+            subprocess.Popen([*command, str(checkout)], stdout=subprocess.PIPE, env=environment, text=True)
+            for checkout in checkouts
         ]
         printed = [process.communicate()[0] for process in started]
     for process, checkout in zip(started, checkouts, strict=True):
@@ -75,29 +75,29 @@ def compile_all(checkout: Path, only: str) -> dict[str, Any]:
 
     from tri_apsp.tuned import KERNELS, kernel_hash
 
-    code = {}
+    hashes = {f"{engine}-{kernel}": kernel_hash(engine, kernel) for engine in ENGINES for kernel in KERNELS[engine]}
+    code = _compile_cpu_kernels(only)
     for name, make in all_variants().items():
         if only in name:
             print(f"{checkout.name}: {name}", file=sys.stderr)
             compiled = make().compile()
             code[name] = [f"registers {compiled.registers}, shared memory {compiled.shared}", *compiled.code]
-    code |= {name: lines for name, lines in _cpu_kernels(only)}
-    return {"code": code, "hashes": {f"{engine}-{kernel}": kernel_hash(engine, kernel) for engine in ENGINES for kernel in KERNELS[engine]}}
+    return {"code": code, "hashes": hashes}
 
 
-def _cpu_kernels(only: str) -> list[tuple[str, list[str]]]:
+def _compile_cpu_kernels(only: str) -> dict[str, list[str]]:
     import numpy as np
 
     from tri_apsp.kernels.cpu import min_plus
 
-    found = []
+    code = {}
     for dtype in ("float32", "float64", "int16", "int32", "int64"):
         for kernel in (min_plus.product_kernel, min_plus.closure_kernel):
             name = f"cpu {kernel.__name__} {dtype}"
             if only in name:
                 (assembly,) = kernel(np.dtype(dtype)).inspect_asm().values()
-                found.append((name, _instructions(assembly)))
-    return found
+                code[name] = _instructions(assembly)
+    return code
 
 
 def _instructions(assembly: str) -> list[str]:
@@ -109,18 +109,17 @@ def _instructions(assembly: str) -> list[str]:
 
 def compare(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
     """Print how each variant differs; return the names of those that do, or that only one checkout has."""
-    differing = []
-    for name in sorted(before.keys() | after.keys()):
+    names = sorted(before.keys() | after.keys())
+    differing = [name for name in names if before.get(name) != after.get(name)]
+    for name in differing:
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
-            print(f"{name}: only {'after' if old is None else 'before'}")
-        elif old != new:
-            changed = [line for line in difflib.unified_diff(old, new, lineterm="", n=0) if not line.startswith(("---", "+++", "@@"))]
-            print(f"{name}: {len(old)} lines before, {len(new)} after; of those that differ the first:", *changed[:10], sep="\n    ")
-        else:
+            print(f"{name}: only in the checkout {'after' if old is None else 'before'}")
             continue
-        differing.append(name)
-    print(f"{len(differing)} of {len(before.keys() | after.keys())} variants differ")
+        changes = [line for line in difflib.unified_diff(old, new, lineterm="", n=0) if line[:2] not in ("--", "++", "@@")]
+        print(f"{name}: {len(old)} lines before, {len(new)} after; the first {_SHOWN} that differ:")
+        print(*changes[:_SHOWN], sep="\n")
+    print(f"{len(differing)} of {len(names)} variants differ")
     return differing
 
 

@@ -15,7 +15,11 @@ from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
 from tri_apsp.engines.nvidia import (
-    closure_constants, closure_options, product_layouts, solve_constants, strategy,
+    closure_constants,
+    closure_options,
+    product_layouts,
+    solve_constants,
+    strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu import value_range as reading
@@ -26,8 +30,8 @@ from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
-from tri_apsp.kernels.shared.initial_matrix import _start_kernel
-from tri_apsp.kernels.shared.value_range import _scan_kernel
+from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
+from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, no_edge, reach
 
 CAPABILITIES = (80, 90, 100)
@@ -42,7 +46,7 @@ NVIDIA_CLOSURES = (
 
 
 def _signature(kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str) -> dict[str, str]:
-    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), the rest 32-bit integers, unless `types` says."""
+    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit integers; `types` has exceptions."""
     return {
         name: types.get(name, f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32")
         for name in kernel.arg_names
@@ -81,8 +85,8 @@ def nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, field
     """The product by the tiles in `field` of the configuration."""
     tiles = getattr(default_config("nvidia", dtype), field)
     constants = {
-        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "STRATEGY": strategy(dtype, nonnegative), "NUM_STAGES": tiles.num_stages,
-        "LAYOUTS": product_layouts(tiles, dtype), **_tile_constants(tiles),
+        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
+        "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype),
     }  # fmt: skip
     signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32")
     registers = product_registers((capability // 10, 0), tiles.num_warps)
@@ -132,7 +136,7 @@ def value_range(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -
     constants |= {"BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
     if unit:
         constants["stride_xn"] = 1
-    return _reader(_scan_kernel, dtype, capability, constants, n="i64")
+    return _reader(_value_range_kernel, dtype, capability, constants, n="i64")
 
 
 def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Variant:
@@ -140,7 +144,7 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
     constants = reading._constants(dtype, *reading._tile(dtype, 1000, 1000))
     constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
     constants |= {name: name == padding for name in ("SIZES", "PADDED")}
-    return _reader(_start_kernel, dtype, capability, constants, sizes_ptr="*i64")
+    return _reader(_initial_matrix_kernel, dtype, capability, constants, sizes_ptr="*i64")
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
@@ -180,7 +184,7 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 
 
 def all_variants() -> dict[str, Callable[[], Variant]]:
-    """Return every variant by name; those of an engine begin with its name, those that both GPU engines launch with "shared"."""
+    """Return every variant by name, which begins with its engine, or with "shared" if both GPU engines launch it."""
     found: dict[str, Callable[[], Variant]] = {}
 
     def add(make: Callable[..., Variant], kernel: str, *case: Any, **options: Any) -> None:

@@ -8,7 +8,7 @@ engine, one file per kernel:
     shared/     plain Triton, launched by both GPU engines: initial_matrix, value_range, copy
     cpu/        Numba
 
-Argument names say what a kernel takes: pointers, then sizes, then strides (`stride_am` is that of A from row to row, `stride_ab`
-from graph to graph of a batch), then constexprs in capitals. NO_EDGE is the value of "no path", inf for floats, and FLOOR the
-least value that a matrix may hold.
+Arguments are pointers, then sizes, then strides (`stride_am` is that of A from row to row, `stride_ab` from graph to graph of a
+batch), then constexprs in capitals; a kernel for two products takes the first three for each. NO_EDGE is the value of "no path"
+(inf for floats), and FLOOR the least value that a matrix may hold.
 """

@@ -54,9 +54,7 @@ def tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.
 
 
 @gluon.jit
-def _load(
-    d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr, NO_EDGE: gl.constexpr
-):  # fmt: skip
+def _load(d_ptr, start_m, start_n, n, stride_dm, M: gl.constexpr, N: gl.constexpr, ACC: gl.constexpr, NO_EDGE: gl.constexpr):
     """Load the block [M, N] of D; int16 as words [M, N // 2]."""
     ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, stride_dm, M, N, ACC)
     tile = gl.load(ptrs, mask=mask, other=NO_EDGE)
@@ -237,9 +235,9 @@ def _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE: gl.constexpr):
 def close_matrix(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, COOPERATIVE: gl.constexpr, CLOSURE: gl.constexpr):
     """D <- D* for one graph, in the workspace `smem`; see _closure_kernel.
 
-    If several programs are COOPERATIVE, the lower half of the counter stands at `arrivals` before, and has grown by two for each
-    diagonal tile and each update program after; the caller may use it for barriers before and after. The diagonal program counts
-    its signals in the upper half, and takes them back.
+    If several programs are COOPERATIVE, the lower half of the counter stands at `arrivals` before, and has grown by two for
+    each diagonal tile and each update program after; the caller may use it for barriers before and after. The diagonal program
+    counts its signals in the upper half, and takes them back.
     """
     if COOPERATIVE:
         if gl.program_id(0) == 0:

@@ -282,5 +282,6 @@ def _product_kernel(
 
     # Epilogue.
     _update_c(
-        c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, left_start, left_stop, is_split, locks_ptr, split_k, NO_EDGE, FLOOR
-    )
+        c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, left_start, left_stop, is_split, locks_ptr, split_k,
+        NO_EDGE, FLOOR,
+    )  # fmt: skip

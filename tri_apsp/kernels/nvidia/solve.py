@@ -17,8 +17,8 @@ Statistics are eight values; NaN in W counts as minus infinity:
     1  lowest of D        4  highest of W below NO_EDGE       6  highest of D below NO_EDGE
     2  lowest of D's diagonal                                 7  unused
 
-Each program stores its own, and the last program of the launch reduces them all: the least of columns 0 to 2, the greatest of the
-others.
+Each program stores its own, and the last program of the launch reduces them all: the least of columns 0 to 2, the greatest of
+the others.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def _solve_blocks(
 
 @gluon.jit
 def _store_statistics(
-    row, offs, partials_ptr, finished_ptr, statistics_ptr, finished, NO_EDGE: gl.constexpr,
-    SMALLEST: gl.constexpr, COMPUTE: gl.constexpr, BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr,
+    row, offs, partials_ptr, finished_ptr, statistics_ptr, finished,
+    SMALLEST: gl.constexpr, BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
     """Store the statistics of this program, row [8]; the last program to do so reduces those of all, BLOCK rows at a time."""
     graphs, programs = gl.num_programs(1), gl.num_programs(0)
@@ -206,12 +206,12 @@ def _store_statistics(
     barrier()
     if gl.atomic_add(finished_ptr, 1, sem="acq_rel", scope="gpu") + 1 == finished:
         column = gl.arange(0, 8, layout=gl.SliceLayout(0, BLOCK_LAYOUT))
-        least = gl.full([BLOCK, 8], NO_EDGE, COMPUTE, BLOCK_LAYOUT)
-        most = gl.full([BLOCK, 8], SMALLEST, COMPUTE, BLOCK_LAYOUT)
+        least = gl.full([BLOCK, 8], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, BLOCK_LAYOUT)
+        most = gl.full([BLOCK, 8], SMALLEST, CLOSURE.COMPUTE, BLOCK_LAYOUT)
         for start in range(0, graphs * programs, BLOCK):
             i = start + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, BLOCK_LAYOUT))
             inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
-            x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=NO_EDGE)
+            x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=CLOSURE.NO_EDGE)
             least = gl.minimum(least, x)
             most = gl.maximum(most, gl.where(inside, x, SMALLEST))
         gl.store(statistics_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
@@ -266,17 +266,13 @@ def _solve_kernel(
             d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals,
             stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, ANY_SIGN, NONNEGATIVE,
         )  # fmt: skip
-    # Statistics, [8].
-    COMPUTE: gl.constexpr = ANY_SIGN.COMPUTE
-    NO_EDGE: gl.constexpr = ANY_SIGN.NO_EDGE
+    # Statistics.
     offs = gl.arange(0, 8, layout=ROW_LAYOUT)
-    row = gl.full([8], lowest_w, COMPUTE, ROW_LAYOUT)
+    row = gl.full([8], lowest_w, ANY_SIGN.COMPUTE, ROW_LAYOUT)
     row = gl.where(offs == 1, lowest_d, row)
     row = gl.where(offs == 2, lowest_diagonal, row)
     row = gl.where(offs == 3, highest_w, row)
     row = gl.where(offs == 4, below_w, row)
     row = gl.where(offs == 5, highest_d, row)
     row = gl.where(offs == 6, below_d, row)
-    _store_statistics(
-        row, offs, partials_ptr, finished_ptr, statistics_ptr, finished, NO_EDGE, SMALLEST, COMPUTE, BLOCK, BLOCK_LAYOUT
-    )  # fmt: skip
+    _store_statistics(row, offs, partials_ptr, finished_ptr, statistics_ptr, finished, SMALLEST, BLOCK, BLOCK_LAYOUT, ANY_SIGN)

@@ -50,7 +50,7 @@ def grid_barrier(counter_ptr, arrivals, COOPERATIVE: gl.constexpr):
 
 @gluon.jit
 def acquire_lock(lock_ptr):
-    """Acquire a lock, whose lowest bit is 1 while a program holds it; return twice the number of programs that held it before."""
+    """Acquire a lock, whose lowest bit is 1 while a program holds it; return twice the number of earlier holders."""
     before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
     while before % 2 == 1:
         before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")

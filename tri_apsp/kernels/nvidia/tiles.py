@@ -4,9 +4,9 @@
         a [BLOCK_M, 4], b [4, BLOCK_N] from shared memory, in the layout of acc
         acc[i, j] = min(acc[i, j], a[i, k] + b[k, j])      # acc [BLOCK_M, BLOCK_N], in registers
 
-ACC is the layout of acc: a thread owns some rows, and in each of them groups of four neighbouring columns. A and B are loaded in
-the same layout, so that the sum of a [BLOCK_M, 1] and b [1, BLOCK_N] is a broadcast within the registers of a thread. A thread
-then issues a few 16-byte loads for some hundred pairs of add and min; plain Triton cannot express that.
+ACC is the layout of acc: a thread owns some rows, and in each of them groups of four neighbouring columns. A and B are loaded
+in the same layout, so that the sum of a [BLOCK_M, 1] and b [1, BLOCK_N] is a broadcast within the registers of a thread. A
+thread then issues a few 16-byte loads for some hundred pairs of add and min; plain Triton cannot express that.
 
 How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
 
