@@ -1,9 +1,9 @@
 """Runs the source of the Gluon kernels on NumPy arrays, to test indices and masks on any CPU: Gluon has no interpreter.
 
-Layouts and barriers do nothing, and integers wrap. The stand-in is stricter than a GPU: a pointer reaches only the elements of its
-own array, and shared memory that was not written, or to which a copy may still be under way, holds the least value, which no
-minimum hides. It does not test barriers between the threads of a program, nor quotients of negative numbers, which a GPU rounds
-towards zero.
+Layouts and barriers do nothing, and integers wrap. The stand-in is stricter than a GPU: a pointer reaches only the elements of
+its own array, and shared memory that was not written, or to which a copy may still be under way, holds the least value, which
+no minimum hides. It does not test barriers between the threads of a program, nor quotients of negative numbers, which a GPU
+rounds towards zero.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ CONSTANTS = {
 
 
 def blocks(dtype: torch.dtype, *shapes: tuple[int, int], negative: bool) -> list[np.ndarray]:
-    """Random blocks (2, rows, columns): about half of the values no edge and, if `negative`, some the least that is ever stored."""
+    """Random blocks (2, rows, columns): about half of the values are no edge; if `negative`, some are the least allowed."""
     rng = np.random.default_rng(5)
     out = []
     for shape in shapes:
