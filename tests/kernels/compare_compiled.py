@@ -73,7 +73,10 @@ def compile_all(checkout: Path, only: str) -> dict[str, Any]:
     sys.path[:0] = [str(checkout), str(checkout / "tests")]
     from kernels.variants import all_variants
 
+    import tri_apsp
     from tri_apsp.tuned import KERNELS, kernel_hash
+
+    assert Path(tri_apsp.__file__).is_relative_to(checkout), f"{tri_apsp.__file__} is not in {checkout}"
 
     hashes = {f"{engine}-{kernel}": kernel_hash(engine, kernel) for engine in ENGINES for kernel in KERNELS[engine]}
     code = _compile_cpu_kernels(only)

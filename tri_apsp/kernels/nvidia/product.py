@@ -31,7 +31,9 @@ __all__ = ["ProductLayouts", "_product_kernel"]
 
 @dataclass(frozen=True)
 class ProductLayouts:
-    """How the values of a tile are divided among threads, and how they lie in shared memory; one constexpr of the kernel.
+    """How the values of a tile are divided among threads, and how they lie in shared memory.
+
+    A frozen dataclass, as any hashable value, can be one constexpr of a kernel.
 
     Attributes:
         ACC: of acc [BLOCK_M, BLOCK_N], in words of two values for int16.
@@ -181,18 +183,18 @@ def _accumulate_int16x2(
 
 @gluon.jit
 def _update_c(
-    c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, left_start, left_stop, is_split, locks_ptr, split_k,
+    c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, keep_start, keep_stop, is_split, locks_ptr, split_k,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
 ):  # fmt: skip
-    """C tile <- max(min(C tile, acc), FLOOR), all [BLOCK_M, BLOCK_N], outside rows and columns left_start..left_stop.
+    """C tile <- max(min(C tile, acc), FLOOR), all [BLOCK_M, BLOCK_N], but for rows and columns keep_start..keep_stop.
 
-    A tile of several programs `is_split`: they update it one after another, and only the first finds it fresh.
+    If the tile `is_split`, its programs update it one after another, and only for the first may it be fresh.
     """
     OUT: gl.constexpr = acc.type.layout
     offs_m = start_m + gl.arange(0, acc.shape[0], layout=gl.SliceLayout(1, OUT))
     offs_n = start_n + gl.arange(0, acc.shape[1], layout=gl.SliceLayout(0, OUT))
-    mask_m = (offs_m < m) & ((offs_m < left_start) | (offs_m >= left_stop))
-    mask_n = (offs_n < n) & ((offs_n < left_start) | (offs_n >= left_stop))
+    mask_m = (offs_m < m) & ((offs_m < keep_start) | (offs_m >= keep_stop))
+    mask_n = (offs_n < n) & ((offs_n < keep_start) | (offs_n >= keep_stop))
     mask_c = mask_m[:, None] & mask_n[None, :]
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
     before = 0
@@ -239,12 +241,12 @@ def _product_kernel(
     pid %= tiles
     c_ptr, a_ptr, b_ptr = c0_ptr + pid_b * stride_c0b, a0_ptr + pid_b * stride_a0b, b0_ptr + pid_b * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
-    fresh, left_start, left_stop = fresh0, skip_start, skip_stop
+    fresh, keep_start, keep_stop = fresh0, skip_start, skip_stop
     if pid >= tiles0:  # a tile of the second product
         pid -= tiles0
         c_ptr, a_ptr, b_ptr = c1_ptr + pid_b * stride_c1b, a1_ptr + pid_b * stride_a1b, b1_ptr + pid_b * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
-        fresh, left_start, left_stop = fresh1, 0, 0
+        fresh, keep_start, keep_stop = fresh1, 0, 0
     start_m, start_n = _tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
 
     # The part of k that this program sums over: all of it, or one of split_k parts.
@@ -259,16 +261,16 @@ def _product_kernel(
     start_m = start_m.to(gl.int64)
     a_ptr += start_m * stride_am + start_k
     b_ptr += start_k.to(gl.int64) * stride_bk + start_n
-    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[:, None]
-    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[None, :]
-    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]
-    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]
+    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[:, None]  # [BLOCK_M, 1]
+    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[None, :]  # [1, BLOCK_K]
+    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [BLOCK_K, 1]
+    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]  # [1, BLOCK_N]
     offs_a = offs_am * stride_am + offs_ak  # [BLOCK_M, BLOCK_K]
     offs_b = offs_bk * stride_bk + offs_bn  # [BLOCK_K, BLOCK_N]
     mask_a = offs_am < m - start_m
     mask_b = offs_bn < n - start_n
 
-    # Main loop.
+    # Main loop: acc [BLOCK_M, BLOCK_N].
     if STRATEGY == "int16x2":
         acc = _accumulate_int16x2(
             a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k, stride_bk,
@@ -280,8 +282,8 @@ def _product_kernel(
             NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS,
         )  # fmt: skip
 
-    # Epilogue.
+    # Epilogue: C tile <- max(min(C tile, acc), FLOOR).
     _update_c(
-        c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, left_start, left_stop, is_split, locks_ptr, split_k,
+        c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, keep_start, keep_stop, is_split, locks_ptr, split_k,
         NO_EDGE, FLOOR,
     )  # fmt: skip

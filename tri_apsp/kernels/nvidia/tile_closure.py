@@ -31,6 +31,8 @@ __all__ = ["ClosureConstants", "allocate", "close_tile", "multiply"]
 class ClosureConstants:
     """What the closure of a matrix is compiled for, passed from function to function as one constexpr.
 
+    A function that passes on a field which is no number binds it to a gl.constexpr of its own first, as Triton 3.6 requires.
+
     Attributes:
         NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is negative.
         TILE: rows and columns of a tile.

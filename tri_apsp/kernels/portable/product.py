@@ -34,18 +34,18 @@ def _product_kernel(
     tiles0 = tl.cdiv(m0, BLOCK_M) * tl.cdiv(n0, BLOCK_N)
     c_ptr, a_ptr, b_ptr = c0_ptr + pid_b * stride_c0b, a0_ptr + pid_b * stride_a0b, b0_ptr + pid_b * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
-    fresh, left_start, left_stop = fresh0, skip_start, skip_stop
+    fresh, keep_start, keep_stop = fresh0, skip_start, skip_stop
     if pid >= tiles0:
         pid -= tiles0
         c_ptr, a_ptr, b_ptr = c1_ptr + pid_b * stride_c1b, a1_ptr + pid_b * stride_a1b, b1_ptr + pid_b * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
-        fresh, left_start, left_stop = fresh1, 0, 0
+        fresh, keep_start, keep_stop = fresh1, 0, 0
 
     # Program id to tile, and its rows and columns.
     pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     update_tile(
-        c_ptr, a_ptr, b_ptr, offs_m, offs_n, outside(offs_m, left_start, left_stop), outside(offs_n, left_start, left_stop),
+        c_ptr, a_ptr, b_ptr, offs_m, offs_n, outside(offs_m, keep_start, keep_stop), outside(offs_n, keep_start, keep_stop),
         m, n, k, fresh, stride_cm, stride_am, stride_bk, NO_EDGE, FLOOR, BLOCK_K, False,
     )  # fmt: skip
