@@ -258,10 +258,10 @@ class TestOnTheGpu:
         assert on_gpu(tensor, 100, diagonal=True) == ValueRange(-7, 30000, 9, -7)
 
     def test_another_size_is_no_other_kernel(self) -> None:
-        from tri_apsp.kernels.shared.value_range import _scan_kernel
+        from tri_apsp.kernels.shared.value_range import _value_range_kernel
 
         def compiled() -> int:
-            return sum(len(caches[0]) for caches in _scan_kernel.device_caches.values())
+            return sum(len(caches[0]) for caches in _value_range_kernel.device_caches.values())
 
         on_gpu(torch.zeros((1, 64, 64), device="cuda"), INF)
         before = compiled()

@@ -1,8 +1,9 @@
-"""Runs the source of the Gluon kernels on NumPy arrays, as Gluon has no interpreter: to test indices and masks on any CPU.
+"""Runs the source of the Gluon kernels on NumPy arrays, to test indices and masks on any CPU: Gluon has no interpreter.
 
-Layouts and barriers do nothing, and integers wrap. Stricter than a GPU: a pointer reaches the elements of its own array only;
-shared memory that nobody has written, or where a copy may still be under way, holds the least value, which no minimum hides.
-Barriers between the threads of a program are not tested, nor quotients of negative numbers, which a GPU rounds towards zero.
+Layouts and barriers do nothing, and integers wrap. The stand-in is stricter than a GPU: a pointer reaches only the elements of
+its own array, and shared memory that was not written, or to which a copy may still be under way, holds the least value, which
+no minimum hides. It does not test barriers between the threads of a program, nor quotients of negative numbers, which a GPU
+rounds towards zero.
 """
 
 from __future__ import annotations
@@ -20,10 +21,23 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import torch
 
 import tri_apsp.kernels as package
 
-program = threading.local()  # of the program that runs in this thread: ids, grid, copies, baton, polls
+program = threading.local()
+"""State of the program that runs in this thread: ids, grid, groups of copies, the token of the launch, and polls so far."""
+
+STRATEGIES = [
+    ("nonnegative", torch.float32),
+    ("float", torch.float32),
+    ("int32", torch.int32),
+    ("int16x2", torch.int16),
+    ("compare", torch.float64),
+    ("compare", torch.int64),
+]
+STRIDES = [(2**33 + 2**20 * i, 2**26 + 2**12 * i) for i in range(6)]
+"""Strides of a graph and of a row: the third tile of rows begins past 2**31, rows do not overlap, and operands differ."""
 
 
 class Tensor(np.ndarray):
@@ -42,7 +56,7 @@ def _unwritten(shape: Sequence[int], dtype: Any) -> Tensor:
 
 
 class Pointer:
-    """Addresses in `array`, as if its elements lay `strides` apart: gaps of any size cost nothing."""
+    """Addresses in `array`, as if its elements lay `strides` apart: gaps between them take no memory."""
 
     def __init__(self, array: np.ndarray, strides: Sequence[int], offsets: Any = 0) -> None:
         self.array, self.strides, self.offsets = array, strides, np.asarray(offsets, np.int64)
@@ -78,7 +92,7 @@ class Pointer:
 
 
 class Shared:
-    """A view of shared memory, by the address of each value. It may reach past the end, where no load or store succeeds."""
+    """A view of shared memory, as the address of each value. It may extend past the end, where loads and stores fail."""
 
     def __init__(self, memory: np.ndarray, dtype: Any, addresses: np.ndarray) -> None:
         self.memory, self.dtype, self.addresses = memory.view(dtype), np.dtype(dtype), addresses  # addresses count bytes
@@ -103,20 +117,21 @@ class Shared:
         return Shared(self.memory, dtype, addresses.reshape(shape))
 
 
-def let_others_run(seconds: float = 1e-4) -> None:
+def run_other_programs(seconds: float = 1e-4) -> None:
+    """Pause this program: of the programs of a launch, only the one that holds the token runs."""
     program.polls += 1
-    assert program.polls < 20_000, "programs wait for ever"
-    program.baton.release()
+    assert program.polls < 20_000, "the programs wait for each other forever"
+    program.token.release()
     time.sleep(seconds)
-    program.baton.acquire()
+    program.token.acquire()
 
 
 def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure: bool, pack: int) -> Tensor:
-    """Run PTX: statements on registers of 32 bits, or one load, before which other programs run."""
+    """Run PTX: statements on 32-bit registers, or one load with acquire, before which other programs run."""
     if code.startswith("ld.acquire"):
-        let_others_run()
+        run_other_programs()
         return args[0].load()
-    if pack == 2:  # nvidia_pairs.twice, the only one on two values at a time
+    if pack == 2:  # broadcast_int16x2 is the only assembly on two values at a time
         return _tensor((args[0].view(np.uint16) * np.uint32(65537)).view(np.int32))
     args = np.broadcast_arrays(*[np.int32(arg) if isinstance(arg, int) else arg for arg in args])
     registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(args, start=1)}
@@ -134,14 +149,14 @@ def _allocate(dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
     return Shared(_unwritten([math.prod(shape)], dtype), dtype, np.zeros(1, np.int64)).reinterpret(dtype, shape, layout)
 
 
-def _copy(target: Shared, pointer: Pointer, mask: Any) -> None:
-    program.copies[-1].append((target, pointer.load(mask, other=0)))
+def _copy_async(target: Shared, pointer: Pointer, mask: Any) -> None:
+    program.groups[-1].append((target, pointer.load(mask, other=0)))
     target.store(_unwritten(target.shape, target.dtype))
 
 
-def _wait_group(late: int) -> None:
-    while len(program.copies) > late + 1:  # the last group is open still
-        for target, values in program.copies.pop(0):
+def _wait_group(pending: int) -> None:
+    while len(program.groups) > pending + 1:  # the last group is still open
+        for target, values in program.groups.pop(0):
             target.store(values)
 
 
@@ -154,8 +169,8 @@ def _atomic(operation: Callable[[Any, int], Any], pointer: Pointer, value: int, 
 NAMES = {
     "barrier": lambda: None,
     "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
-    "copy_async": _copy,
-    "commit_group": lambda: program.copies.append([]),
+    "copy_async": _copy_async,
+    "commit_group": lambda: program.groups.append([]),
     "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
@@ -185,7 +200,7 @@ NAMES = {
 
 
 def import_kernels(name: str) -> ModuleType:
-    """Import a copy of tri_apsp.kernels.<name> whose Gluon is this file; other modules keep theirs."""
+    """Import a copy of tri_apsp.kernels.<name> that uses this stand-in; modules imported elsewhere keep Gluon."""
     with patch.dict(sys.modules), patch.dict(vars(package)):
         for module in [module for module in sys.modules if module.startswith("tri_apsp.kernels.")]:
             del sys.modules[module]
@@ -195,15 +210,15 @@ def import_kernels(name: str) -> ModuleType:
 
 
 def launch(kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, **constants: Any) -> None:
-    """Run the kernel on pointers and integers for each program of the grid, one at a time until it waits for others."""
+    """Run the kernel on pointers and integers for each program of the grid; a program runs until it waits for others."""
     values = [_tensor(x, np.int32 if abs(x) < 2**31 else np.int64) if isinstance(x, int) else x for x in arguments]
-    baton = threading.Lock()
+    token = threading.Lock()
 
     def run(ids: tuple[int, int]) -> None:
-        vars(program).update(ids=ids, grid=grid, copies=[[]], baton=baton, polls=0)
-        with baton:
+        vars(program).update(ids=ids, grid=grid, groups=[[]], token=token, polls=0)
+        with token:
             kernel(*values, **constants)
 
     with ThreadPoolExecutor(grid[0] * grid[1]) as pool:
         for future in as_completed([pool.submit(run, (x, y)) for y in range(grid[1]) for x in range(grid[0])]):
-            future.result()  # raises what failed first
+            future.result()  # raises the first failure

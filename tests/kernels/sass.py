@@ -1,4 +1,4 @@
-"""Compiles a Triton kernel for a GPU that is not here and reads its machine code: no GPU is needed to see it."""
+"""Compiles a Triton kernel for a GPU that is not here and reads its machine code: no GPU is needed for that."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import collections
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,19 @@ TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 @dataclass(frozen=True)
 class Compiled:
-    """Registers a thread, bytes of shared memory, and instruction counts, in all and by loop."""
+    """The machine code of a kernel.
+
+    Attributes:
+        registers: per thread.
+        shared: bytes of shared memory per program.
+        code: the instructions with their operands and predicates, and the labels that they branch to.
+        instructions: how often each opcode occurs.
+        loops: the same for each loop.
+    """
 
     registers: int
     shared: int
+    code: list[str]
     instructions: collections.Counter[str]
     loops: list[collections.Counter[str]]
 
@@ -36,55 +46,59 @@ class Compiled:
         return max(self.loops, key=lambda loop: loop.total())
 
 
-def compile_kernel(
-    kernel: Any,
-    signature: dict[str, str],
-    constants: dict[str, Any],
-    *,
-    capability: int,
-    num_warps: int,
-    maxnreg: int | None = None,
-) -> Compiled:
-    """Compile as for an aligned matrix: all that Triton specialises is a multiple of 16."""
-    names = kernel.arg_names
-    unspecialised = {names[i] if isinstance(i, int) else i for i in kernel.do_not_specialize}
-    assert set(names) == set(signature) | set(constants), "every argument needs a type or a value"
-    source = (GluonASTSource if kernel.is_gluon() else ASTSource)(
-        fn=kernel,
-        signature={name: signature.get(name, "constexpr") for name in names},
-        constexprs={(names.index(name),): value for name, value in constants.items()},
-        attrs={(names.index(name),): [["tt.divisibility", 16]] for name in signature if name not in unspecialised},
-    )
-    target = GPUTarget("cuda", capability, 32)
-    built = triton.compile(source, target=target, options={"num_warps": num_warps, "num_stages": 1, "maxnreg": maxnreg})
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(built.asm["cubin"])
-        file.flush()
-        usage = _run("cuobjdump", "--dump-resource-usage", file.name)
-        listing = _run("nvdisasm", "-c", file.name)
-    registers = re.search(r"REG:(\d+)", usage)
-    assert registers is not None
-    instructions, loops = _parse(listing)
-    return Compiled(int(registers[1]), built.metadata.shared, instructions, loops)
+@dataclass(frozen=True)
+class Variant:
+    """A kernel with all that Triton compiles it for: types of run-time arguments, values of constexprs, and options."""
+
+    kernel: Any
+    signature: Mapping[str, str]
+    constants: Mapping[str, Any]
+    capability: int
+    num_warps: int
+    maxnreg: int | None = None
+
+    def compile(self) -> Compiled:
+        """Compile as for an aligned matrix: every size, stride and address that Triton specialises is a multiple of 16."""
+        names = self.kernel.arg_names
+        unspecialised = {names[i] if isinstance(i, int) else i for i in self.kernel.do_not_specialize}
+        assert set(names) == set(self.signature) | set(self.constants), "every argument needs a type or a value"
+        source = (GluonASTSource if self.kernel.is_gluon() else ASTSource)(
+            fn=self.kernel,
+            signature={name: self.signature.get(name, "constexpr") for name in names},
+            constexprs={(names.index(name),): value for name, value in self.constants.items()},
+            attrs={(names.index(name),): [["tt.divisibility", 16]] for name in self.signature if name not in unspecialised},
+        )
+        options = {"num_warps": self.num_warps, "num_stages": 1, "maxnreg": self.maxnreg}
+        built = triton.compile(source, target=GPUTarget("cuda", self.capability, 32), options=options)
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(built.asm["cubin"])
+            file.flush()
+            usage = _run("cuobjdump", "--dump-resource-usage", file.name)
+            listing = _run("nvdisasm", "-c", file.name)
+        (registers,) = re.findall(r"REG:(\d+)", usage)
+        return _parse(listing, int(registers), built.metadata.shared)
 
 
 def _run(tool: str, *arguments: str) -> str:
     return subprocess.run([str(TOOLS / tool), *arguments], capture_output=True, text=True, check=True).stdout
 
 
-def _parse(listing: str) -> tuple[collections.Counter[str], list[collections.Counter[str]]]:
+def _parse(listing: str, registers: int, shared: int) -> Compiled:
     """Count opcodes in all, and in each loop of more than 16 instructions: what a backward branch spans."""
     labels: dict[str, int] = {}
     code: list[str] = []
+    instructions: list[str] = []
     for line in listing.splitlines():
         if label := re.match(r"\s*(\.L_x_\d+):", line):
-            labels[label[1]] = len(code)
+            labels[label[1]] = len(instructions)
+            code.append(f"{label[1]}:")
         elif instruction := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?);", line):
-            code.append(re.sub(r"^@!?U?P\w+\s+", "", instruction[1]))
-    opcodes = [text.split()[0].split(".")[0] for text in code]
+            code.append(re.sub(r"\s+", " ", instruction[1]))
+            instructions.append(re.sub(r"^@!?U?P\w+\s+", "", instruction[1]))
+    opcodes = [text.split()[0].split(".")[0] for text in instructions]
     loops = []
-    for end, text in enumerate(code):
+    for end, text in enumerate(instructions):
         branch = re.match(r"BRA.*`\((\.L_x_\d+)\)", text)
         if branch and labels.get(branch[1], end + 1) <= end - 16:
             loops.append(collections.Counter(opcodes[labels[branch[1]] : end + 1]))
-    return collections.Counter(opcodes), loops
+    return Compiled(registers, shared, code, collections.Counter(opcodes), loops)

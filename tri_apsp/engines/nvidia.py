@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import torch
@@ -17,13 +17,16 @@ from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import SolveReport
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
-from tri_apsp.kernels.nvidia.gluon_names import VIEWS_MAY_EXCEED, gl
-from tri_apsp.kernels.nvidia.product import _product_kernel
+from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
+from tri_apsp.kernels.nvidia.product import ProductLayouts, _product_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
+from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import dtype_name, no_edge, reach
 from tri_apsp.value_range import PendingRanges, limits
 
-__all__ = ["NvidiaEngine", "closure_constants", "product_layouts", "shares", "solve_constants", "strategy"]
+__all__ = [
+    "NvidiaEngine", "closure_constants", "closure_options", "product_layouts", "shares", "solve_constants", "strategy",
+]  # fmt: skip
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
 # often.
@@ -73,10 +76,10 @@ class NvidiaEngine(TritonEngine):
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
         return {
-            "STAGES": tiles.num_stages,
+            "NUM_STAGES": tiles.num_stages,
             "STRATEGY": strategy(dtype, nonnegative),
+            "LAYOUTS": product_layouts(tiles, dtype),
             "maxnreg": product_registers(device.capability, tiles.num_warps),
-            **product_layouts(tiles, dtype),
         }
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
@@ -203,59 +206,60 @@ def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
 
 
 @cache
-def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> dict[str, Any]:
+def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
     """Return the layouts of a tile of C in registers, and of the slices of A and B, which threads copy 16 bytes at a time."""
     vector = 16 // dtype.itemsize
     columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
     warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
     lanes_a = min(32, max(1, tiles.block_k // vector))
     lanes_b = min(32, tiles.block_n // vector)
-    return {
-        "ACC": gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
-        "LOAD_A": gl.BlockedLayout([1, min(vector, tiles.block_k)], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
-        "LOAD_B": gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
-        "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-    }
+    return ProductLayouts(
+        ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
+        LOAD_A=gl.BlockedLayout([1, min(vector, tiles.block_k)], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
+        LOAD_B=gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
+        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+    )
 
 
-def closure_constants(
-    dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, programs: int, many: bool
-) -> dict[str, Any]:
-    """Return the constants of _closure_kernel, with which `programs` programs of `warps` warps fit a multiprocessor."""
+def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, parts: int) -> ClosureConstants:
+    """Return what a closure by programs of `warps` warps, which divide a tile into `parts`, is compiled for."""
     vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
     lanes_n = min(64, tile) // vector
-    return {
-        "NO_EDGE": no_edge(dtype),
-        "FLOOR": None if nonnegative else -reach(dtype),
-        "TILE": tile,
-        "MANY": many,
-        "COMPUTE": getattr(gl, dtype_name(_computed(dtype))),
-        "STRATEGY": strategy(dtype, nonnegative),
-        "SHIFT": VIEWS_MAY_EXCEED,
-        "ACC": gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
-        "TALL": gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
-        "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-        "num_warps": warps,
-        "maxnreg": min(255, (1 << 16) // (32 * warps * programs) // 8 * 8),
-    }
+    return ClosureConstants(
+        NO_EDGE=no_edge(dtype),
+        FLOOR=None if nonnegative else -reach(dtype),
+        TILE=tile,
+        PARTS=parts,
+        COMPUTE=getattr(gl, dtype_name(_computed(dtype))),
+        STRATEGY=strategy(dtype, nonnegative),
+        ACC=gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
+        ACC_TALL=gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
+        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+        OVERSIZED_VIEWS=OVERSIZED_VIEWS,
+    )
+
+
+def closure_options(warps: int, programs: int) -> dict[str, int]:
+    """Return the options of a closure, so that `programs` programs of `warps` warps fit a multiprocessor."""
+    return {"num_warps": warps, "maxnreg": min(255, (1 << 16) // (32 * warps * programs) // 8 * 8)}
 
 
 def solve_constants(
-    dtype: torch.dtype, *, tile: int, warps: int, one: bool, pack: bool = False, alignment: int = ALIGNMENT
+    dtype: torch.dtype, *, tile: int, warps: int, parts: int, one: bool, pack: bool = False, alignment: int = ALIGNMENT
 ) -> dict[str, Any]:
-    """Return the constants of _solve_kernel that closure_constants for non-negative weights lacks, or that differ from it."""
+    """Return the constants of _solve_kernel but SIZES and COOPERATIVE; `one`: graphs have one tile; `pack`: rows are padded."""
+    closure = partial(closure_constants, dtype, tile=tile, warps=warps, parts=parts)
     return {
-        "FLOOR": -reach(dtype),
+        "ANY_SIGN": closure(False),
+        "NONNEGATIVE": None if dtype in _ONE_CLOSURE else closure(True),
         "SMALLEST": limits(_computed(dtype))[0],
-        "SIGNED": strategy(dtype, False),
-        "BOTH": dtype not in _ONE_CLOSURE,
-        "ONE": one,
-        "PACK": pack,
-        "GRAIN": alignment,
+        "SINGLE_TILE": one,
+        "PADDED": pack,
+        "ALIGNMENT": alignment,
         "ROWS": min(tile, _ROWS),
-        "OUT": gl.BlockedLayout([1], [32], [warps], [0]),
-        "GROUP": 64 * warps,
-        "REPORT": gl.BlockedLayout([1, 8], [32, 1], [warps, 1], [1, 0]),
+        "ROW_LAYOUT": gl.BlockedLayout([1], [32], [warps], [0]),
+        "BLOCK": 64 * warps,
+        "BLOCK_LAYOUT": gl.BlockedLayout([1, 8], [32, 1], [warps, 1], [1, 0]),
     }
 
 
@@ -267,8 +271,13 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
 def _closure_launcher(
     dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, many: bool
 ) -> Launcher:
-    constants = closure_constants(dtype, nonnegative, tile=tile, warps=warps, programs=programs, many=many)
-    return Launcher(_closure_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})
+    constants = {
+        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "SIZES": sizes,
+        "COOPERATIVE": many,
+        "launch_cooperative_grid": many,
+    }
+    return Launcher(_closure_kernel, constants | closure_options(warps, programs))
 
 
 @cache
@@ -284,6 +293,6 @@ def _solve_launcher(
     programs: int,
     many: bool,
 ) -> Launcher:
-    constants = closure_constants(dtype, True, tile=tile, warps=warps, programs=programs, many=many)
-    constants |= solve_constants(dtype, tile=tile, warps=warps, one=one, pack=pack, alignment=alignment)
-    return Launcher(_solve_kernel, constants | {"PARTS": parts, "SIZES": sizes, "launch_cooperative_grid": many})
+    constants = solve_constants(dtype, tile=tile, warps=warps, parts=parts, one=one, pack=pack, alignment=alignment)
+    constants |= {"SIZES": sizes, "COOPERATIVE": many, "launch_cooperative_grid": many}
+    return Launcher(_solve_kernel, constants | closure_options(warps, programs))

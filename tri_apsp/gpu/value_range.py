@@ -80,18 +80,18 @@ def _tile(dtype: torch.dtype, rows: int, n: int) -> tuple[int, int]:
 
 @cache
 def _value_range_launcher(dtype: torch.dtype, rows: int, width: int, below: float | int | None, diagonal: bool) -> Launcher:
-    from tri_apsp.kernels.shared.value_range import _scan_kernel
+    from tri_apsp.kernels.shared.value_range import _value_range_kernel
 
-    return Launcher(_scan_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal})
+    return Launcher(_value_range_kernel, _constants(dtype, rows, width) | {"BELOW": below, "DIAGONAL": diagonal})
 
 
 @cache
 def _initial_matrix_launcher(dtype: torch.dtype, rows: int, width: int, sizes: bool, padded: bool) -> Launcher:
-    from tri_apsp.kernels.shared.initial_matrix import _start_kernel
+    from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 
     infinity = no_edge(dtype)
     constants = {"BELOW": infinity, "NO_EDGE": infinity, "SIZES": sizes, "PADDED": padded}
-    return Launcher(_start_kernel, _constants(dtype, rows, width) | constants)
+    return Launcher(_initial_matrix_kernel, _constants(dtype, rows, width) | constants)
 
 
 def _constants(dtype: torch.dtype, rows: int, width: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""When a tuned file is out of date: a hash of the device code that was measured."""
+"""The hash of the device code that was measured: a tuned file with another hash is out of date."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
     ("cpu", "solve"): ("cpu/min_plus.py",),
     ("nvidia", "product"): ("nvidia/product.py", *_GLUON),
     ("nvidia", "small_product"): ("nvidia/product.py", *_GLUON),
-    # Tuned as a call runs them, which where one closure is all of it launches nvidia_solve.py.
+    # Tuned as a call runs them: where one closure solves a graph, the call launches nvidia/solve.py.
     ("nvidia", "closure"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
     ("nvidia", "batch"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
     ("nvidia", "solve"): ("nvidia/product.py", *_CLOSURE, "nvidia/solve.py", *_GLUON),
@@ -40,12 +40,13 @@ _SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER
 def kernel_hash(engine: str, kernel: str) -> str:
     """Return the SHA-256, in hexadecimal, of the sources of a kernel.
 
-    Comments, docstrings, blank lines and imports do not count: an import says where code lies, and the code itself is hashed.
+    Comments, docstrings, blank lines and imports do not count: an import names a place, and the code in that place is hashed.
+    Names do count. Where a rename changes no machine code, tests/kernels/compare_compiled.py moves tuned files to the new hash.
 
     Raises:
         InputError: the engine has no such kernel.
 
-    Cost: some milliseconds, once a process.
+    Cost: some milliseconds, once per process.
     """
     check_kernel(engine, kernel)
     digest = hashlib.sha256()

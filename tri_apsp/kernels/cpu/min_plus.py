@@ -2,14 +2,14 @@
 
 The product is the classical matrix-multiplication nest (Goto and van de Geijn, 2008) with (min, +) inside:
 
-    for each slice of BLOCK_K values of k                     # a packed slice of B stays in the L2/L3 cache
+    for each slice of BLOCK_K values of k:                    # a packed slice of B stays in the L2/L3 cache
         pack b[k, :] into panels of TILE_N columns            # [panels, BLOCK_K, TILE_N], contiguous
-        for each BLOCK_M rows of c
+        for each BLOCK_M rows of c:
             pack a[rows, k] into panels of TILE_M rows        # [panels, BLOCK_K, TILE_M], contiguous
-            for each tile [TILE_M, TILE_N] of c               # update_tile: the tile lives in vector registers
+            for each tile [TILE_M, TILE_N] of c:              # _update_tile: the tile stays in vector registers
                 for each k: c_tile = min(c_tile, a_k + b_k)
 
-`update_tile` is written in LLVM's own vectors, because a loop left to the vectoriser reloads c at every k.
+`_update_tile` is written in LLVM's own vectors, because a loop that is left to LLVM's vectorizer reloads c at every k.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def tile_n(dtype: np.dtype[Any]) -> int:
 def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, by_bits: bool) -> Any:
     """Emit c[TILE_M, TILE_N] = max(min(c, min over k of a[k, :] + b[k, :]), floor).
 
-    `by_bits` compares floats as integers, which orders non-negative ones alike: 82 against 52 G/s on two cores of an EPYC
-    9004, where float min and float add seem to share their pipes.
+    `by_bits` compares floats as integers, which gives non-negative floats the same order: 82 instead of 52 G/s on two cores of
+    an EPYC 9004, where the minimum and the sum of floats seem to share execution ports.
     """
     floor_type = signature.args[3]
     c, a, b = (context.make_array(t)(context, builder, v) for t, v in zip(signature.args[:3], args[:3], strict=True))
@@ -91,9 +91,11 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
     c_row_bytes = cgutils.unpack_tuple(builder, c.strides, 2)[0]
     depth = cgutils.unpack_tuple(builder, a.shape, 2)[0]
 
+    # Load the tile of c, as vectors that LLVM keeps in registers.
     acc = {at: cgutils.alloca_once(builder, vector) for at in tile}
     for at in tile:
         builder.store(builder.load(c_at(*at), align=value_bytes), acc[at])
+    # Main loop: one row of b, and a value of a at a time.
     with cgutils.for_range(builder, depth) as loop:
         a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * value_bytes)))
         b_row = builder.add(b_base, builder.mul(loop.index, constant(TILE_VECTORS * VECTOR_BYTES)))
@@ -107,6 +109,7 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
             for column in range(TILE_VECTORS):
                 total = builder.fadd(a_tile, b_tile[column]) if is_float else builder.add(a_tile, b_tile[column])
                 builder.store(smaller(total, builder.load(acc[row, column])), acc[row, column])
+    # Epilogue.
     floor = broadcast(args[3])
     for at in tile:
         builder.store(larger(builder.load(acc[at]), floor), c_at(*at), align=value_bytes)
@@ -115,7 +118,7 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
 
 @intrinsic
 def _update_tile(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def]
-    """Any sign: c [TILE_M, TILE_N] with unit column stride, a [k, TILE_M] and b [k, TILE_N] contiguous."""
+    """For weights of any sign: c [TILE_M, TILE_N] with unit column stride, a [k, TILE_M] and b [k, TILE_N] contiguous."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _emit_update_tile(context, builder, signature, args, by_bits=False)
@@ -125,7 +128,7 @@ def _update_tile(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def
 
 @intrinsic
 def _update_tile_nonnegative(typing_context, c, a, b, floor):  # type: ignore[no-untyped-def]
-    """The same where no value is negative."""
+    """The same, for weights without negative values."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _emit_update_tile(context, builder, signature, args, by_bits=True)
@@ -134,15 +137,17 @@ def _update_tile_nonnegative(typing_context, c, a, b, floor):  # type: ignore[no
 
 
 def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # type: ignore[no-untyped-def]
-    """c = min(c, a * b) for c [m, n], a [m, k], b [k, n]; `width` is TILE_N.
+    """c = max(min(c, a b), floor) for c [m, n], a [m, k], b [k, n], with unit column strides; `width` is TILE_N.
 
-    `c` may be `b` if k <= block_k and may be `a` if also n <= k: each is then packed before c is written.
+    What is missing of a last panel is filled with no_edge. `c` may be `b` if k <= block_k, and may be `a` if also n <= k: each
+    is then packed before c is written.
     """
     m, n = c.shape
     depth = a.shape[1]
     b_panels = (n + width - 1) // width
     edge = np.empty((TILE_M, width), c.dtype)
     for k0 in range(0, depth, block_k):
+        # Pack a slice of b: b_packed[panel] is [deep, TILE_N].
         deep = min(block_k, depth - k0)
         b_packed = np.empty((b_panels, deep, width), c.dtype)
         for p in range(b_panels):
@@ -154,6 +159,7 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
                 for j in range(wide, width):
                     b_packed[p, k, j] = no_edge
         for m0 in range(0, m, block_m):
+            # Pack block_m rows of a: a_packed[panel] is [deep, TILE_M].
             high = min(block_m, m - m0)
             a_panels = (high + TILE_M - 1) // TILE_M
             a_packed = np.empty((a_panels, deep, TILE_M), c.dtype)
@@ -162,6 +168,7 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
                     row = p * TILE_M + i
                     for k in range(deep):
                         a_packed[p, k, i] = a[m0 + row, k0 + k] if row < high else no_edge
+            # Update tiles; one that reaches past c is updated in the buffer `edge` and copied back.
             for q in range(b_panels):
                 j0 = q * width
                 wide = min(width, n - j0)
@@ -186,7 +193,7 @@ def _product(c, a, b, no_edge, floor, nonnegative, width, block_m, block_k):  # 
 
 
 def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
-    """d = d* for one small block d [n, n], by Floyd-Warshall on a padded copy; `width` is TILE_N."""
+    """d = d* for one small block d [n, n], by Floyd-Warshall on a copy padded with no_edge; `width` is TILE_N."""
     n = d.shape[0]
     rows, columns = (n + TILE_M - 1) // TILE_M * TILE_M, (n + width - 1) // width * width
     tile = np.empty((rows, columns), d.dtype)
@@ -211,7 +218,7 @@ def _closure(d, no_edge, floor, width):  # type: ignore[no-untyped-def]
 
 @cache
 def product_kernel(dtype: np.dtype[Any]) -> Any:
-    """Return the compiled `_product` for a dtype; compiled once a machine (Numba keeps it on disk), loaded after."""
+    """Return the compiled `_product` for a dtype; Numba compiles it once per machine, and keeps it on disk."""
     value, block = from_dtype(dtype), types.Array(from_dtype(dtype), 2, "A")
     signature = types.void(block, block, block, value, value, types.boolean, types.intp, types.intp, types.intp)
     return njit(signature, nogil=True, cache=True)(_product)

@@ -6,17 +6,17 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-__all__ = ["VIEWS_MAY_EXCEED", "barrier", "commit_group", "copy_async", "gl", "gluon", "wait_group"]
+__all__ = ["OVERSIZED_VIEWS", "barrier", "commit_group", "copy_async", "gl", "gluon", "wait_group"]
 
-# All threads of a program meet here: gl.thread_barrier in 3.6, gl.barrier from 3.7.
+# The barrier for all threads of a program: gl.thread_barrier in 3.6, gl.barrier from 3.7.
 barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 
-# From global to shared memory, in groups that can be waited for: renamed in 3.9, where the old name is left to raise.
+# Copies from global to shared memory, in groups that a program can wait for: renamed in 3.9, where the old name raises.
 copy_async = async_copy.async_load if hasattr(async_copy, "async_load") else async_copy.async_copy_global_to_shared
 commit_group, wait_group = async_copy.commit_group, async_copy.wait_group
 
-# Whether a view of shared memory may reach past the end of what it was made from: refused from 3.9 on.
-VIEWS_MAY_EXCEED = not hasattr(gl.shared_memory_descriptor, "reinterpret")
+# Whether a view of shared memory may extend past the memory that it was made from: Triton refuses that from 3.9 on.
+OVERSIZED_VIEWS = not hasattr(gl.shared_memory_descriptor, "reinterpret")
 
 # A method of shared memory that was private before 3.9; kernels call it by the public name.
 if not hasattr(gl.shared_memory_descriptor, "reinterpret"):

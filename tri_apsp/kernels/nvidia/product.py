@@ -1,60 +1,215 @@
-"""C <- min(C, A * B) in Gluon, for two independent products in one launch, at the issue rate of an NVIDIA GPU.
+"""C <- min(C, A B) in Gluon, for two independent products in one launch, at the issue rate of an NVIDIA GPU.
 
-    for each tile [BLOCK_M, BLOCK_N] of C                  # one program
-        acc = no_edge
-        for each BLOCK_K of k                              # STAGES buffers of shared memory in turn
-            start to copy the slices of A and B that come STAGES - 1 steps later
-            acc = min(acc, A slice * B slice)              # they arrive meanwhile
+    for each tile [BLOCK_M, BLOCK_N] of C:                 # one program
+        acc = NO_EDGE                                      # [BLOCK_M, BLOCK_N], in registers
+        for each BLOCK_K of k:                             # NUM_STAGES buffers of shared memory, in rotation
+            start to copy the slices of A and B that are needed NUM_STAGES - 1 steps later
+            acc = min(acc, A slice B slice)                # while the copies are under way
         C tile = max(min(C tile, acc), FLOOR)
 
-Tiles from `whole` on, too few to keep every multiprocessor busy, are shared: each by `parts` programs, which take a part of k
-each, and C <- min(C, acc) in turn. No sum depends on another, so that C gets the same bits whoever comes first.
+A slice of A is [BLOCK_M, BLOCK_K], a slice of B [BLOCK_K, BLOCK_N]. They are copied straight to shared memory, which takes no
+register and few instructions. Packed int16 cannot be: both halves of a word must hold the same value of A, so its slices pass
+through registers.
 
-Slices are copied straight to shared memory, which takes no register and few instructions. Packed int16 cannot be: every value
-of A must stand in both halves of a word, so its slices pass through registers.
+Where tiles are too few to occupy every multiprocessor, the last ones are computed by `split_k` programs each, as in a split-K
+matrix product: each takes a part of k, and updates C under a lock. A minimum does not depend on its order, so C gets the same
+bits whichever program is first.
 """
 
 from __future__ import annotations
 
-from tri_apsp.kernels.nvidia.gluon_names import barrier, commit_group, copy_async, gl, gluon, wait_group
-from tri_apsp.kernels.nvidia.int16x2 import halves, twice
-from tri_apsp.kernels.nvidia.synchronization import lock, unlock
-from tri_apsp.kernels.nvidia.tiles import rank_update
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["_product_kernel"]
+from tri_apsp.kernels.nvidia.gluon_names import barrier, commit_group, copy_async, gl, gluon, wait_group
+from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2, unpack_int16x2
+from tri_apsp.kernels.nvidia.synchronization import acquire_lock, release_lock
+from tri_apsp.kernels.nvidia.tiles import rank_k_update
+
+__all__ = ["ProductLayouts", "_product_kernel"]
+
+
+@dataclass(frozen=True)
+class ProductLayouts:
+    """How the values of a tile are divided among threads, and how they lie in shared memory.
+
+    A frozen dataclass, as any hashable value, can be one constexpr of a kernel.
+
+    Attributes:
+        ACC: of acc [BLOCK_M, BLOCK_N], in words of two values for int16.
+        LOAD_A, LOAD_B: of a slice of A or B on its way to shared memory, so that a thread moves 16 bytes at a time.
+        SHARED: of slices in shared memory, row by row.
+    """
+
+    ACC: Any
+    LOAD_A: Any
+    LOAD_B: Any
+    SHARED: Any
 
 
 @gluon.jit
-def _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, NO_EDGE: gl.constexpr):
+def _tile_of_program(pid, m, n, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, GROUP_M: gl.constexpr):
+    """Return the first row and column of tile `pid`; GROUP_M rows of tiles in turn share columns of B in the L2 cache."""
+    group = pid // (GROUP_M * gl.cdiv(n, BLOCK_N))
+    group_m = gl.minimum(gl.cdiv(m, BLOCK_M) - group * GROUP_M, GROUP_M)
+    within = pid % (GROUP_M * gl.cdiv(n, BLOCK_N))
+    return (group * GROUP_M + within % group_m) * BLOCK_M, within // group_m * BLOCK_N
+
+
+@gluon.jit
+def _load_last(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left, NO_EDGE: gl.constexpr):
+    """Load slices that k cuts short; columns of A and rows of B past k become NO_EDGE, which changes no minimum."""
+    mask_a = mask_a & (offs_ak < k_left)
+    mask_b = mask_b & (offs_bk < k_left)
     return gl.load(a_ptr + offs_a, mask=mask_a, other=NO_EDGE), gl.load(b_ptr + offs_b, mask=mask_b, other=NO_EDGE)
 
 
 @gluon.jit
-def _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K: gl.constexpr):
-    """Load slices of BLOCK_K, if there are so many; what is masked is of rows and columns never stored."""
-    whole = rest >= BLOCK_K
-    return gl.load(a_ptr + offs_a, mask=mask_a & whole), gl.load(b_ptr + offs_b, mask=mask_b & whole)
+def _load_full(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K: gl.constexpr):
+    """Load slices if at least BLOCK_K columns of A are left; what the masks hide is never stored, and needs no value."""
+    full = k_left >= BLOCK_K
+    return gl.load(a_ptr + offs_a, mask=mask_a & full), gl.load(b_ptr + offs_b, mask=mask_b & full)
 
 
 @gluon.jit
-def _copy_slices(
-    a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
+def _start_copies(
+    a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
     NO_EDGE: gl.constexpr, BLOCK_K: gl.constexpr,
 ):  # fmt: skip
-    """Start to copy the slices of A and B to shared memory; what is masked becomes 0, in rows and columns never stored."""
-    if rest >= BLOCK_K:
+    """Start to copy slices of A and B to shared memory, as one group; what the masks hide becomes 0, and is never stored.
+
+    A last slice that k cuts short passes through registers, since an asynchronous copy cannot fill it up with NO_EDGE.
+    """
+    if k_left >= BLOCK_K:
         copy_async(a_smem, a_ptr + offs_a, mask=mask_a)
         copy_async(b_smem, b_ptr + offs_b, mask=mask_b)
-    elif rest > 0:
-        a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
-        a_smem.store(a)
-        b_smem.store(b)
+    elif k_left > 0:
+        a_tile, b_tile = _load_last(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left, NO_EDGE)
+        a_smem.store(a_tile)
+        b_smem.store(b_tile)
     commit_group()
+
+
+@gluon.jit
+def _accumulate(
+    a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k, stride_bk,
+    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr,
+    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
+):  # fmt: skip
+    """Return A B [BLOCK_M, BLOCK_N] of one tile by asynchronous copies, NUM_STAGES - 1 of which are under way at a time.
+
+    A loop step starts the copy that a later step needs, into the buffer that the step before read; it then waits for the oldest
+    copy only.
+    """
+    ACC: gl.constexpr = LAYOUTS.ACC
+    dtype: gl.constexpr = a_ptr.dtype.element_ty
+    k_left = k
+    a_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_M, BLOCK_K], LAYOUTS.SHARED)
+    b_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_K, BLOCK_N], LAYOUTS.SHARED)
+    acc = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+    # Prologue: start to fill all buffers but one.
+    for stage in gl.static_range(NUM_STAGES - 1):
+        _start_copies(
+            a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
+            NO_EDGE, BLOCK_K,
+        )  # fmt: skip
+        a_ptr += BLOCK_K
+        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+        k_left -= BLOCK_K
+    # Main loop: `stage` is the buffer of this step.
+    stage = 0
+    for _ in range(gl.cdiv(k, BLOCK_K)):
+        free = stage - 1 if stage > 0 else NUM_STAGES - 1  # the buffer that the step before read
+        _start_copies(
+            a_smem.index(free), b_smem.index(free), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
+            NO_EDGE, BLOCK_K,
+        )  # fmt: skip
+        a_ptr += BLOCK_K
+        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+        k_left -= BLOCK_K
+        wait_group(NUM_STAGES - 1)
+        barrier()
+        acc = rank_k_update(acc, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
+        stage = stage + 1 if stage + 1 < NUM_STAGES else 0
+    return acc
+
+
+@gluon.jit
+def _accumulate_int16x2(
+    a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k, stride_bk,
+    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr,
+    NUM_STAGES: gl.constexpr, LAYOUTS: gl.constexpr,
+):  # fmt: skip
+    """Return A B [BLOCK_M, BLOCK_N] of one tile of int16, which is computed as words [BLOCK_M, BLOCK_N // 2].
+
+    The slices of the next step are loaded to registers before this step computes, and stored to shared memory after it: A as
+    words that hold each value twice, B as it is.
+    """
+    ACC: gl.constexpr = LAYOUTS.ACC
+    SHARED: gl.constexpr = LAYOUTS.SHARED
+    k_left = k
+    a_smem = gl.allocate_shared_memory(gl.int32, [NUM_STAGES, BLOCK_M, BLOCK_K], SHARED)
+    b_smem = gl.allocate_shared_memory(gl.int16, [NUM_STAGES, BLOCK_K, BLOCK_N], SHARED)
+    acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)  # NO_EDGE in both halves
+    # Prologue: fill the first buffer.
+    a_tile, b_tile = _load_full(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K)
+    a_smem.index(0).store(broadcast_int16x2(a_tile))
+    b_smem.index(0).store(b_tile)
+    # Main loop, over full slices.
+    for step in range(k // BLOCK_K):
+        offs_k = (step + 1) * BLOCK_K
+        k_left -= BLOCK_K
+        b_next_ptr = b_ptr + stride_bk.to(gl.int64) * offs_k
+        a_tile, b_tile = _load_full(a_ptr + offs_k, b_next_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K)
+        barrier()
+        b_words = b_smem.index(step % NUM_STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+        acc = rank_k_update(acc, a_smem.index(step % NUM_STAGES), b_words, BLOCK_K, ACC, "int16x2")
+        a_smem.index((step + 1) % NUM_STAGES).store(broadcast_int16x2(a_tile))
+        b_smem.index((step + 1) % NUM_STAGES).store(b_tile)
+    # A last slice that k cuts short.
+    if k_left > 0:
+        offs_k = k - k_left
+        a_ptr += offs_k
+        b_ptr += stride_bk.to(gl.int64) * offs_k
+        a_tile, b_tile = _load_last(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left, NO_EDGE)
+        barrier()
+        a_smem.index(0).store(broadcast_int16x2(a_tile))
+        b_smem.index(0).store(b_tile)
+        barrier()
+        b_words = b_smem.index(0).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
+        acc = rank_k_update(acc, a_smem.index(0), b_words, BLOCK_K, ACC, "int16x2")
+    return unpack_int16x2(acc)
+
+
+@gluon.jit
+def _update_c(
+    c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, keep_start, keep_stop, is_split, locks_ptr, split_k,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
+):  # fmt: skip
+    """C tile <- max(min(C tile, acc), FLOOR), all [BLOCK_M, BLOCK_N], but for rows and columns keep_start..keep_stop.
+
+    If the tile `is_split`, its programs update it one after another, and only for the first may it be fresh.
+    """
+    OUT: gl.constexpr = acc.type.layout
+    offs_m = start_m + gl.arange(0, acc.shape[0], layout=gl.SliceLayout(1, OUT))
+    offs_n = start_n + gl.arange(0, acc.shape[1], layout=gl.SliceLayout(0, OUT))
+    mask_m = (offs_m < m) & ((offs_m < keep_start) | (offs_m >= keep_stop))
+    mask_n = (offs_n < n) & ((offs_n < keep_start) | (offs_n >= keep_stop))
+    mask_c = mask_m[:, None] & mask_n[None, :]
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
+    before = 0
+    if is_split:
+        before = acquire_lock(locks_ptr)
+        fresh = gl.where(before == 0, fresh, 0)
+    c_tile = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
+    gl.store(c_ptrs, gl.maximum(gl.minimum(c_tile, acc), FLOOR), mask=mask_c)
+    if is_split:
+        release_lock(locks_ptr, before, split_k)
 
 
 # m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
 # nothing by it, and k = 1 known in advance breaks the compiler of Triton 3.6.
-@gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole", "parts"])
+@gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole_tiles", "split_k"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
     m0, n0, k0, fresh0, skip_start, skip_stop,  # rows and columns skip_start..skip_stop of the first C stay as they are
@@ -62,130 +217,73 @@ def _product_kernel(
     c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
     m1, n1, k1, fresh1,
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
-    locks_ptr,  # of int32, one a shared tile, which are 0, and will be again
-    whole, parts,  # tiles of both products that a program has to itself, and programs that share each of the others
+    locks_ptr,  # one int32 per split tile, 0 before the launch and after it
+    whole_tiles, split_k,  # tiles of both products with one program each; and how many programs each of the others has
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
-    STAGES: gl.constexpr, STRATEGY: gl.constexpr, ACC: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
-    SHARED: gl.constexpr,
+    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
 ):  # fmt: skip
-    """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; see above.
+    """C <- max(min(C, A B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
 
-    A C that is fresh counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows. Rows
-    past m, columns past n and everything past k load NO_EDGE.
+    The grid is one-dimensional: the tiles of the first product, then those of the second, for one graph after another. A C that
+    is `fresh` counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows. Rows past m and
+    columns past n are masked when C is stored, and everything past k counts as NO_EDGE.
     """
+    # Program id to tile. From whole_tiles on, split_k programs in a row have the same tile.
     pid = gl.program_id(0)
-    shared = pid >= whole
-    turn = gl.maximum(pid - whole, 0)
-    locks_ptr += turn // parts
-    pid += turn // parts - turn
+    is_split = pid >= whole_tiles
+    pid_split = gl.maximum(pid - whole_tiles, 0)
+    locks_ptr += pid_split // split_k
+    pid += pid_split // split_k - pid_split
     tiles0 = gl.cdiv(m0, BLOCK_M) * gl.cdiv(n0, BLOCK_N)
     tiles = tiles0 + gl.cdiv(m1, BLOCK_M) * gl.cdiv(n1, BLOCK_N)
-    item = (pid // tiles).to(gl.int64)
+    pid_b = (pid // tiles).to(gl.int64)
     pid %= tiles
-    c_ptr, a_ptr, b_ptr = c0_ptr + item * stride_c0b, a0_ptr + item * stride_a0b, b0_ptr + item * stride_b0b
+    c_ptr, a_ptr, b_ptr = c0_ptr + pid_b * stride_c0b, a0_ptr + pid_b * stride_a0b, b0_ptr + pid_b * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
-    fresh, left_start, left_stop = fresh0, skip_start, skip_stop
-    if pid >= tiles0:
+    fresh, keep_start, keep_stop = fresh0, skip_start, skip_stop
+    if pid >= tiles0:  # a tile of the second product
         pid -= tiles0
-        c_ptr, a_ptr, b_ptr = c1_ptr + item * stride_c1b, a1_ptr + item * stride_a1b, b1_ptr + item * stride_b1b
+        c_ptr, a_ptr, b_ptr = c1_ptr + pid_b * stride_c1b, a1_ptr + pid_b * stride_a1b, b1_ptr + pid_b * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
-        fresh, left_start, left_stop = fresh1, 0, 0
+        fresh, keep_start, keep_stop = fresh1, 0, 0
+    start_m, start_n = _tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
 
-    group = pid // (GROUP_M * gl.cdiv(n, BLOCK_N))
-    group_m = gl.minimum(gl.cdiv(m, BLOCK_M) - group * GROUP_M, GROUP_M)
-    within = pid % (GROUP_M * gl.cdiv(n, BLOCK_N))
-    start_m = (group * GROUP_M + within % group_m) * BLOCK_M
-    start_n = within // group_m * BLOCK_N
+    # The part of k that this program sums over: all of it, or one of split_k parts.
+    k_steps = gl.cdiv(k, BLOCK_K)
+    if is_split:
+        k_steps = gl.cdiv(k_steps, split_k)
+    start_k = pid_split % split_k * k_steps * BLOCK_K
+    k = gl.maximum(gl.minimum(k - start_k, k_steps * BLOCK_K), 0)
 
-    slices = gl.cdiv(k, BLOCK_K)
-    if shared:
-        slices = gl.cdiv(slices, parts)
-    start_k = turn % parts * slices * BLOCK_K
-    k = gl.maximum(gl.minimum(k - start_k, slices * BLOCK_K), 0)
-
-    # n * n passes 2**31 at n = 46341, so tiles are addressed in 64 bits; offsets within one fit 32.
+    # Pointers to the first slices of A and B. n * n passes 2**31 at n = 46341, so the start of a tile is a 64-bit offset;
+    # offsets within a tile fit 32 bits.
     start_m = start_m.to(gl.int64)
     a_ptr += start_m * stride_am + start_k
     b_ptr += start_k.to(gl.int64) * stride_bk + start_n
-    a_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LOAD_A))[:, None]
-    a_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LOAD_A))[None, :]
-    b_k = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LOAD_B))[:, None]
-    b_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LOAD_B))[None, :]
-    offs_a = a_m * stride_am + a_k
-    offs_b = b_k * stride_bk + b_n
-    mask_a = a_m < m - start_m
-    mask_b = b_n < n - start_n
-    rest = k
+    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[:, None]  # [BLOCK_M, 1]
+    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[None, :]  # [1, BLOCK_K]
+    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [BLOCK_K, 1]
+    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]  # [1, BLOCK_N]
+    offs_a = offs_am * stride_am + offs_ak  # [BLOCK_M, BLOCK_K]
+    offs_b = offs_bk * stride_bk + offs_bn  # [BLOCK_K, BLOCK_N]
+    mask_a = offs_am < m - start_m
+    mask_b = offs_bn < n - start_n
 
-    dtype: gl.constexpr = c0_ptr.dtype.element_ty
+    # Main loop: acc [BLOCK_M, BLOCK_N].
     if STRATEGY == "int16x2":
-        a_smem = gl.allocate_shared_memory(gl.int32, [STAGES, BLOCK_M, BLOCK_K], SHARED)
-        b_smem = gl.allocate_shared_memory(gl.int16, [STAGES, BLOCK_K, BLOCK_N], SHARED)
-        acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)
-        a, b = _load_whole(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
-        a_smem.index(0).store(twice(a))
-        b_smem.index(0).store(b)
-        for step in range(k // BLOCK_K):
-            at = (step + 1) * BLOCK_K
-            rest -= BLOCK_K
-            a, b = _load_whole(a_ptr + at, b_ptr + stride_bk.to(gl.int64) * at, offs_a, offs_b, mask_a, mask_b, rest, BLOCK_K)
-            barrier()
-            words = b_smem.index(step % STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
-            acc = rank_update(acc, a_smem.index(step % STAGES), words, BLOCK_K, ACC, STRATEGY)
-            a_smem.index((step + 1) % STAGES).store(twice(a))
-            b_smem.index((step + 1) % STAGES).store(b)
-        if rest > 0:
-            at = k - rest
-            a_ptr += at
-            b_ptr += stride_bk.to(gl.int64) * at
-            a, b = _load_slices(a_ptr, b_ptr, offs_a, offs_b, mask_a & (a_k < rest), mask_b & (b_k < rest), NO_EDGE)
-            barrier()
-            a_smem.index(0).store(twice(a))
-            b_smem.index(0).store(b)
-            barrier()
-            words = b_smem.index(0).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
-            acc = rank_update(acc, a_smem.index(0), words, BLOCK_K, ACC, STRATEGY)
-        tile = halves(acc)
+        acc = _accumulate_int16x2(
+            a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k, stride_bk,
+            NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, LAYOUTS,
+        )  # fmt: skip
     else:
-        a_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_M, BLOCK_K], SHARED)
-        b_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_K, BLOCK_N], SHARED)
-        tile = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
-        for stage in gl.static_range(STAGES - 1):
-            _copy_slices(
-                a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
-                NO_EDGE, BLOCK_K,
-            )  # fmt: skip
-            a_ptr += BLOCK_K
-            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
-            rest -= BLOCK_K
-        stage = 0
-        for _ in range(gl.cdiv(k, BLOCK_K)):
-            last = stage - 1 if stage > 0 else STAGES - 1  # whose slices were used in the step before
-            _copy_slices(
-                a_smem.index(last), b_smem.index(last), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, a_k, b_k, rest,
-                NO_EDGE, BLOCK_K,
-            )  # fmt: skip
-            a_ptr += BLOCK_K
-            b_ptr += BLOCK_K * stride_bk.to(gl.int64)
-            rest -= BLOCK_K
-            wait_group(STAGES - 1)
-            barrier()
-            tile = rank_update(tile, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
-            stage = stage + 1 if stage + 1 < STAGES else 0
+        acc = _accumulate(
+            a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k, stride_bk,
+            NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS,
+        )  # fmt: skip
 
-    OUT: gl.constexpr = tile.type.layout
-    offs_m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, OUT))
-    offs_n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, OUT))
-    store_m = (offs_m < m) & ((offs_m < left_start) | (offs_m >= left_stop))
-    store_n = (offs_n < n) & ((offs_n < left_start) | (offs_n >= left_stop))
-    mask_c = store_m[:, None] & store_n[None, :]
-    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
-    before = 0
-    if shared:
-        before = lock(locks_ptr)
-        fresh = gl.where(before == 0, fresh, 0)
-    c = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
-    gl.store(c_ptrs, gl.maximum(gl.minimum(c, tile), FLOOR), mask=mask_c)
-    if shared:
-        unlock(locks_ptr, before, parts)
+    # Epilogue: C tile <- max(min(C tile, acc), FLOOR).
+    _update_c(
+        c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, keep_start, keep_stop, is_split, locks_ptr, split_k,
+        NO_EDGE, FLOOR,
+    )  # fmt: skip

@@ -1,240 +1,278 @@
-"""D = W* in one launch, in Gluon, for graphs that one closure solves; and what W and D hold, for one wait of the host.
+"""D = W* in one launch, in Gluon, for graphs that one closure solves, with the statistics that the host checks.
 
-    D = W, but no_edge in the padding and at most 0 on the diagonal
-    meet
-    D <- D*                 # nvidia_closure, if BOTH, by the strategy for negative weights only where W has any
-    meet
-    the result = D, if it is not stored where D is
-    rows[graph, program] = (lowest W, lowest D, lowest on the diagonal of D,
-                            highest W, highest W below NO_EDGE, highest D, highest D below NO_EDGE, unused)
-    the last program of all: found = (least of the rows in the first three columns, most in the others)
+    D = W, but NO_EDGE in the padding and at most 0 on the diagonal
+    D <- D*                                # closure.py
+    result = D without its padding         # if rows of D are padded; else D is the result
+    statistics of W and D                  # in a buffer that the host reads
 
-D is filled, and looked at, by blocks [ROWS, TILE], divided among the programs of a graph. A graph of one tile stays in
-registers. NaN in W shows as minus infinity.
+A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph divide D into blocks
+[ROWS, TILE], and wait for each other at a barrier before and after the closure.
+
+If W has no negative value, the closure needs no FLOOR and may add faster, so that a kernel may hold two closures: ANY_SIGN, and
+NONNEGATIVE, which is taken where no weight of the graph is negative.
+
+Statistics are eight values; NaN in W counts as minus infinity:
+
+    0  lowest of W        3  highest of W                     5  highest of D
+    1  lowest of D        4  highest of W below NO_EDGE       6  highest of D below NO_EDGE
+    2  lowest of D's diagonal                                 7  unused
+
+Each program stores its own, and the last program of the launch reduces them all: the least of columns 0 to 2, the greatest of
+the others.
 """
 
 from __future__ import annotations
 
-from tri_apsp.kernels.nvidia.closure import close, pointers
+from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.kernels.nvidia.int16x2 import halves, words
-from tri_apsp.kernels.nvidia.synchronization import count, meet
+from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
+from tri_apsp.kernels.nvidia.synchronization import grid_barrier, load_acquire
 from tri_apsp.kernels.nvidia.tile_closure import allocate, close_tile
 
 __all__ = ["_solve_kernel"]
 
 
 @gluon.jit
-def _block(
-    ptr, first_m, first_n, size, stride_m, stride_n,
-    NO_EDGE: gl.constexpr, ROWS: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
-):  # fmt: skip
-    """Return a block [ROWS, TILE] of the leading `size` rows and columns of a matrix, what of it lies inside, and its diagonal.
+def _load_block(ptr, start_m, start_n, size, stride_m, stride_n, ROWS: gl.constexpr, CLOSURE: gl.constexpr):
+    """Load a block [ROWS, TILE] of the leading `size` rows and columns of a matrix; NO_EDGE past them.
 
-    Past them stands NO_EDGE.
+    Returns the values as COMPUTE, the mask of those inside, and the mask of those on the diagonal.
     """
-    offs_m = first_m + gl.arange(0, ROWS, layout=gl.SliceLayout(1, ACC))
-    offs_n = first_n + gl.arange(0, TILE, layout=gl.SliceLayout(0, ACC))
+    ACC: gl.constexpr = CLOSURE.ACC
+    offs_m = start_m + gl.arange(0, ROWS, layout=gl.SliceLayout(1, ACC))
+    offs_n = start_n + gl.arange(0, CLOSURE.TILE, layout=gl.SliceLayout(0, ACC))
     ptrs = ptr + (offs_m.to(gl.int64) * stride_m)[:, None] + (offs_n.to(gl.int64) * stride_n)[None, :]
     inside = (offs_m < size)[:, None] & (offs_n < size)[None, :]
-    return gl.load(ptrs, mask=inside, other=NO_EDGE).to(COMPUTE), inside, inside & (offs_m[:, None] == offs_n[None, :])
+    x = gl.load(ptrs, mask=inside, other=CLOSURE.NO_EDGE).to(CLOSURE.COMPUTE)
+    return x, inside, inside & (offs_m[:, None] == offs_n[None, :])
 
 
 @gluon.jit
-def _start(x, diagonal):
-    """Return weights as a solve starts from them."""
+def _initial_values(x, diagonal):
+    """Return weights with a diagonal of at most 0."""
     return gl.where(diagonal & (x > 0), 0, x)
 
 
 @gluon.jit
-def _least_and_most(low, high0, high1, other_low, other_high0, other_high1):
+def _combine_extremes(low, high0, high1, other_low, other_high0, other_high1):
     return gl.minimum(low, other_low), gl.maximum(high0, other_high0), gl.maximum(high1, other_high1)
 
 
 @gluon.jit
-def _extremes(low, high0, high1):
-    """Return the least value of one tile and the most of two, in one reduction."""
-    return gl.reduce((gl.ravel(low), gl.ravel(high0), gl.ravel(high1)), 0, _least_and_most)
+def _reduce_extremes(low, high0, high1):
+    """Return the least value of one tile and the greatest of two others, by one reduction."""
+    return gl.reduce((gl.ravel(low), gl.ravel(high0), gl.ravel(high1)), 0, _combine_extremes)
 
 
 @gluon.jit
-def _copy(
-    d_ptr, w_ptr, n, size, stride_wm, stride_wn,
-    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr,
-    ROWS: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
+def _close_tile(x, smem, CLOSURE: gl.constexpr):
+    """Return x* for a tile x [TILE, TILE] of COMPUTE, which is int32 for int16."""
+    ACC: gl.constexpr = CLOSURE.ACC
+    if CLOSURE.STRATEGY == "int16x2":
+        x = close_tile(pack_int16x2(x.to(gl.int16)), smem, CLOSURE)
+        return gl.convert_layout(unpack_int16x2(x).to(gl.int32), ACC, assert_trivial=True)
+    else:
+        return close_tile(x, smem, CLOSURE)
+
+
+@gluon.jit
+def _solve_tile(
+    d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem,
+    SMALLEST: gl.constexpr, ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
 ):  # fmt: skip
-    """Fill this program's share of D from W; return the lowest, highest and highest below NO_EDGE that it read."""
-    lowest = gl.full([ROWS, TILE], NO_EDGE, COMPUTE, ACC)
-    highest = gl.full([ROWS, TILE], SMALLEST, COMPUTE, ACC)
+    """Solve a graph of at most TILE vertices, which stays in registers; return its statistics."""
+    TILE: gl.constexpr = ANY_SIGN.TILE
+    ACC: gl.constexpr = ANY_SIGN.ACC
+    NO_EDGE: gl.constexpr = ANY_SIGN.NO_EDGE
+    # Load W, [TILE, TILE].
+    x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, ANY_SIGN)
+    lowest_w, highest_w, below_w = _reduce_extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
+    x = _initial_values(x, diagonal)
+    # Close it.
+    if NONNEGATIVE is None:  # noqa: SIM114 - this condition is decided by the compiler, the next one at run time
+        x = _close_tile(x, smem, ANY_SIGN)
+    elif lowest_w < 0:
+        x = _close_tile(x, smem, ANY_SIGN)
+    else:
+        x = _close_tile(x, smem, NONNEGATIVE)
+    # Store D.
+    x = gl.where(graph, x, NO_EDGE)  # negative weights may have lowered the padding
+    ptrs, inside = tile_pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
+    gl.store(ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
+    below_no_edge = gl.where(x < NO_EDGE, x, SMALLEST)
+    lowest_d, highest_d, below_d = _reduce_extremes(x, gl.where(inside, x, SMALLEST), below_no_edge)
+    lowest_diagonal = gl.min(gl.ravel(gl.where(diagonal, x, NO_EDGE)), 0)
+    return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
+
+
+@gluon.jit
+def _initialize(
+    d_ptr, w_ptr, n, size, stride_wm, stride_wn, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr
+):  # fmt: skip
+    """Fill this program's blocks of D [n, n] from W; return the lowest, highest, and highest below NO_EDGE of W there."""
+    TILE: gl.constexpr = CLOSURE.TILE
+    ACC: gl.constexpr = CLOSURE.ACC
+    lowest = gl.full([ROWS, TILE], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, ACC)
+    highest = gl.full([ROWS, TILE], SMALLEST, CLOSURE.COMPUTE, ACC)
     below = highest
-    across = gl.cdiv(n, TILE)
-    for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * across, gl.num_programs(0)):
-        first_m, first_n = t // across * ROWS, t % across * TILE
-        x, _, diagonal = _block(w_ptr, first_m, first_n, size, stride_wm, stride_wn, NO_EDGE, ROWS, TILE, COMPUTE, ACC)
+    blocks_n = gl.cdiv(n, TILE)
+    for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * blocks_n, gl.num_programs(0)):
+        start_m, start_n = t // blocks_n * ROWS, t % blocks_n * TILE
+        x, _, diagonal = _load_block(w_ptr, start_m, start_n, size, stride_wm, stride_wn, ROWS, CLOSURE)
         lowest = gl.minimum(lowest, gl.where(x == x, x, SMALLEST))
         highest = gl.maximum(highest, x)
-        below = gl.maximum(below, gl.where(x < NO_EDGE, x, SMALLEST))
-        ptrs, mask = pointers(d_ptr, first_m, first_n, n, n, ROWS, TILE, ACC)
-        gl.store(ptrs, _start(x, diagonal).to(d_ptr.dtype.element_ty), mask=mask)
-    return _extremes(lowest, highest, below)
+        below = gl.maximum(below, gl.where(x < CLOSURE.NO_EDGE, x, SMALLEST))
+        ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, n, ROWS, TILE, ACC)
+        gl.store(ptrs, _initial_values(x, diagonal).to(d_ptr.dtype.element_ty), mask=mask)
+    return _reduce_extremes(lowest, highest, below)
 
 
 @gluon.jit
-def _look(
-    d_ptr, result_ptr, n, stored,
-    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr, PACK: gl.constexpr,
-    ROWS: gl.constexpr, TILE: gl.constexpr, COMPUTE: gl.constexpr, ACC: gl.constexpr,
+def _finalize(
+    d_ptr, result_ptr, n, padded_n,
+    PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
-    """Return the lowest, lowest on the diagonal, highest and highest below NO_EDGE of this program's share of D; PACK it."""
-    lowest = gl.full([ROWS, TILE], NO_EDGE, COMPUTE, ACC)
-    highest = gl.full([ROWS, TILE], SMALLEST, COMPUTE, ACC)
-    loop, below = lowest, highest
-    across = gl.cdiv(n, TILE)
-    for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * across, gl.num_programs(0)):
-        first_m, first_n = t // across * ROWS, t % across * TILE
-        x, inside, diagonal = _block(d_ptr, first_m, first_n, n, stored, 1, NO_EDGE, ROWS, TILE, COMPUTE, ACC)
-        if PACK:
-            ptrs, mask = pointers(result_ptr, first_m, first_n, n, n, ROWS, TILE, ACC)
+    """Read this program's blocks of D [n, n], and copy them to the result if D is PADDED; return their statistics.
+
+    These are the lowest, the lowest on the diagonal, the highest, and the highest below NO_EDGE.
+    """
+    NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
+    TILE: gl.constexpr = CLOSURE.TILE
+    ACC: gl.constexpr = CLOSURE.ACC
+    lowest = gl.full([ROWS, TILE], NO_EDGE, CLOSURE.COMPUTE, ACC)
+    highest = gl.full([ROWS, TILE], SMALLEST, CLOSURE.COMPUTE, ACC)
+    lowest_diagonal, below = lowest, highest
+    blocks_n = gl.cdiv(n, TILE)
+    for t in range(gl.program_id(0), gl.cdiv(n, ROWS) * blocks_n, gl.num_programs(0)):
+        start_m, start_n = t // blocks_n * ROWS, t % blocks_n * TILE
+        x, inside, diagonal = _load_block(d_ptr, start_m, start_n, n, padded_n, 1, ROWS, CLOSURE)
+        if PADDED:
+            ptrs, mask = tile_pointers(result_ptr, start_m, start_n, n, n, ROWS, TILE, ACC)
             gl.store(ptrs, x.to(result_ptr.dtype.element_ty), mask=mask)
         lowest = gl.minimum(lowest, x)
-        loop = gl.minimum(loop, gl.where(diagonal, x, NO_EDGE))
+        lowest_diagonal = gl.minimum(lowest_diagonal, gl.where(diagonal, x, NO_EDGE))
         highest = gl.maximum(highest, gl.where(inside, x, SMALLEST))
         below = gl.maximum(below, gl.where(x < NO_EDGE, x, SMALLEST))
-    lowest, highest, below = _extremes(lowest, highest, below)
-    return lowest, gl.min(gl.ravel(loop), 0), highest, below
+    lowest, highest, below = _reduce_extremes(lowest, highest, below)
+    return lowest, gl.min(gl.ravel(lowest_diagonal), 0), highest, below
 
 
 @gluon.jit
-def _close_one(
-    x, smem,
-    FLOOR: gl.constexpr, TILE: gl.constexpr, STRATEGY: gl.constexpr,
-    ACC: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
+def _solve_blocks(
+    d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals, stride_wm, stride_wn, smem,
+    COOPERATIVE: gl.constexpr, PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr,
+    ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
 ):  # fmt: skip
-    """Return x* [TILE, TILE] for x of COMPUTE, which is int32 for int16."""
-    if STRATEGY == "int16x2":
-        x = close_tile(words(x.to(gl.int16)), smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
-        return gl.convert_layout(halves(x).to(gl.int32), ACC, assert_trivial=True)
+    """Solve a graph of more than TILE vertices by several programs; return the statistics of this program's blocks."""
+    # D = W.
+    lowest_w, highest_w, below_w = _initialize(
+        d_ptr, w_ptr, padded_n, size, stride_wm, stride_wn, SMALLEST, ROWS, ANY_SIGN
+    )  # fmt: skip
+    counter_ptr += pid_b
+    # Agree whether any program has read a negative weight: one that has sets the flag of the graph to this call's mark.
+    is_negative = lowest_w < 0
+    mark = arrivals + 1
+    if COOPERATIVE:
+        if is_negative:
+            gl.store(counter_ptr + gl.num_programs(1), mark)
+    arrivals += programs
+    grid_barrier(counter_ptr, arrivals, COOPERATIVE)
+    if COOPERATIVE:
+        is_negative = load_acquire(counter_ptr + gl.num_programs(1)) == mark
+    # D <- D*.
+    if NONNEGATIVE is None:  # noqa: SIM114 - as in _solve_tile
+        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, ANY_SIGN)
+    elif is_negative:
+        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, ANY_SIGN)
     else:
-        return close_tile(x, smem, FLOOR, TILE, STRATEGY, SHARED, SHIFT)
+        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, NONNEGATIVE)
+    arrivals += 2 * gl.cdiv(size, ANY_SIGN.TILE) * (programs - 1) + programs
+    grid_barrier(counter_ptr, arrivals, COOPERATIVE)
+    # The result, and the statistics of D.
+    lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
+        d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, ANY_SIGN
+    )  # fmt: skip
+    return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
 
 @gluon.jit
-def _report(
-    row, at, rows_ptr, done_ptr, found_ptr, done,
-    NO_EDGE: gl.constexpr, SMALLEST: gl.constexpr, COMPUTE: gl.constexpr, GROUP: gl.constexpr, REPORT: gl.constexpr,
+def _store_statistics(
+    row, offs, partials_ptr, finished_ptr, statistics_ptr, finished,
+    SMALLEST: gl.constexpr, BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
-    """Leave what this program found, row [8]; the last to do so leaves the least and most of all, for the host to read."""
+    """Store the statistics of this program, row [8]; the last program to do so reduces those of all, BLOCK rows at a time."""
     graphs, programs = gl.num_programs(1), gl.num_programs(0)
-    gl.store(rows_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + at, row)
+    gl.store(partials_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + offs, row)
     barrier()
-    if gl.atomic_add(done_ptr, 1, sem="acq_rel", scope="gpu") + 1 == done:
-        column = gl.arange(0, 8, layout=gl.SliceLayout(0, REPORT))
-        least = gl.full([GROUP, 8], NO_EDGE, COMPUTE, REPORT)
-        most = gl.full([GROUP, 8], SMALLEST, COMPUTE, REPORT)
-        for first in range(0, graphs * programs, GROUP):
-            i = first + gl.arange(0, GROUP, layout=gl.SliceLayout(1, REPORT))
+    if gl.atomic_add(finished_ptr, 1, sem="acq_rel", scope="gpu") + 1 == finished:
+        column = gl.arange(0, 8, layout=gl.SliceLayout(0, BLOCK_LAYOUT))
+        least = gl.full([BLOCK, 8], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, BLOCK_LAYOUT)
+        most = gl.full([BLOCK, 8], SMALLEST, CLOSURE.COMPUTE, BLOCK_LAYOUT)
+        for start in range(0, graphs * programs, BLOCK):
+            i = start + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, BLOCK_LAYOUT))
             inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
-            x = gl.load(rows_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=NO_EDGE)
+            x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=CLOSURE.NO_EDGE)
             least = gl.minimum(least, x)
             most = gl.maximum(most, gl.where(inside, x, SMALLEST))
-        gl.store(found_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
+        gl.store(statistics_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
 
 
-@gluon.jit(do_not_specialize=["expected", "done"])
+@gluon.jit(do_not_specialize=["arrivals", "finished"])
 def _solve_kernel(
-    d_ptr,  # D (batch, n, n), contiguous; if PACK, the next multiple of GRAIN instead of n
+    d_ptr,  # D (batch, n, n), contiguous; if PADDED, with the next multiple of ALIGNMENT instead of n
     w_ptr,  # W (batch, n, n), any strides
-    result_ptr,  # if PACK, the result (batch, n, n), contiguous
+    result_ptr,  # if PADDED, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
-    arrived_ptr,  # if MANY, (2, batch) of int64: counters that stand at `expected`; and what is not expected + 1
-    rows_ptr,  # (batch, programs, 8) of COMPUTE
-    done_ptr,  # (1,) of int64, which comes to `done` as the last program is
-    found_ptr,  # (8,) of COMPUTE, where the host reads it
-    n, expected, done, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
-    SMALLEST: gl.constexpr,  # of COMPUTE; minus infinity for floats
-    TILE: gl.constexpr, PARTS: gl.constexpr, SIZES: gl.constexpr, MANY: gl.constexpr,  # as _closure_kernel
-    ONE: gl.constexpr,  # whether n <= TILE; then not PACK
-    PACK: gl.constexpr,  # whether D has more vertices than W, which are padding
-    GRAIN: gl.constexpr,  # which divides the rows of D, and TILE
-    ROWS: gl.constexpr,
-    COMPUTE: gl.constexpr, STRATEGY: gl.constexpr,
-    SIGNED: gl.constexpr,  # the strategy where a weight is negative, with FLOOR
-    BOTH: gl.constexpr,  # whether there is another where none is, without FLOOR
-    ACC: gl.constexpr, TALL: gl.constexpr, SHARED: gl.constexpr, SHIFT: gl.constexpr,
-    OUT: gl.constexpr,  # a layout of eight values
-    GROUP: gl.constexpr, REPORT: gl.constexpr,  # so many rows of eight at a time, and their layout
+    counter_ptr,  # (2, batch) of int64, if COOPERATIVE: counters that stand at `arrivals`, and flags, none of them arrivals + 1
+    partials_ptr,  # (batch, programs, 8) of COMPUTE: workspace
+    finished_ptr,  # (1,) of int64, which reaches `finished` when the last program of the launch has stored its statistics
+    statistics_ptr,  # (8,) of COMPUTE, where the host reads them
+    n, arrivals, finished, stride_wb, stride_wm, stride_wn,
+    SIZES: gl.constexpr, COOPERATIVE: gl.constexpr,  # as in _closure_kernel
+    SINGLE_TILE: gl.constexpr,  # whether n <= TILE; then not PADDED
+    PADDED: gl.constexpr,  # whether D has more vertices than W
+    ALIGNMENT: gl.constexpr,  # which divides the rows of D, and TILE
+    ROWS: gl.constexpr,  # of the blocks in which W and D are read outside the closure
+    SMALLEST: gl.constexpr,  # value of COMPUTE; minus infinity for floats
+    ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,  # ClosureConstants; the second is None if the first serves all weights
+    ROW_LAYOUT: gl.constexpr,  # of eight values
+    BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr,  # rows of statistics to reduce at a time, and the layout of [BLOCK, 8]
 ):  # fmt: skip
-    """Values are computed as COMPUTE, int16 in closures as two in one, and kept in [FLOOR, NO_EDGE]."""
-    item = gl.program_id(1).to(gl.int64)
+    """D = W* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
+
+    Values are computed as COMPUTE, int16 as two in a word inside the closure, and stay in [FLOOR, NO_EDGE].
+    """
+    # Program id to graph, and its sizes: rows and columns of D, vertices that count, and those that the closure covers.
+    pid_b = gl.program_id(1).to(gl.int64)
     programs = gl.num_programs(0)
-    w_ptr += item * stride_wb
-    stored = n
-    if PACK:
-        stored = gl.cdiv(n, GRAIN) * GRAIN
-    d_ptr += item * stored * stored
-    result_ptr += item * n * n
-    size, closed = n, stored
+    w_ptr += pid_b * stride_wb
+    padded_n = n
+    if PADDED:
+        padded_n = gl.cdiv(n, ALIGNMENT) * ALIGNMENT
+    d_ptr += pid_b * padded_n * padded_n
+    result_ptr += pid_b * n * n
+    size, closed_n = n, padded_n
     if SIZES:
-        size = gl.load(sizes_ptr + item).to(gl.int32)
-        closed = gl.cdiv(size, GRAIN) * GRAIN
-    smem = allocate(TILE, COMPUTE, SHARED)
-    if ONE:
-        x, graph, diagonal = _block(w_ptr, 0, 0, size, stride_wm, stride_wn, NO_EDGE, TILE, TILE, COMPUTE, ACC)
-        lowest, highest, below = _extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
-        x = _start(x, diagonal)
-        if not BOTH:  # noqa: SIM114 - that is decided in compiling, what follows in running
-            x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
-        elif lowest < 0:
-            x = _close_one(x, smem, FLOOR, TILE, SIGNED, ACC, SHARED, SHIFT)
-        else:
-            x = _close_one(x, smem, None, TILE, STRATEGY, ACC, SHARED, SHIFT)
-        x = gl.where(graph, x, NO_EDGE)  # where negative weights lowered it
-        ptrs, inside = pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
-        gl.store(ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
-        below_no_edge = gl.where(x < NO_EDGE, x, SMALLEST)
-        last_lowest, last_highest, last_below = _extremes(x, gl.where(inside, x, SMALLEST), below_no_edge)
-        last_loop = gl.min(gl.ravel(gl.where(diagonal, x, NO_EDGE)), 0)
+        size = gl.load(sizes_ptr + pid_b).to(gl.int32)
+        closed_n = gl.cdiv(size, ALIGNMENT) * ALIGNMENT
+    smem = allocate(ANY_SIGN)
+    # Solve.
+    if SINGLE_TILE:
+        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_tile(
+            d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST, ANY_SIGN, NONNEGATIVE
+        )
     else:
-        lowest, highest, below = _copy(
-            d_ptr, w_ptr, stored, size, stride_wm, stride_wn, NO_EDGE, SMALLEST, ROWS, TILE, COMPUTE, ACC
-        )
-        arrived_ptr += item
-        signed = lowest < 0
-        mark = expected + 1
-        if MANY:
-            if signed:
-                gl.store(arrived_ptr + gl.num_programs(1), mark)
-        expected += programs
-        meet(arrived_ptr, expected, MANY)
-        if MANY:
-            signed = count(arrived_ptr + gl.num_programs(1)) == mark
-        if not BOTH:  # noqa: SIM114
-            close(
-                d_ptr, arrived_ptr, closed, expected, stored, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
-            )  # fmt: skip
-        elif signed:
-            close(
-                d_ptr, arrived_ptr, closed, expected, stored, smem,
-                NO_EDGE, FLOOR, TILE, PARTS, MANY, SIGNED, ACC, TALL, SHARED, SHIFT,
-            )  # fmt: skip
-        else:
-            close(
-                d_ptr, arrived_ptr, closed, expected, stored, smem,
-                NO_EDGE, None, TILE, PARTS, MANY, STRATEGY, ACC, TALL, SHARED, SHIFT,
-            )  # fmt: skip
-        expected += 2 * gl.cdiv(size, TILE) * (programs - 1) + programs
-        meet(arrived_ptr, expected, MANY)
-        last_lowest, last_loop, last_highest, last_below = _look(
-            d_ptr, result_ptr, n, stored, NO_EDGE, SMALLEST, PACK, ROWS, TILE, COMPUTE, ACC
-        )
-    at = gl.arange(0, 8, layout=OUT)
-    found = gl.full([8], lowest, COMPUTE, OUT)
-    found = gl.where(at == 1, last_lowest, found)
-    found = gl.where(at == 2, last_loop, found)
-    found = gl.where(at == 3, highest, found)
-    found = gl.where(at == 4, below, found)
-    found = gl.where(at == 5, last_highest, found)
-    found = gl.where(at == 6, last_below, found)
-    _report(found, at, rows_ptr, done_ptr, found_ptr, done, NO_EDGE, SMALLEST, COMPUTE, GROUP, REPORT)
+        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_blocks(
+            d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals,
+            stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, ANY_SIGN, NONNEGATIVE,
+        )  # fmt: skip
+    # Statistics.
+    offs = gl.arange(0, 8, layout=ROW_LAYOUT)
+    row = gl.full([8], lowest_w, ANY_SIGN.COMPUTE, ROW_LAYOUT)
+    row = gl.where(offs == 1, lowest_d, row)
+    row = gl.where(offs == 2, lowest_diagonal, row)
+    row = gl.where(offs == 3, highest_w, row)
+    row = gl.where(offs == 4, below_w, row)
+    row = gl.where(offs == 5, highest_d, row)
+    row = gl.where(offs == 6, below_d, row)
+    _store_statistics(row, offs, partials_ptr, finished_ptr, statistics_ptr, finished, SMALLEST, BLOCK, BLOCK_LAYOUT, ANY_SIGN)

@@ -1,52 +1,56 @@
-"""How programs of one launch wait for each other, in Gluon: by counters and locks in memory.
+"""How programs of one launch wait for each other, in Gluon: by counters and locks in global memory.
 
-What a program read and wrote before it says something comes before what another does that has waited for it. Who waits must
-be sure that those it waits for run, or have run: they are resident together, or came first.
+A program arrives at a counter by adding to it (release), and another waits until the counter has reached a value (acquire).
+Everything that the first read or wrote before it arrived then happens before what the second does after its wait. A wait ends
+only if the programs that arrive are resident at the same time, or have run already.
 """
 
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 
-__all__ = ["count", "lock", "meet", "say", "unlock", "wait"]
+__all__ = ["acquire_lock", "arrive", "grid_barrier", "load_acquire", "release_lock", "wait_until"]
 
 
 @gluon.jit
-def say(counter_ptr, what):
-    """Add to a counter, after all that the threads of this program have read and written."""
+def arrive(counter_ptr, amount):
+    """Add `amount` to a counter, after all that the threads of this program have read and written."""
     barrier()
-    gl.atomic_add(counter_ptr, what, sem="release", scope="gpu")
+    gl.atomic_add(counter_ptr, amount, sem="release", scope="gpu")
 
 
 @gluon.jit
-def count(counter_ptr):
-    """Read a counter that other programs add to, and with it all they had written before."""
+def load_acquire(counter_ptr):
+    """Return the value of a 64-bit counter; writes made before the arrivals that it counts are visible from then on."""
     address = counter_ptr.to(gl.int64)
     return gl.inline_asm_elementwise("ld.acquire.gpu.global.u64 $0, [$1];", "=l,l", [address], gl.int64, False, 1)
 
 
 @gluon.jit
-def wait(counter_ptr, arrived, said):
-    """Wait until a counter has come to `arrived` in its lower and `said` in its upper half."""
-    now = count(counter_ptr)
-    while (now.to(gl.int32) < arrived) | (now >> 32 < said):
-        now = count(counter_ptr)
+def wait_until(counter_ptr, arrivals, signals):
+    """Wait until the lower half of a 64-bit counter has reached `arrivals`, and the upper half `signals`."""
+    value = load_acquire(counter_ptr)
+    while (value.to(gl.int32) < arrivals) | (value >> 32 < signals):
+        value = load_acquire(counter_ptr)
     barrier()
 
 
 @gluon.jit
-def meet(counter_ptr, expected, MANY: gl.constexpr):
-    """Wait for all programs of a graph, if there are MANY; what any of them wrote before, each can read after."""
-    if MANY:
-        say(counter_ptr, 1)
-        wait(counter_ptr, expected, 0)
+def grid_barrier(counter_ptr, arrivals, COOPERATIVE: gl.constexpr):
+    """Wait for all programs of a graph, if several are COOPERATIVE; each can then read what any of them wrote before.
+
+    The lower half of the counter stands at `arrivals` once all have arrived.
+    """
+    if COOPERATIVE:
+        arrive(counter_ptr, 1)
+        wait_until(counter_ptr, arrivals, 0)
     else:
         barrier()
 
 
 @gluon.jit
-def lock(lock_ptr):
-    """Take a lock, whose lowest bit says that it is taken; return twice the number of programs that had it before."""
+def acquire_lock(lock_ptr):
+    """Acquire a lock, whose lowest bit is 1 while a program holds it; return twice the number of earlier holders."""
     before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
     while before % 2 == 1:
         before = gl.atomic_or(lock_ptr, 1, sem="acquire", scope="gpu")
@@ -55,6 +59,6 @@ def lock(lock_ptr):
 
 
 @gluon.jit
-def unlock(lock_ptr, before, holders):
-    """Give back a lock that `lock` took; the last of `holders` programs leaves it as it was at first."""
-    say(lock_ptr, gl.where(before + 2 == 2 * holders, -1 - before, 1))
+def release_lock(lock_ptr, before, holders):
+    """Release a lock for which acquire_lock returned `before`; the last of `holders` programs resets it to 0."""
+    arrive(lock_ptr, gl.where(before + 2 == 2 * holders, -1 - before, 1))

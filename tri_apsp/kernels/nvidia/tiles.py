@@ -1,11 +1,14 @@
-"""What the kernels of the nvidia engine share: one add and min on registers, and products of tiles in shared memory.
+"""The inner loop of the nvidia engine: C <- min(C, A B) for a tile of C in registers, and slices of A and B in shared memory.
 
-A tile of C lives in registers, in the layout ACC: a thread owns some rows, and in each of them groups of consecutive columns.
-Tiles of A and B lie in shared memory, row by row. Four columns of A, or a row of B, are loaded in the layout of C itself, so
-that their sum broadcasts in registers: a few 16-byte loads for some hundred pairs of add and min, which plain Triton cannot
-express.
+    for each four columns k of A and rows k of B:          # unrolled
+        a [BLOCK_M, 4], b [4, BLOCK_N] from shared memory, in the layout of acc
+        acc[i, j] = min(acc[i, j], a[i, k] + b[k, j])      # acc [BLOCK_M, BLOCK_N], in registers
 
-The operation is a STRATEGY, by dtype, sign and GPU:
+ACC is the layout of acc: a thread owns some rows, and in each of them groups of four neighbouring columns. A and B are loaded
+in the same layout, so that the sum of a [BLOCK_M, 1] and b [1, BLOCK_N] is a broadcast within the registers of a thread. A
+thread then issues a few 16-byte loads for some hundred pairs of add and min; plain Triton cannot express that.
+
+How the add and the min are spelled is the STRATEGY, by dtype, sign and GPU:
 
     "nonnegative"  float32 without negative values, which order like their bits: FADD FADD VIMNMX3 for two pairs (from sm_90)
     "float"        other float32: FADD FMNMX
@@ -13,20 +16,20 @@ The operation is a STRATEGY, by dtype, sign and GPU:
     "int16x2"      two int16 in a word: VIADDMNMX.S16x2 for two pairs (sm_90 only)
     "compare"      float64 and int64, for which no GPU has a minimum: add, compare, select
 
-A GPU without such an instruction runs the plain add and min that the same lines compile to.
+For a GPU without such an instruction, the same lines compile to a plain add and min.
 """
 
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-from tri_apsp.kernels.nvidia.int16x2 import twice
+from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2
 
-__all__ = ["clamp", "columns_of", "one_sum", "rank_update"]
+__all__ = ["add_min", "clamp", "rank_k_update", "split_columns"]
 
 
 @gluon.jit
-def _two_sums_nonnegative(acc, a0, b0, a1, b1):
-    """min(acc, a0 + b0, a1 + b1). One block of PTX: a minimum of three that LLVM sees it takes apart again."""
+def _add_min_two_nonnegative(acc, a0, b0, a1, b1):
+    """Return min(acc, a0 + b0, a1 + b1) in one block of PTX: LLVM would take apart a minimum of three that it sees."""
     return gl.inline_asm_elementwise(
         "{ .reg .f32 s, t; .reg .s32 u, v, w; add.f32 s, $1, $2; add.f32 t, $3, $4;"
         " mov.b32 u, s; mov.b32 v, t; mov.b32 w, $5; min.s32 u, u, v; min.s32 u, u, w; mov.b32 $0, u; }",
@@ -39,68 +42,68 @@ def _two_sums_nonnegative(acc, a0, b0, a1, b1):
 
 
 @gluon.jit
-def _sum_int32(acc, a, b):
-    """min(acc, a + b) in one block of PTX, which ptxas then fuses."""
+def _add_min_int32(acc, a, b):
+    """Return min(acc, a + b) in one block of PTX, which ptxas fuses into one instruction."""
     return gl.inline_asm_elementwise(
         "{ .reg .s32 s; add.s32 s, $1, $2; min.s32 $0, s, $3; }", "=r,r,r,r", [a, b, acc], gl.int32, True, 1
     )
 
 
 @gluon.jit
-def _sum_int16x2(acc, a, b):
-    """min(acc, a + b) on both halves of a word, likewise."""
+def _add_min_int16x2(acc, a, b):
+    """Return min(acc, a + b) for both halves of each word, likewise."""
     return gl.inline_asm_elementwise(
         "{ .reg .b32 s; add.s16x2 s, $1, $2; min.s16x2 $0, s, $3; }", "=r,r,r,r", [a, b, acc], gl.int32, True, 1
     )
 
 
 @gluon.jit
-def _greater_int16x2(x, floor):
-    """max(x, floor) on both halves of a word."""
-    return gl.inline_asm_elementwise("max.s16x2 $0, $1, $2;", "=r,r,r", [x, floor], gl.int32, True, 1)
+def _max_int16x2(x, y):
+    """Return max(x, y) for both halves of each word."""
+    return gl.inline_asm_elementwise("max.s16x2 $0, $1, $2;", "=r,r,r", [x, y], gl.int32, True, 1)
 
 
 @gluon.jit
-def _sum_compare(acc, a, b):
+def _add_min_compare(acc, a, b):
     total = a + b
     return gl.where(total < acc, total, acc)
 
 
 @gluon.jit
-def one_sum(acc, a, b, STRATEGY: gl.constexpr):
-    """min(acc, a + b)."""
+def add_min(acc, a, b, STRATEGY: gl.constexpr):
+    """Return min(acc, a + b)."""
     if STRATEGY == "int32":
-        return _sum_int32(acc, a, b)
+        return _add_min_int32(acc, a, b)
     elif STRATEGY == "int16x2":
-        return _sum_int16x2(acc, a, b)
+        return _add_min_int16x2(acc, a, b)
     elif STRATEGY == "compare":
-        return _sum_compare(acc, a, b)
+        return _add_min_compare(acc, a, b)
     else:
         return gl.minimum(acc, a + b)
 
 
 @gluon.jit
-def _two_sums(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
-    """min(acc, a0 + b0, a1 + b1) for acc [M, N], a [M, 1], b [1, N]."""
+def _add_min_two(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
+    """Return min(acc, a0 + b0, a1 + b1) for acc [BLOCK_M, BLOCK_N], a0 and a1 [BLOCK_M, 1], b0 and b1 [1, BLOCK_N]."""
     if STRATEGY == "nonnegative":
-        return _two_sums_nonnegative(acc, a0, b0, a1, b1)
+        return _add_min_two_nonnegative(acc, a0, b0, a1, b1)
     elif STRATEGY == "float":
         return gl.minimum(gl.minimum(acc, a0 + b0), a1 + b1)
     elif STRATEGY == "int32":
-        return _sum_int32(_sum_int32(acc, a0, b0), a1, b1)
+        return _add_min_int32(_add_min_int32(acc, a0, b0), a1, b1)
     elif STRATEGY == "int16x2":
-        return _sum_int16x2(_sum_int16x2(acc, a0, b0), a1, b1)
+        return _add_min_int16x2(_add_min_int16x2(acc, a0, b0), a1, b1)
     else:
-        return _sum_compare(_sum_compare(acc, a0, b0), a1, b1)
+        return _add_min_compare(_add_min_compare(acc, a0, b0), a1, b1)
 
 
 @gluon.jit
 def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
-    """max(x, FLOOR); x itself where FLOOR is None, as without negative weights."""
+    """Return max(x, FLOOR), or x itself if FLOOR is None, as for weights without negatives."""
     if FLOOR is None:
         return x
     elif STRATEGY == "int16x2":
-        return _greater_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))  # FLOOR in both halves
+        return _max_int16x2(x, (FLOOR & 0xFFFF) * 65537 - (1 << 32))  # FLOOR in both halves
     elif STRATEGY == "compare":
         return gl.where(x < FLOOR, FLOOR, x)
     else:
@@ -108,9 +111,9 @@ def clamp(x, FLOOR: gl.constexpr, STRATEGY: gl.constexpr):
 
 
 @gluon.jit
-def columns_of(tile, ROWS: gl.constexpr):
-    """Split a register tile [M, 4] into its columns [M, 1]; no data moves."""
-    even, odd = gl.split(gl.reshape(tile, [tile.shape[0], 2, 2]))
+def split_columns(a, ROWS: gl.constexpr):
+    """Return the four columns [M, 1] of a register tile [M, 4]; no data moves. ROWS is the layout of a column as a vector."""
+    even, odd = gl.split(gl.reshape(a, [a.shape[0], 2, 2]))
     a0, a2 = gl.split(even)
     a1, a3 = gl.split(odd)
     a0 = gl.expand_dims(gl.convert_layout(a0, ROWS, assert_trivial=True), 1)
@@ -121,21 +124,21 @@ def columns_of(tile, ROWS: gl.constexpr):
 
 
 @gluon.jit
-def rank_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRATEGY: gl.constexpr):
-    """Return min(acc, A * B) for acc [M, N] in registers, and the first K columns of A and rows of B in shared memory.
+def rank_k_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRATEGY: gl.constexpr):
+    """Return min(acc, A B) for acc [M, N] in registers, and K columns of A and K rows of B in shared memory.
 
-    Of pairs, A may be int16, or hold each value twice already.
+    Under "int16x2", B and acc count words; A holds int16 values, or words with each value twice.
     """
     ROWS: gl.constexpr = gl.SliceLayout(1, ACC)
-    for x in gl.static_range(0, K, 4):
-        four = a_smem.slice(x, 4, dim=1).load(ACC)
-        if four.dtype == gl.int16:
-            four = twice(four)
-        a0, a1, a2, a3 = columns_of(four, ROWS)
-        b0 = b_smem.slice(x, 1, dim=0).load(ACC)
-        b1 = b_smem.slice(x + 1, 1, dim=0).load(ACC)
-        acc = _two_sums(acc, a0, b0, a1, b1, STRATEGY)
-        b2 = b_smem.slice(x + 2, 1, dim=0).load(ACC)
-        b3 = b_smem.slice(x + 3, 1, dim=0).load(ACC)
-        acc = _two_sums(acc, a2, b2, a3, b3, STRATEGY)
+    for k in gl.static_range(0, K, 4):
+        a = a_smem.slice(k, 4, dim=1).load(ACC)  # [M, 4]
+        if a.dtype == gl.int16:
+            a = broadcast_int16x2(a)
+        a0, a1, a2, a3 = split_columns(a, ROWS)  # [M, 1] each
+        b0 = b_smem.slice(k, 1, dim=0).load(ACC)  # [1, N]
+        b1 = b_smem.slice(k + 1, 1, dim=0).load(ACC)
+        acc = _add_min_two(acc, a0, b0, a1, b1, STRATEGY)
+        b2 = b_smem.slice(k + 2, 1, dim=0).load(ACC)
+        b3 = b_smem.slice(k + 3, 1, dim=0).load(ACC)
+        acc = _add_min_two(acc, a2, b2, a3, b3, STRATEGY)
     return acc

@@ -19,20 +19,24 @@ def _panels_kernel(
     stride_b, stride_m,  # all are views of one matrix, with unit column stride
     NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr, PANEL: tl.constexpr,
 ):  # fmt: skip
-    """A program owns one strip, PANEL columns of the row panel or PANEL rows of the column panel, and reads no other."""
+    """Update one strip: PANEL columns of the row panel, or PANEL rows of the column panel, which no other program reads.
+
+    Axis 0 of the grid is the strips of the row panel, then those of the column panel; axis 1 is the graph.
+    """
+    # Program id to strip.
     pid = tl.program_id(0)
     offset = tl.program_id(1).to(tl.int64) * stride_b
-    inner = tl.arange(0, BLOCK)  # size <= BLOCK
-    outer = tl.arange(0, PANEL)
+    inner = tl.arange(0, BLOCK)  # along D; size <= BLOCK
+    outer = tl.arange(0, PANEL)  # along the panel
     row_strips = tl.cdiv(n, PANEL)
-    if pid < row_strips:
+    if pid < row_strips:  # strip [BLOCK, PANEL]: R <- D R
         panel_ptr = row_ptr + offset
         offs_n = pid * PANEL + outer
         update_tile(
             panel_ptr, d_ptr + offset, panel_ptr, inner, offs_n, inner >= 0, outside(offs_n, skip_start, skip_stop),
             size, n, size, 0, stride_m, stride_m, stride_m, NO_EDGE, FLOOR, BLOCK_K, True,
         )  # fmt: skip
-    else:
+    else:  # strip [PANEL, BLOCK]: C <- C D
         panel_ptr = column_ptr + offset
         offs_m = (pid - row_strips) * PANEL + outer
         update_tile(

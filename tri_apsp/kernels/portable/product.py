@@ -1,4 +1,4 @@
-"""C <- min(C, A * B) in plain Triton, for two independent products in one launch."""
+"""C <- min(C, A B) in plain Triton, for two independent products in one launch."""
 
 from __future__ import annotations
 
@@ -23,26 +23,29 @@ def _product_kernel(
     NO_EDGE: tl.constexpr, FLOOR: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """C <- max(min(C, A * B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
+    """C <- max(min(C, A B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
 
-    A C that is fresh counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows.
+    Axis 0 of the grid is the tiles of the first product, then those of the second; axis 1 is the graph. A C that is `fresh`
+    counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows.
     """
+    # Program id to product.
     pid = tl.program_id(0)
-    item = tl.program_id(1).to(tl.int64)
+    pid_b = tl.program_id(1).to(tl.int64)
     tiles0 = tl.cdiv(m0, BLOCK_M) * tl.cdiv(n0, BLOCK_N)
-    c_ptr, a_ptr, b_ptr = c0_ptr + item * stride_c0b, a0_ptr + item * stride_a0b, b0_ptr + item * stride_b0b
+    c_ptr, a_ptr, b_ptr = c0_ptr + pid_b * stride_c0b, a0_ptr + pid_b * stride_a0b, b0_ptr + pid_b * stride_b0b
     m, n, k, stride_cm, stride_am, stride_bk = m0, n0, k0, stride_c0m, stride_a0m, stride_b0k
-    fresh, left_start, left_stop = fresh0, skip_start, skip_stop
+    fresh, keep_start, keep_stop = fresh0, skip_start, skip_stop
     if pid >= tiles0:
         pid -= tiles0
-        c_ptr, a_ptr, b_ptr = c1_ptr + item * stride_c1b, a1_ptr + item * stride_a1b, b1_ptr + item * stride_b1b
+        c_ptr, a_ptr, b_ptr = c1_ptr + pid_b * stride_c1b, a1_ptr + pid_b * stride_a1b, b1_ptr + pid_b * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
-        fresh, left_start, left_stop = fresh1, 0, 0
+        fresh, keep_start, keep_stop = fresh1, 0, 0
 
+    # Program id to tile, and its rows and columns.
     pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     update_tile(
-        c_ptr, a_ptr, b_ptr, offs_m, offs_n, outside(offs_m, left_start, left_stop), outside(offs_n, left_start, left_stop),
+        c_ptr, a_ptr, b_ptr, offs_m, offs_n, outside(offs_m, keep_start, keep_stop), outside(offs_n, keep_start, keep_stop),
         m, n, k, fresh, stride_cm, stride_am, stride_bk, NO_EDGE, FLOOR, BLOCK_K, False,
     )  # fmt: skip

@@ -1,13 +1,13 @@
 """The inner loop that the portable kernels share, in plain Triton.
 
     acc = C tile                                           # [BLOCK_M, BLOCK_N], in registers
-    for each BLOCK_K of k
-        a = A[tile rows, k : k + BLOCK_K]                  # one load, then split into its columns
-        for each k: acc = min(acc, a[:, k] + B[k, tile columns])
+    for each BLOCK_K of k:
+        a_tile = A[tile rows, k : k + BLOCK_K]             # [BLOCK_M, BLOCK_K], one load
+        for each k: acc = min(acc, a_tile[:, k] + B[k, tile columns])
     C tile = max(acc, FLOOR)
 
-Splitting a whole slice of A takes one trip through shared memory for BLOCK_K values of k. Loading A column by column
-takes a trip, or a load a row, for each k, and reaches about half the rate.
+Splitting a_tile into its columns takes one trip through shared memory per BLOCK_K values of k. Loading A column by column takes
+a trip, or a load per row, for each k, and reaches about half the rate.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["outer_min", "outside", "tile_of_program", "update_tile", "wide"]
+__all__ = ["outside", "rank_1_update", "tile_of_program", "update_tile", "widen"]
 
 
 @triton.jit
 def tile_of_program(pid, m, n, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """Return the tile (pid_m, pid_n) of program `pid`; GROUP_M rows of tiles in turn share columns of B in the L2."""
+    """Return the tile (pid_m, pid_n) of program `pid`; GROUP_M rows of tiles in turn share columns of B in the L2 cache."""
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
     group = pid // (GROUP_M * tiles_n)
@@ -37,8 +37,8 @@ def outside(offs, start, stop):
 
 
 @triton.jit
-def wide(values):
-    """Return int16 values as int32, which GPUs compute with at least as fast; others as they are."""
+def widen(values):
+    """Return int16 values as int32, with which GPUs compute at least as fast; others as they are."""
     if values.dtype == tl.int16:
         return values.to(tl.int32)
     else:
@@ -46,26 +46,29 @@ def wide(values):
 
 
 @triton.jit
-def outer_min(acc, a, b):
-    """Return min(acc, a + b) for acc [BLOCK_M, BLOCK_N], a [BLOCK_M], b [BLOCK_N]."""
-    total = wide(a)[:, None] + wide(b)[None, :]
+def rank_1_update(acc, a, b):
+    """Return min(acc, a + b) for acc [BLOCK_M, BLOCK_N], a column a [BLOCK_M] and a row b [BLOCK_N]."""
+    total = widen(a)[:, None] + widen(b)[None, :]
     if acc.dtype == tl.float64:
-        # No GPU has a float64 minimum; tl.minimum would spend three instructions more on NaN, of which there is none.
+        # No GPU has a float64 minimum; tl.minimum would spend three more instructions on NaN, which does not occur.
         return tl.where(total < acc, total, acc)
     else:
         return tl.minimum(acc, total)
 
 
 @triton.jit
-def _slice_min(acc, a, b_ptrs, stride_bk, mask_n, FIRST: tl.constexpr, STEP: tl.constexpr, BLOCK_K: tl.constexpr):
-    """Return min(acc, a * B slice), where column x of `a` belongs to k = FIRST + STEP * x; splits `a` in halves."""
+def _rank_k_update(acc, a_tile, b_ptrs, stride_bk, mask_n, FIRST: tl.constexpr, STEP: tl.constexpr, BLOCK_K: tl.constexpr):
+    """Return min(acc, a_tile B) for a_tile [BLOCK_M, BLOCK_K], whose column x belongs to k = FIRST + STEP * x.
+
+    Triton cannot index a column of a tile, so a_tile is split in halves, its even and odd columns, down to single columns.
+    """
     if BLOCK_K == 1:
-        b = tl.load(b_ptrs + FIRST * stride_bk, mask=mask_n)  # columns past n are computed but never stored
-        return outer_min(acc, tl.reshape(a, [a.shape[0]]), b)
+        b = tl.load(b_ptrs + FIRST * stride_bk, mask=mask_n)  # [BLOCK_N]; columns past n are computed but never stored
+        return rank_1_update(acc, tl.reshape(a_tile, [a_tile.shape[0]]), b)
     else:
-        even, odd = tl.split(tl.reshape(a, [a.shape[0], BLOCK_K // 2, 2]))
-        acc = _slice_min(acc, even, b_ptrs, stride_bk, mask_n, FIRST, STEP * 2, BLOCK_K // 2)
-        return _slice_min(acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2)
+        even, odd = tl.split(tl.reshape(a_tile, [a_tile.shape[0], BLOCK_K // 2, 2]))
+        acc = _rank_k_update(acc, even, b_ptrs, stride_bk, mask_n, FIRST, STEP * 2, BLOCK_K // 2)
+        return _rank_k_update(acc, odd, b_ptrs, stride_bk, mask_n, FIRST + STEP, STEP * 2, BLOCK_K // 2)
 
 
 @triton.jit
@@ -76,31 +79,34 @@ def update_tile(
     m, n, k, fresh, stride_cm, stride_am, stride_bk,
     NO_EDGE: tl.constexpr, FLOOR: tl.constexpr, BLOCK_K: tl.constexpr, IN_PLACE: tl.constexpr,
 ):  # fmt: skip
-    """C tile <- max(min(C tile, A * B), FLOOR), where C counts as all NO_EDGE if it is fresh.
+    """C tile <- max(min(C tile, A B), FLOOR), where C counts as all NO_EDGE if it is fresh.
 
-    Rows past m read row 0 of A, columns past n are masked off B; neither is stored. IN_PLACE: this program's tile is
-    also its A or B, so that all its threads must have read before the first one writes.
+    Rows past m read row 0 of A, and columns past n are masked when B is loaded; neither is stored. IN_PLACE: the tile is also
+    the A or B of this program, so that all its threads must have read before the first one writes.
     """
+    # Pointers. n * n passes 2**31 at n = 46341, so rows are multiplied in 64 bits.
     mask_m = offs_m < m
     mask_n = offs_n < n
     mask_c = (mask_m & store_m)[:, None] & (mask_n & store_n)[None, :]
-    # n * n passes 2**31 at n = 46341, so rows are multiplied in 64 bits.
-    c_ptrs = c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]
-    a_rows = a_ptr + tl.where(mask_m, offs_m, 0).to(tl.int64) * stride_am
-    a_ptrs = a_rows[:, None] + tl.arange(0, BLOCK_K)[None, :]
-    b_ptrs = b_ptr + offs_n
+    c_ptrs = c_ptr + offs_m.to(tl.int64)[:, None] * stride_cm + offs_n[None, :]  # [BLOCK_M, BLOCK_N]
+    a_rows = a_ptr + tl.where(mask_m, offs_m, 0).to(tl.int64) * stride_am  # [BLOCK_M]
+    a_ptrs = a_rows[:, None] + tl.arange(0, BLOCK_K)[None, :]  # [BLOCK_M, BLOCK_K]
+    b_ptrs = b_ptr + offs_n  # [BLOCK_N]
 
-    c = tl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
-    acc = wide(c)
+    # Main loop, and what BLOCK_K leaves of k, column by column.
+    c_tile = tl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
+    acc = widen(c_tile)
     for _ in range(k // BLOCK_K):
-        acc = _slice_min(acc, tl.load(a_ptrs), b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K)
+        acc = _rank_k_update(acc, tl.load(a_ptrs), b_ptrs, stride_bk, mask_n, 0, 1, BLOCK_K)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K * stride_bk
     a_rows += k // BLOCK_K * BLOCK_K
     for _ in range(k % BLOCK_K):
-        acc = outer_min(acc, tl.load(a_rows), tl.load(b_ptrs, mask=mask_n))
+        acc = rank_1_update(acc, tl.load(a_rows), tl.load(b_ptrs, mask=mask_n))
         a_rows += 1
         b_ptrs += stride_bk
+
+    # Epilogue.
     if IN_PLACE:
         tl.debug_barrier()
-    tl.store(c_ptrs, tl.maximum(acc, FLOOR).to(c.dtype), mask=mask_c)
+    tl.store(c_ptrs, tl.maximum(acc, FLOOR).to(c_tile.dtype), mask=mask_c)

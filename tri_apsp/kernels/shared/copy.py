@@ -8,7 +8,7 @@ import triton.language as tl
 __all__ = ["_copy_kernel"]
 
 
-# What is specialised lets a row be copied 16 bytes at a time.
+# Row strides and n stay specialised, so that a row can be copied 16 bytes at a time.
 @triton.jit(do_not_specialize=["m0", "m1"])
 def _copy_kernel(
     t0_ptr, s0_ptr,  # first pair: T and S (batch, m, n), unit column strides, no element shared
@@ -17,24 +17,25 @@ def _copy_kernel(
     m1, n1, stride_t1b, stride_t1m, stride_s1b, stride_s1m,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Copy one tile [ROWS, BLOCK] of one pair of one graph."""
+    """Copy one tile [ROWS, BLOCK] of one pair. Axis 0 of the grid is the tiles of both pairs; axis 1 is the graph."""
     pid = tl.program_id(0)
-    item = tl.program_id(1).to(tl.int64)
+    pid_b = tl.program_id(1).to(tl.int64)
     tiles0 = tl.cdiv(m0, ROWS) * tl.cdiv(n0, BLOCK)
     if pid < tiles0:
-        t_ptr, s_ptr = t0_ptr + item * stride_t0b, s0_ptr + item * stride_s0b
+        t_ptr, s_ptr = t0_ptr + pid_b * stride_t0b, s0_ptr + pid_b * stride_s0b
         _copy_tile(t_ptr, s_ptr, pid, m0, n0, stride_t0m, stride_s0m, ROWS, BLOCK)
     else:
-        t_ptr, s_ptr = t1_ptr + item * stride_t1b, s1_ptr + item * stride_s1b
+        t_ptr, s_ptr = t1_ptr + pid_b * stride_t1b, s1_ptr + pid_b * stride_s1b
         _copy_tile(t_ptr, s_ptr, pid - tiles0, m1, n1, stride_t1m, stride_s1m, ROWS, BLOCK)
 
 
 @triton.jit
 def _copy_tile(t_ptr, s_ptr, tile, m, n, stride_tm, stride_sm, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    across = tl.cdiv(n, BLOCK)
-    offs_m = tile // across * ROWS + tl.arange(0, ROWS)
-    offs_n = tile % across * BLOCK + tl.arange(0, BLOCK)
-    inside = (offs_m < m)[:, None] & (offs_n < n)[None, :]
+    """Copy the tile of that number, counted along rows of tiles."""
+    tiles_n = tl.cdiv(n, BLOCK)
+    offs_m = tile // tiles_n * ROWS + tl.arange(0, ROWS)
+    offs_n = tile % tiles_n * BLOCK + tl.arange(0, BLOCK)
+    mask = (offs_m < m)[:, None] & (offs_n < n)[None, :]
     rows = offs_m.to(tl.int64)[:, None]
-    values = tl.load(s_ptr + rows * stride_sm + offs_n[None, :], mask=inside)
-    tl.store(t_ptr + rows * stride_tm + offs_n[None, :], values, mask=inside)
+    s_tile = tl.load(s_ptr + rows * stride_sm + offs_n[None, :], mask=mask)
+    tl.store(t_ptr + rows * stride_tm + offs_n[None, :], s_tile, mask=mask)

@@ -1,6 +1,6 @@
-"""Smallest and largest values of tiles, which the kernels that read a whole tensor keep in registers.
+"""Extremes of tiles, which the kernels that read a whole tensor keep in registers: one running tile per extreme.
 
-A program stores five: lowest, lowest on the diagonal, highest, highest below a bound, whether any is NaN.
+A program stores five extremes: lowest, lowest on the diagonal, highest, highest below a bound, and whether any value is NaN.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tri_apsp.kernels.portable.tiles import wide
+from tri_apsp.kernels.portable.tiles import widen
 
-__all__ = ["no_extremes", "store_extremes", "with_tile"]
+__all__ = ["empty_extremes", "store_extremes", "update_extremes"]
 
 
 @triton.jit
-def no_extremes(like, ROWS: tl.constexpr, BLOCK: tl.constexpr, SMALLEST: tl.constexpr, LARGEST: tl.constexpr):
-    """Return the lowest, highest and highest below of no tile [ROWS, BLOCK] of the dtype of pointer `like`."""
-    lowest = wide(tl.full([ROWS, BLOCK], LARGEST, like.dtype.element_ty))
-    highest = wide(tl.full([ROWS, BLOCK], SMALLEST, like.dtype.element_ty))
+def empty_extremes(like_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr, SMALLEST: tl.constexpr, LARGEST: tl.constexpr):
+    """Return lowest, highest and highest below the bound, [ROWS, BLOCK] each, before any value of the dtype of `like_ptr`."""
+    lowest = widen(tl.full([ROWS, BLOCK], LARGEST, like_ptr.dtype.element_ty))
+    highest = widen(tl.full([ROWS, BLOCK], SMALLEST, like_ptr.dtype.element_ty))
     return lowest, highest, highest
 
 
 @triton.jit
-def with_tile(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, BELOW: tl.constexpr):
-    """Return the three with those of tile x; a NaN shows in the lowest alone."""
+def update_extremes(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, BELOW: tl.constexpr):
+    """Return the three with the values of tile x [ROWS, BLOCK]; NaN propagates to the lowest alone."""
     lowest = tl.minimum(lowest, x, propagate_nan=tl.PropagateNan.ALL)
     highest = tl.maximum(highest, x)
     if BELOW is not None:
@@ -32,14 +32,14 @@ def with_tile(lowest, highest, highest_below, x, SMALLEST: tl.constexpr, BELOW: 
 
 
 @triton.jit
-def store_extremes(out_ptr, most, lowest, loop, highest, highest_below, BELOW: tl.constexpr):
-    """Store what tiles [ROWS, BLOCK] and the diagonal (`loop`) hold, in five rows of `most` programs.
+def store_extremes(out_ptr, max_programs, lowest, lowest_diagonal, highest, highest_below, BELOW: tl.constexpr):
+    """Reduce the tiles [ROWS, BLOCK] and store the five extremes of this program in its column of out [5, max_programs].
 
-    With BELOW None, the largest value twice.
+    If BELOW is None, the highest value stands for the highest below it.
     """
     out_ptr += tl.program_id(0)
-    tl.store(out_ptr, tl.min(lowest))  # which drops NaN
-    tl.store(out_ptr + most, loop)
-    tl.store(out_ptr + 2 * most, tl.max(highest))
-    tl.store(out_ptr + 3 * most, tl.max(highest_below if BELOW is not None else highest))
-    tl.store(out_ptr + 4 * most, tl.max((lowest != lowest).to(tl.int32)))
+    tl.store(out_ptr, tl.min(lowest))  # a minimum that drops NaN
+    tl.store(out_ptr + max_programs, lowest_diagonal)
+    tl.store(out_ptr + 2 * max_programs, tl.max(highest))
+    tl.store(out_ptr + 3 * max_programs, tl.max(highest_below if BELOW is not None else highest))
+    tl.store(out_ptr + 4 * max_programs, tl.max((lowest != lowest).to(tl.int32)))

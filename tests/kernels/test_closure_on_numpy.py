@@ -1,0 +1,268 @@
+"""The closure and solve kernels of the nvidia engine, run on NumPy arrays by programs that wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cases
+import numpy as np
+import pytest
+import torch
+from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, program, run_other_programs
+
+from tri_apsp.engines.nvidia import strategy
+from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
+from tri_apsp.semirings import distance_range, no_edge, reach
+from tri_apsp.value_range import limits
+
+closure_kernel = import_kernels("nvidia.closure")._closure_kernel
+solve_kernel = import_kernels("nvidia.solve")._solve_kernel
+
+
+def closure_constants(
+    strategy: str, dtype: torch.dtype, *, tile: int, parts: int, nonnegative: bool, oversized_views: bool = True
+) -> ClosureConstants:
+    compute = np.int32 if dtype == torch.int16 else cases.tensor(np.empty((0, 0)), dtype).numpy().dtype.type
+    return ClosureConstants(
+        NO_EDGE=no_edge(dtype), FLOOR=None if nonnegative else -reach(dtype), TILE=tile, PARTS=parts, COMPUTE=compute,
+        STRATEGY=strategy, ACC=None, ACC_TALL=None, SHARED=None, OVERSIZED_VIEWS=oversized_views,
+    )  # fmt: skip
+
+
+def closure(
+    strategy: str,
+    dtype: torch.dtype,
+    d: np.ndarray,
+    *,
+    tile: int,
+    sizes: list[int] | None = None,
+    programs: int = 1,
+    parts: int = 1,
+) -> None:
+    """Close d in place, by both ways to view columns in shared memory; without FLOOR where no value is negative."""
+    batch, n, _ = d.shape
+    before = 7  # value of the counters at the launch
+    steps = -(-np.array(sizes or [n] * batch) // tile)
+    closed = []
+    for oversized_views in (True, False):
+        constants = closure_constants(
+            strategy, dtype, tile=tile, parts=parts, nonnegative=not (d < 0).any(), oversized_views=oversized_views
+        )
+        arrived = np.full(batch if programs > 1 else 0, before)
+        closed.append(d.copy())
+        launch(
+            closure_kernel, (programs, batch),
+            Pointer(closed[-1], (*STRIDES[0], 1)), Pointer(np.array(sizes or [], np.int32), (1,)), Pointer(arrived, (1,)),
+            n, before, *STRIDES[0],
+            SIZES=sizes is not None, COOPERATIVE=programs > 1, CLOSURE=constants,
+        )  # fmt: skip
+        if programs > 1:
+            assert (arrived == before + 2 * steps * (programs - 1)).all(), "NvidiaEngine computes the same number of arrivals"
+    np.testing.assert_array_equal(*closed)
+    d[:] = closed[0]
+
+
+def assert_closed(d: np.ndarray, weights: np.ndarray, dtype: torch.dtype) -> None:
+    """Assert that d holds the distances of `weights`; integers from `beyond` on are no edge."""
+    beyond = distance_range(dtype, negative=True).beyond
+    distances = torch.from_numpy(np.where(d >= beyond, no_edge(dtype), d).astype(d.dtype))
+    cases.assert_distances(distances, weights)
+
+
+def zero_diagonal(weights: np.ndarray) -> np.ndarray:
+    return np.where(np.eye(weights.shape[-1]) > 0, np.minimum(weights, 0), weights)
+
+
+def graphs(strategy: str, n: int) -> np.ndarray:
+    """Two graphs [2, n, n] with zero diagonal."""
+    make = cases.random_graph if strategy == "nonnegative" else cases.negative_graph
+    return zero_diagonal(np.stack([make(n, seed=1, degree=3), make(n, seed=2)]))
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_closure(strategy: str, dtype: torch.dtype, n: int) -> None:
+    for tile in (8, 16):
+        weights = graphs(strategy, n)
+        d = cases.tensor(weights, dtype).numpy()
+        closure(strategy, dtype, d, tile=tile)
+        assert_closed(d, weights, dtype)
+
+
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_closure_of_leading_vertices(strategy: str, dtype: torch.dtype) -> None:
+    weights = graphs(strategy, 40)
+    before = cases.tensor(weights, dtype).numpy()
+    for sizes in ([40, 17], [0, 9]):
+        d = before.copy()
+        closure(strategy, dtype, d, tile=8, sizes=sizes)
+        for i, size in enumerate(sizes):
+            assert_closed(d[i, :size, :size], weights[i, :size, :size], dtype)
+            d[i, :size, :size] = before[i, :size, :size]
+        np.testing.assert_array_equal(d, before, "closed more than the leading vertices")
+
+
+@pytest.mark.parametrize("programs", [2, 3, 5, 7])
+@pytest.mark.parametrize("n", [1, 17, 40])
+def test_several_programs_per_graph(n: int, programs: int) -> None:
+    """One update program, as many as a phase has tiles, or more; for graphs of no tile, one, or several."""
+    weights = graphs("float", n)
+    for sizes in ([n, n], [n // 2, n]):
+        d = cases.tensor(weights, torch.float32).numpy()
+        closure("float", torch.float32, d, tile=8, programs=programs, sizes=sizes)
+        for i, size in enumerate(sizes):
+            assert_closed(d[i, :size, :size], weights[i, :size, :size], torch.float32)
+
+
+@pytest.mark.parametrize(("programs", "parts"), [(3, 2), (8, 2), (9, 2), (17, 4)])
+def test_divided_tiles(programs: int, parts: int) -> None:
+    for operation, dtype in (("float", torch.float32), ("int16x2", torch.int16)):
+        weights = graphs(operation, 75)  # five tiles per row: a phase has more tiles than programs, as many, or fewer
+        d = cases.tensor(weights, dtype).numpy()
+        closure(operation, dtype, d, tile=16 * parts // 2, programs=programs, parts=parts)
+        assert_closed(d, weights, dtype)
+
+
+def solve(
+    dtype: torch.dtype,
+    w: np.ndarray,
+    *,
+    tile: int,
+    sizes: list[int] | None = None,
+    programs: int = 1,
+    parts: int = 1,
+    alignment: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distances, and the statistics of W and D."""
+    batch, n, _ = w.shape
+    before = 7  # value of the counters at the launch
+    compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
+    smallest, _ = limits(torch.from_numpy(np.empty(0, compute)).dtype)
+    steps = -(-np.array(sizes or [n] * batch) // tile)
+    counters = np.full((2, batch), before)  # the flags hold the mark of an earlier call
+    padded_n = -(-n // alignment) * alignment
+    d, result = np.empty((batch, padded_n, padded_n), w.dtype), np.empty_like(w)
+    statistics = np.zeros(8, compute)
+    partials, finished = np.full((batch * programs, 8), -1000, compute), np.array([before])
+    any_sign, nonnegative = (
+        closure_constants(strategy(dtype, sign), dtype, tile=tile, parts=parts, nonnegative=sign) for sign in (False, True)
+    )
+    if dtype in (torch.int16, torch.int32):
+        nonnegative = None  # as NvidiaEngine has it
+    launch(
+        solve_kernel, (programs, batch),
+        Pointer(d, (padded_n**2, padded_n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(result, (n * n, n, 1)),
+        Pointer(np.array(sizes or [], np.int32), (1,)),
+        Pointer(counters, (batch, 1)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(statistics, (1,)),
+        n, before, before + batch * programs, *STRIDES[0], 2,
+        SIZES=sizes is not None, COOPERATIVE=programs > 1, SINGLE_TILE=n <= tile, PADDED=padded_n > n, ALIGNMENT=alignment,
+        ROWS=8, SMALLEST=smallest, ANY_SIGN=any_sign, NONNEGATIVE=nonnegative, ROW_LAYOUT=None, BLOCK=4, BLOCK_LAYOUT=None,
+    )  # fmt: skip
+    assert finished == before + batch * programs
+    if programs > 1:
+        grown = 2 * (programs + steps * (programs - 1))
+        assert (counters[0] == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
+    return result if padded_n > n else d, statistics
+
+
+def assert_statistics(
+    statistics: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype
+) -> None:
+    """Compare with the values of W and D; no_edge may count as one of them."""
+    infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(statistics).dtype)
+    graphs = [w[i, :size, :size] for i, size in enumerate(sizes or [w.shape[1]] * len(w))]
+    weights = [value for graph in graphs for value in graph.ravel().tolist()]
+    distances = d.ravel().tolist()
+    least, most = statistics[:3].tolist(), statistics[3:7].tolist()
+    assert least == [min([infinity, *weights]), min(distances), d.diagonal(axis1=1, axis2=2).min().tolist()]
+    assert most[0] in (infinity, max([smallest, *weights]))
+    assert most[1:] == [
+        max((value for value in weights if value < infinity), default=smallest),
+        max(distances),
+        max((value for value in distances if value < infinity), default=smallest),
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 13, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("programs", [1, 3])
+def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
+    """The first graph has no negative weight, the second has."""
+    weights = np.stack([cases.random_graph(n, seed=1, degree=3), cases.negative_graph(n, seed=2)])
+    weights += np.where(np.eye(n) > 0, np.array([3, 0])[:, None, None], 0)  # a positive diagonal counts as 0
+    for tile, sizes, alignment in (
+        (16, None, 1), (8, None, 1), (8, None, 4), (16, None, 16),
+        (16, [n, n // 2], 1), (8, [n // 2, n], 1), (8, [n // 2, n], 4), (8, [0, 0], 1), (8, [0, 0], 8),
+    ):  # fmt: skip
+        if n <= tile and (programs > 1 or alignment > 1):
+            continue
+        w = cases.tensor(weights, dtype).numpy()
+        before = w.copy()
+        parts = 2 if tile == 16 and programs > 1 else 1
+        d, statistics = solve(dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment)
+        np.testing.assert_array_equal(w, before)
+        expected = np.full_like(d, no_edge(dtype))
+        for i, size in enumerate(sizes or [n, n]):
+            assert_closed(d[i, :size, :size], zero_diagonal(weights[i, :size, :size]), dtype)
+            expected[i, :size, :size] = d[i, :size, :size]
+        if alignment > 1:  # negative weights may have lowered padding, to values that still count as no edge
+            expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
+        np.testing.assert_array_equal(d, expected, "padding holds an edge")
+        assert_statistics(statistics, w, d, sizes, dtype)
+
+
+def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
+    """Return a device function, before and after which program `slow` lets the others run as far as they can."""
+
+    def delay() -> None:
+        if program.ids[0] == slow:
+            run_other_programs(0.01)
+
+    def call(*args: Any, **options: Any) -> None:
+        delay()
+        function(*args, **options)
+        delay()
+
+    return call
+
+
+@pytest.mark.parametrize("slow", [0, 1, 2])
+@pytest.mark.parametrize(("programs", "parts"), [(2, 1), (3, 1), (9, 2), (17, 2)])
+def test_results_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch, programs: int, parts: int, slow: int) -> None:
+    """Bit for bit: nor on the number of update programs, nor on when they store tiles that the diagonal program reads."""
+    weights = np.random.default_rng(3).random((2, 75, 75)).astype(np.float32)
+    expected, _ = solve(torch.float32, weights, tile=16, programs=2)
+    solving = solve_kernel.__globals__["_solve_blocks"].__globals__
+    closing, synchronizing = (solving[name].__globals__ for name in ("close_matrix", "grid_barrier"))
+    for names, name in (
+        (closing, "arrive"), (closing, "wait_until"), (closing, "_update_phase"),
+        (synchronizing, "arrive"), (synchronizing, "wait_until"),
+    ):  # fmt: skip
+        monkeypatch.setitem(names, name, delayed(names[name], slow))
+    found, _ = solve(torch.float32, weights, tile=16, programs=programs, parts=parts)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_statistics_show_nan_and_infinity(value: float) -> None:
+    for tile, programs in ((16, 1), (8, 1), (8, 3)):
+        w = cases.tensor(cases.random_graph(15), torch.float32).numpy()[None]
+        w[0, 3, 14] = value
+        _, statistics = solve(torch.float32, w, tile=tile, programs=programs)
+        assert statistics[0] == -np.inf
+
+
+@pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), [case for case in STRATEGIES if case[0] != "nonnegative"], ids=str)
+def test_no_value_below_floor(strategy: str, dtype: torch.dtype, edges: list[tuple[int, int]]) -> None:
+    """Neither by a negative cycle, in one strip of a tile or across tiles, nor by a path of the least weights in one strip."""
+    n = 1 + max(map(max, edges))
+    weights = zero_diagonal(np.full((n, n), cases.INF))
+    for edge in edges:
+        weights[edge] = -reach(dtype)
+    d = cases.tensor(weights, dtype).numpy()[None]
+    solved, _ = solve(dtype, d, tile=8)
+    closure(strategy, dtype, d, tile=8)
+    for closed in (solved, d):
+        assert closed.min() == closed[0, edges[0][0], edges[-1][1]] == -reach(dtype)

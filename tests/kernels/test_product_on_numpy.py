@@ -1,0 +1,176 @@
+"""The product kernel of the nvidia engine, run on NumPy arrays: it reads and writes no address that it should not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cases
+import numpy as np
+import pytest
+import torch
+from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, run_other_programs
+
+from tri_apsp.kernels.nvidia.product import ProductLayouts
+from tri_apsp.semirings import no_edge, reach
+
+product_kernel = import_kernels("nvidia.product")._product_kernel
+
+CONSTANTS = {
+    "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2,
+    "LAYOUTS": ProductLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None),
+}  # fmt: skip
+
+
+def blocks(dtype: torch.dtype, *shapes: tuple[int, int], negative: bool) -> list[np.ndarray]:
+    """Random blocks (2, rows, columns): about half of the values are no edge; if `negative`, some are the least allowed."""
+    rng = np.random.default_rng(5)
+    out = []
+    for shape in shapes:
+        weights = rng.integers(-40 if negative else 0, 100, (2, *shape)).astype(np.float64)
+        weights[rng.random(weights.shape) < 0.5] = cases.INF
+        block = cases.tensor(weights, dtype).numpy()
+        if negative:
+            block[rng.random(weights.shape) < 0.05] = -reach(dtype)
+        out.append(block)
+    return out
+
+
+def min_plus(c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: torch.dtype, skip: tuple[int, int] = (0, 0)) -> np.ndarray:
+    """What C must become; integers are summed as int64, which holds every sum."""
+    wide = np.int64 if np.issubdtype(c.dtype, np.integer) else c.dtype
+    sums = a.astype(wide)[:, :, :, None] + b.astype(wide)[:, None]
+    expected = np.maximum(np.minimum(c, sums.min(axis=2, initial=no_edge(dtype))), -reach(dtype)).astype(c.dtype)
+    expected[:, slice(*skip)] = c[:, slice(*skip)]
+    expected[:, :, slice(*skip)] = c[:, :, slice(*skip)]
+    return expected
+
+
+Operands = list[np.ndarray]  # C, A and B
+
+
+def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands | None = None, **options: Any) -> None:
+    """Launch the kernel as NvidiaEngine does. Options: `skip`, `fresh`, the `shape` of the first product, and constants."""
+    skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
+    shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
+    whole_tiles, split_k = options.pop("whole_tiles", None), options.pop("split_k", 1)
+    constants = {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "STRATEGY": strategy, **CONSTANTS, **options}
+    tiles = len(first[0]) * sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
+    whole_tiles = tiles if whole_tiles is None else whole_tiles
+    locks = np.zeros(tiles - whole_tiles, np.int32)
+    pointers = [Pointer(array, (*strides, 1)) for array, strides in zip([*first, *(second or first)], STRIDES, strict=True)]
+    launch(
+        product_kernel, (whole_tiles + (tiles - whole_tiles) * split_k, 1),
+        *pointers[:3], *shapes[0], fresh[0], *skip, *sum(STRIDES[:3], ()),
+        *pointers[3:], *shapes[1], fresh[1], *sum(STRIDES[3:], ()),
+        Pointer(locks, (1,)), whole_tiles, split_k, **constants,
+    )  # fmt: skip
+    assert not locks.any(), "the next launch needs every lock released"
+
+
+def shape_of(operands: Operands) -> tuple[int, int, int]:
+    c, a, _ = operands
+    return c.shape[1], c.shape[2], a.shape[2]
+
+
+SHAPES = [(1, 1, 1), (5, 7, 3), (5, 7, 0), (33, 65, 17), (16, 32, 8), (40, 20, 24)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_product(strategy: str, dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    for stages, block_k in [(2, 8), (3, 4)]:
+        c, a, b = blocks(dtype, (m, n), (m, k), (k, n), negative=strategy != "nonnegative")
+        expected = min_plus(c, a, b, dtype)
+        product(strategy, dtype, [c, a, b], NUM_STAGES=stages, BLOCK_K=block_k)
+        np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_two_products_and_skipped_rows_and_columns(strategy: str, dtype: torch.dtype) -> None:
+    shapes = [(37, 66), (37, 9), (9, 66), (18, 33), (18, 5), (5, 33)]
+    c0, a0, b0, c1, a1, b1 = blocks(dtype, *shapes, negative=strategy != "nonnegative")
+    skip = (14, 34)
+    expected = min_plus(c0, a0, b0, dtype, skip), min_plus(c1, a1, b1, dtype)
+    product(strategy, dtype, [c0, a0, b0], [c1, a1, b1], skip=skip, NUM_STAGES=3)
+    np.testing.assert_array_equal(c0, expected[0])
+    np.testing.assert_array_equal(c1, expected[1])
+
+
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES[:2], ids=str)
+def test_zeros_of_either_sign(strategy: str, dtype: torch.dtype) -> None:
+    c, a, b = blocks(dtype, (20, 33), (20, 9), (9, 33), negative=False)
+    for number, operand in enumerate((c, a, b)):
+        operand[operand < 60] = 0
+        operand[:, number::2][operand[:, number::2] == 0] = -0.0
+    expected = min_plus(c, a, b, dtype)
+    product(strategy, dtype, [c, a, b])
+    np.testing.assert_array_equal(c, expected)
+
+
+@pytest.mark.parametrize("fresh", [(1, 0), (0, 1)])
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dtype, fresh: tuple[int, int]) -> None:
+    operands = blocks(dtype, *[(20, 33), (20, 9), (9, 33)] * 2, negative=strategy != "nonnegative")
+    pairs = operands[:3], operands[3:]
+    old = [np.full_like(c, no_edge(dtype)) if new else c for (c, _, _), new in zip(pairs, fresh, strict=True)]
+    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip(old, pairs, strict=True)]
+    pairs[fresh.index(1)][0][:] = -reach(dtype)
+    product(strategy, dtype, *pairs, fresh=fresh)
+    for (c, _, _), found in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(c, found)
+
+
+@pytest.mark.parametrize(("whole_tiles", "split_k"), [(0, 2), (0, 7), (3, 3), (7, 4)])
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_several_programs_per_tile(
+    monkeypatch: pytest.MonkeyPatch, strategy: str, dtype: torch.dtype, whole_tiles: int, split_k: int
+) -> None:
+    """Each sums over a part of k, which may be empty; of both products, one of which is fresh; they update C in turn."""
+    names = product_kernel.__globals__
+    acquire_lock, atomic_or = names["acquire_lock"], names["gl"].atomic_or
+
+    def acquire_slowly(*args: Any) -> Any:
+        before = acquire_lock(*args)
+        run_other_programs()  # they reach the lock, and must wait
+        return before
+
+    def poll(*args: Any, **options: Any) -> Any:
+        run_other_programs()
+        return atomic_or(*args, **options)
+
+    monkeypatch.setitem(names, "acquire_lock", acquire_slowly)
+    monkeypatch.setattr(names["gl"], "atomic_or", poll)
+    operands = blocks(dtype, *[(20, 33), (20, 41), (41, 33)] * 2, negative=strategy != "nonnegative")
+    pairs = operands[:3], operands[3:]
+    old = np.full_like(pairs[1][0], no_edge(dtype))
+    expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip((pairs[0][0], old), pairs, strict=True)]
+    pairs[1][0][:] = -reach(dtype)
+    product(strategy, dtype, *pairs, fresh=(0, 1), whole_tiles=whole_tiles, split_k=split_k)
+    for (c, _, _), found in zip(pairs, expected, strict=True):
+        np.testing.assert_array_equal(c, found)
+
+
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_operands_inside_the_skipped_part_of_c(strategy: str, dtype: torch.dtype) -> None:
+    (d,) = blocks(dtype, (50, 50), negative=strategy != "nonnegative")
+    skip = (17, 28)
+    a, b = d[:, :, slice(*skip)], d[:, slice(*skip)]
+    expected = min_plus(d, a, b, dtype, skip)
+    product(strategy, dtype, [d, a, b], skip=skip)
+    np.testing.assert_array_equal(d, expected)
+
+
+def test_an_address_outside_its_array_fails() -> None:
+    c, a, b = blocks(torch.int32, (5, 7), (5, 9), (9, 7), negative=False)
+    for operands in ([c[:, 1:], a, b], [c, a[:, 1:], b], [c, a, b[:, 1:]], [c, a, b[:, :, 1:]]):
+        with pytest.raises(AssertionError, match="outside its array"):
+            product("int32", torch.int32, operands, shape=(5, 7, 9))
+
+
+def test_a_missing_wait_for_copies_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    c, a, b = blocks(torch.int32, (5, 7), (5, 9), (9, 7), negative=False)
+    expected = min_plus(c, a, b, torch.int32)
+    monkeypatch.setitem(product_kernel.__globals__, "wait_group", lambda pending: None)
+    product("int32", torch.int32, [c, a, b])
+    assert (c != expected).any()

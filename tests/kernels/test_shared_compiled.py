@@ -1,0 +1,80 @@
+"""Kernels that read and copy matrices, compiled for GPUs that need not be here: wide loads, high occupancy, no spill."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+from kernels.marks import cases, needs_disassembler
+from kernels.sass import Compiled, Variant
+from kernels.variants import CAPABILITIES, TYPES, copy, initial_matrix, value_range
+
+from tri_apsp.engines.triton_base import _COPIED
+from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
+
+pytestmark = needs_disassembler
+
+
+def _quick(dtype: torch.dtype, capability: int) -> bool:
+    return capability == 90
+
+
+every_capability = cases("dtype, capability", [*itertools.product(TYPES, CAPABILITIES)], quick=_quick)
+
+
+def _compile(variant: Variant) -> tuple[Compiled, int]:
+    """Check that as many programs fit a multiprocessor as are launched per multiprocessor; also return values per thread."""
+    compiled, threads = variant.compile(), 32 * variant.num_warps
+    assert compiled.registers * threads * _PROGRAMS_PER_UNIT <= 65536, f"{compiled.registers} registers are too many"
+    assert compiled.spills == 0, "registers spill"
+    assert compiled.shared <= 4096
+    return compiled, variant.constants["ROWS"] * variant.constants["BLOCK"] // threads
+
+
+@every_capability
+def test_value_range_of_one_row(dtype: torch.dtype, capability: int) -> None:
+    """A dense tensor: all loads of a tile are in flight at once, and memory does not wait for instructions."""
+    compiled, values = _compile(value_range(dtype, capability, rows=1, unit=True))
+    loop = compiled.main_loop()
+    assert loop["LDG"] == values
+    assert loop.total() <= {torch.float64: 75, torch.int64: 45}.get(dtype, 26) * values, loop
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_value_range_of_rows_of_any_stride(dtype: torch.dtype) -> None:
+    compiled, values = _compile(value_range(dtype, 90, rows=2, unit=False))
+    assert compiled.main_loop()["LDG"] == values
+
+
+INITIAL_MATRICES = [("SIZES", 90), ("PADDED", 90), *(("", capability) for capability in CAPABILITIES)]
+
+
+def _quick_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> bool:
+    return capability == 90 and (padding == "" or dtype == torch.float32)
+
+
+@cases(
+    "dtype, padding, capability", [(dtype, *case) for dtype in TYPES for case in INITIAL_MATRICES], quick=_quick_initial_matrix
+)
+def test_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> None:
+    """Values are loaded and stored 16 bytes at a time, but loaded one by one where sizes may end rows anywhere."""
+    compiled, values = _compile(initial_matrix(dtype, capability, padding))
+    loop = compiled.main_loop()
+    wide = values * dtype.itemsize // 16
+    assert loop["STG"] == wide
+    assert loop["LDG"] == (values + wide if padding == "SIZES" else wide)  # and a size for each row
+    assert loop.total() <= {torch.float64: 90, torch.int64: 60}.get(dtype, 27) * values, loop
+
+
+@every_capability
+def test_copy_moves_16_bytes_at_a_time(dtype: torch.dtype, capability: int) -> None:
+    compiled = copy(dtype, capability).compile()
+    wide = _COPIED[0] * _COPIED[1] * dtype.itemsize // (128 * 16)
+    assert compiled.instructions["LDG"] == 2 * wide  # for either pair
+    assert compiled.instructions["STG"] == 2 * wide
+    assert compiled.instructions["LDL"] == 0

@@ -1,0 +1,210 @@
+"""The variants of the GPU kernels whose machine code is tested, and compared where a source was rewritten.
+
+Each function returns what the engines launch, with the default configuration of a dtype, for a compute capability.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from kernels.sass import Variant
+
+from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.engines.nvidia import (
+    closure_constants,
+    closure_options,
+    product_layouts,
+    solve_constants,
+    strategy,
+)  # fmt: skip
+from tri_apsp.engines.triton_base import _COPIED
+from tri_apsp.gpu import value_range as reading
+from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
+from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
+from tri_apsp.kernels.nvidia.solve import _solve_kernel
+from tri_apsp.kernels.portable.closure import _closure_kernel
+from tri_apsp.kernels.portable.panels import _panels_kernel
+from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.kernels.shared.copy import _copy_kernel
+from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
+from tri_apsp.kernels.shared.value_range import _value_range_kernel
+from tri_apsp.semirings import distance_range, no_edge, reach
+
+CAPABILITIES = (80, 90, 100)
+TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
+SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
+"""The pairs (dtype, nonnegative) for which the nvidia engine compiles different products."""
+
+NVIDIA_CLOSURES = (
+    "closure by many", "closure by one", "solve by many", "solve by one", "padded by many", "padded by one", "one tile",
+)  # fmt: skip
+"""How the nvidia engine closes a block or solves a graph: see `nvidia_closure`."""
+
+
+def _signature(kernel: Any, dtype: torch.dtype, constants: dict[str, Any], **types: str) -> dict[str, str]:
+    """Pointers to `dtype`, 64-bit batch strides (a batch passes 2**31 values), else 32-bit integers; `types` has exceptions."""
+    return {
+        name: types.get(name, f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name.endswith("b") else "i32")
+        for name in kernel.arg_names
+        if name not in constants
+    }
+
+
+def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
+    return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m}
+
+
+def _portable(kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any) -> Variant:
+    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype)}
+    return Variant(kernel, _signature(kernel, dtype, constants), constants, capability, num_warps)
+
+
+def portable_product(dtype: torch.dtype, capability: int) -> Variant:
+    tiles = default_config("portable", dtype).product
+    return _portable(_product_kernel, dtype, capability, tiles.num_warps, **_tile_constants(tiles))
+
+
+def portable_closure(dtype: torch.dtype, capability: int) -> Variant:
+    config = default_config("portable", dtype)
+    return _portable(_closure_kernel, dtype, capability, config.closure_warps, BLOCK=config.block_size)
+
+
+def portable_panels(dtype: torch.dtype, capability: int) -> Variant:
+    config = default_config("portable", dtype)
+    return _portable(
+        _panels_kernel, dtype, capability, config.panel_warps,
+        BLOCK=config.block_size, BLOCK_K=config.product.block_k, PANEL=config.panel,
+    )  # fmt: skip
+
+
+def nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, field: str = "product") -> Variant:
+    """The product by the tiles in `field` of the configuration."""
+    tiles = getattr(default_config("nvidia", dtype), field)
+    constants = {
+        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
+        "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype),
+    }  # fmt: skip
+    signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32")
+    registers = product_registers((capability // 10, 0), tiles.num_warps)
+    return Variant(_nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers)
+
+
+def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any) -> Variant:
+    """A closure, by `kind`: by many programs per graph, which divide tiles, or by one; alone, or as all of a solve.
+
+    A solve may pad its rows, or have one tile only. `more` are constants.
+    """
+    config = default_config("nvidia", dtype)
+    tile, warps, many = config.closure_tile, config.closure_warps, kind.endswith("many")
+    parts, programs = (4, config.closure_programs) if many else (1, config.batch_programs)
+    constants: dict[str, Any] = {"SIZES": not many, "COOPERATIVE": many}
+    pointers = {"sizes_ptr": "*i64", "counter_ptr": "*i64"}
+    if kind.startswith("closure"):
+        kernel = _nvidia_closure_kernel
+        constants |= {"CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts)}
+    else:
+        kernel = _solve_kernel
+        one, padded = kind == "one tile", kind.startswith("padded")
+        constants |= solve_constants(dtype, tile=tile, warps=warps, parts=parts, one=one, pack=padded)
+        pointers["finished_ptr"] = "*i64"
+        if dtype == torch.int16:
+            pointers |= {"partials_ptr": "*i32", "statistics_ptr": "*i32"}
+    constants |= more
+    signature = _signature(kernel, dtype, constants, **pointers)
+    return Variant(kernel, signature, constants, capability, **closure_options(warps, programs))
+
+
+def nvidia_closure_of_one_vertex() -> Variant:
+    """Triton compiles for n = 1 apart, and folds what it then knows."""
+    return nvidia_closure("closure by one", torch.float32, True, 90, SIZES=False, n=1)
+
+
+def _reader(kernel: Any, dtype: torch.dtype, capability: int, constants: dict[str, Any], **types: str) -> Variant:
+    num_warps = constants.pop("num_warps")
+    del constants["num_stages"]
+    strides = {name: "i64" for name in kernel.arg_names if "stride" in name}
+    return Variant(kernel, _signature(kernel, dtype, constants, **strides, **types), constants, capability, num_warps)
+
+
+def value_range(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -> Variant:
+    """For `rows` rows of 1000 values, with the largest sizes and strides; of unit stride, if `unit`."""
+    constants = reading._constants(dtype, *reading._tile(dtype, rows, 1000))
+    constants |= {"BELOW": distance_range(dtype, negative=True).beyond, "DIAGONAL": True}
+    if unit:
+        constants["stride_xn"] = 1
+    return _reader(_value_range_kernel, dtype, capability, constants, n="i64")
+
+
+def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Variant:
+    """`padding` is the constant that says where there is any: SIZES or PADDED."""
+    constants = reading._constants(dtype, *reading._tile(dtype, 1000, 1000))
+    constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
+    constants |= {name: name == padding for name in ("SIZES", "PADDED")}
+    return _reader(_initial_matrix_kernel, dtype, capability, constants, sizes_ptr="*i64")
+
+
+def copy(dtype: torch.dtype, capability: int) -> Variant:
+    constants = dict(zip(("ROWS", "BLOCK"), _COPIED, strict=True))
+    signature = {
+        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32" for name in _copy_kernel.arg_names if name not in constants
+    }
+    return Variant(_copy_kernel, signature, constants, capability, 4)
+
+
+def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
+    """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is tested."""
+    fields = [*((capability, "product") for capability in CAPABILITIES), (90, "small_product")]
+    return [
+        (dtype, nonnegative, capability, field)
+        for (dtype, nonnegative), (capability, field) in itertools.product(SIGNS, fields)
+        if _runs_on_nvidia(dtype, capability)
+    ]
+
+
+def closure_cases() -> list[tuple[str, torch.dtype, bool, int]]:
+    """Return (kind, dtype, nonnegative, capability) of every closure of the nvidia engine that is tested."""
+    kinds = [*((kind, 90) for kind in NVIDIA_CLOSURES), *itertools.product(("closure by many", "solve by many"), (80, 100))]
+    return [
+        (kind, dtype, nonnegative, capability)
+        for (kind, capability), (dtype, nonnegative) in itertools.product(kinds, SIGNS)
+        if _runs_on_nvidia(dtype, capability)
+        # One solve for both signs; and of some solves, no loop that is counted differs between dtypes of a size.
+        and (kind.startswith("closure") or dtype != torch.float32 or nonnegative)
+        and (not (kind.startswith("padded") or ("solve" in kind and capability != 90)) or dtype in (torch.float32, torch.int16))
+    ]
+
+
+def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
+    """The nvidia engine leaves int16 to the portable one where no instruction takes pairs of it."""
+    return dtype != torch.int16 or capability >= 90
+
+
+def all_variants() -> dict[str, Callable[[], Variant]]:
+    """Return every variant by name, which begins with its engine, or with "shared" if both GPU engines launch it."""
+    found: dict[str, Callable[[], Variant]] = {}
+
+    def add(make: Callable[..., Variant], kernel: str, *case: Any, **options: Any) -> None:
+        words = [str(word).removeprefix("torch.") for word in (kernel, *case, *options.items())]
+        found[" ".join(words)] = partial(make, *case, **options)
+
+    for dtype, capability in itertools.product(TYPES, CAPABILITIES):
+        add(portable_product, "portable product", dtype, capability)
+        add(portable_closure, "portable closure", dtype, capability)
+        add(portable_panels, "portable panels", dtype, capability)
+        add(value_range, "shared value_range", dtype, capability, rows=1, unit=True)
+        add(initial_matrix, "shared initial_matrix", dtype, capability)
+        add(copy, "shared copy", dtype, capability)
+    for dtype in TYPES:
+        add(value_range, "shared value_range", dtype, 90, rows=2, unit=False)
+        for padding in ("SIZES", "PADDED"):
+            add(initial_matrix, "shared initial_matrix", dtype, 90, padding)
+    for case in product_cases():
+        add(nvidia_product, "nvidia product", *case)
+    for closure in closure_cases():
+        add(nvidia_closure, "nvidia closure", *closure)
+    add(nvidia_closure_of_one_vertex, "nvidia closure of one vertex")
+    return found
