@@ -53,7 +53,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 LONG = {
     "kernels/cpu/min_plus.py:_emit_update_tile": "emits the LLVM code of one unrolled loop, whose values its parts share",
     "kernels/nvidia/product.py:_product_kernel": "device code: accumulators and pipeline stages stay in registers",
-    "kernels/nvidia/solve.py:_solve_kernel": "device code: the phases of one launch share their barriers and tiles",
     "tune/__init__.py:tune": "a public signature whose docstring explains every option",
 }
 FILES = sorted(ROOT.rglob("*.py"))
