@@ -196,6 +196,7 @@ class TestKernelInterpreted:
     def test_ends_of_the_dtype(self, dtype: torch.dtype) -> None:
         check_extremes(by_kernel, dtype)
 
+    @pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # by the interpreter of Triton
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_nan(self, dtype: torch.dtype) -> None:
         check_nan(by_kernel, dtype)
