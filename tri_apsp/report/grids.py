@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tri_apsp.configs import Config, invalid_because, to_fields
 from tri_apsp.device import Device
+from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
 
-__all__ = ["Curve", "Grid", "Point", "full_grid", "grid_of", "spelled"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "full_grid", "grid_of", "spelled"]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a plot shows of a grid: the fastest configuration for each x.
+    """One curve of a plot: the fastest configuration for each x.
 
     Attributes:
         label: in the legend.
-        x: of the values of a configuration; None: it is not on the curve.
+        x: returns x for the values of a configuration; None if the configuration is not on the curve.
     """
 
     label: str
     x: Callable[[Values], float | None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a grid: rates against one quantity.
+
+    Attributes:
+        x_label: the quantity, as the axis and the tables name it.
+        curves: at least one; tables show the first.
+        papers: what papers report for the same quantity.
+    """
+
+    x_label: str
+    curves: tuple[Curve, ...]
+    papers: tuple[PaperCurve, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,32 +57,35 @@ class Grid:
     """The configurations of one task, most informative first.
 
     Attributes:
-        title: what is varied, for people.
+        name: what is varied, as file names spell it; no other grid of the study has the same name, dtype and size.
+        title: what is varied, as pages and plots say it.
         task: what is run.
+        panels: the plots; those of one grid stand side by side.
         points: the configurations that can run.
-        curves: what is shown of them.
-        refused: why others cannot run, with how many of them.
-        passed_over: how many more would spill registers by formula, or are another one again.
         default: the values of the default configuration; None where it is none of the points.
+        refused: for each reason why others cannot run, how many of them.
+        passed_over: how many more repeat another one, or would spill registers by formula.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
     """
 
+    name: str
     title: str
     task: Task
+    panels: tuple[Panel, ...]
     points: tuple[Point, ...]
-    curves: tuple[Curve, ...]
-    refused: Mapping[str, int]
-    passed_over: int
-    default: Values | None
+    default: Values | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
+    passed_over: int = 0
     plane: tuple[str, str] | None = None
 
 
 def grid_of(
+    name: str,
     title: str,
     task: Task,
     device: Device,
     base: Config,
-    curves: Sequence[Curve],
+    panels: Sequence[Panel],
     parameters: Mapping[str, Sequence[Choice]],
     hidden: Mapping[str, Sequence[Choice]] | None = None,
     plane: tuple[str, str] | None = None,
@@ -74,11 +93,12 @@ def grid_of(
     """Return the grid of all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
     Args:
+        name: see Grid.
         title: see Grid.
         task: see Grid.
         device: where it will run.
         base: complete; gives the fields that are not varied.
-        curves: see Grid.
+        panels: see Grid.
         parameters: the values of each field, named as in tri_apsp.tune.space.
         hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
         plane: see Grid.
@@ -102,7 +122,7 @@ def grid_of(
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
     passed_over = shown.size - len(points) - sum(refused.values())
     known = any(point.config == base for point in points)
-    return Grid(title, task, tuple(points), tuple(curves), refused, passed_over, default if known else None, plane)
+    return Grid(name, title, task, tuple(panels), tuple(points), default if known else None, refused, passed_over, plane)
 
 
 def full_grid(space: Space) -> list[Values]:

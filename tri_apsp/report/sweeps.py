@@ -10,7 +10,7 @@ from typing import Any
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import default_of
+from tri_apsp.tune.search.evaluated import Evaluated, default_of
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tune.sweep.rows import read_rows
@@ -20,9 +20,9 @@ __all__ = [
     "Agreement",
     "Grid",
     "Sweeps",
+    "Tuned",
     "best_so_far",
     "default_share",
-    "gain",
     "geometric_mean",
     "grid_of",
     "read_sweeps",
@@ -37,10 +37,35 @@ AXES: dict[str, tuple[tuple[str, ...], str]] = {
     "panels": (("panel",), "panel_warps"),
     "solve": (("block_size",), "cutoff"),
 }
-"""Of a heat map, by kernel: the block sizes, of which those count that the space has, and the parameter beside them."""
+"""The axes of a heat map, by kernel: the block sizes, as far as the space has them, and one parameter more."""
 
 # The cpu engine has threads, but no warps.
 _CPU_AXES = ("product.block_m",), "product.block_n"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A task with a winner.
+
+    Attributes:
+        result: of the sweep.
+        ms: median time of the winner.
+        default_ms: median time of the default, measured in turns with the winner.
+    """
+
+    result: TaskResult
+    ms: float
+    default_ms: float
+
+    @property
+    def task(self) -> Task:
+        """What was tuned."""
+        return self.result.task
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the default the winner is."""
+        return self.default_ms / self.ms
 
 
 @dataclass(frozen=True)
@@ -48,15 +73,13 @@ class Agreement:
     """The winners that two independent sweeps found for one task."""
 
     task: Task
-    first: TaskResult
-    second: TaskResult
+    first: Tuned
+    second: Tuned
 
     @property
     def difference(self) -> float:
         """By what part of the faster winner's time the other one is slower."""
-        assert self.first.p50_ms is not None
-        assert self.second.p50_ms is not None
-        return max(self.first.p50_ms, self.second.p50_ms) / min(self.first.p50_ms, self.second.p50_ms) - 1
+        return max(self.first.ms, self.second.ms) / min(self.first.ms, self.second.ms) - 1
 
 
 @dataclass(frozen=True)
@@ -66,28 +89,28 @@ class Sweeps:
     Attributes:
         device: its facts, as tri_apsp.device.Device has them.
         headers: of the sweeps.
-        results: one a task that was tuned; of several the last, but none that an earlier sweep only handed on.
+        results: of each task that was tuned, the last sweep's that did not take it over from an earlier one.
         whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
         measuring: the part of a task's time in which its sweep's workers measured.
-        agreements: of tasks that two sweeps of the same settings, but for the seed, tuned anew, while the default was the same.
+        agreements: of tasks that two sweeps with the same settings, except the seed, tuned anew from the same default.
     """
 
     device: dict[str, Any]
     headers: tuple[dict[str, Any], ...]
-    results: dict[Task, TaskResult]
+    results: dict[Task, Tuned]
     whole: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
     measuring: dict[Task, float]
     agreements: tuple[Agreement, ...]
 
-    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[TaskResult]:
+    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[Tuned]:
         """Return the results of the tasks to `keep`, in their order."""
         return [result for task, result in self.results.items() if keep(task)]
 
-    def of(self, engine: str, kernel: str) -> list[TaskResult]:
+    def of(self, engine: str, kernel: str) -> list[Tuned]:
         """Return the results of a kernel of an engine."""
         return self.tuned(lambda task: (task.engine, task.kernel) == (engine, kernel))
 
@@ -106,7 +129,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     slugs = list(dict.fromkeys(rows.header["device"]["slug"] for rows in read))
     if len(slugs) > 1:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
-    results: dict[Task, TaskResult] = {}
+    results: dict[Task, Tuned] = {}
     whole: dict[Task, TaskResult] = {}
     settings: dict[Task, dict[str, Any]] = {}
     importances: dict[Task, dict[str, float]] = {}
@@ -118,12 +141,13 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
             task, before = result.task, results.get(result.task)
             if swept(result):
                 whole[task] = result
-            if result.p50_ms is None:
+            if result.p50_ms is None or result.default_ms is None:
                 errors.append(result)
             elif before is None or not result.resumed:
-                if before is not None and settings[task] == own and _are_independent(before, result):
-                    agreements.append(Agreement(task, before, result))
-                results[task], settings[task] = result, own
+                now = Tuned(result, result.p50_ms, result.default_ms)
+                if before is not None and settings[task] == own and _are_independent(before.result, result):
+                    agreements.append(Agreement(task, before, now))
+                results[task], settings[task] = now, own
                 importances[task] = rows.importances.get(task, {})
                 measuring[task] = result.measure_seconds / (rows.header["workers"] * max(result.seconds, 1e-9))
     if not results:
@@ -134,7 +158,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
 
 
 def _are_independent(before: TaskResult, result: TaskResult) -> bool:
-    """Return whether both were searched for from the same default, not handed on."""
+    """Return whether both were searched for, from the same default, and neither was taken over from the other."""
     return not before.resumed and default_of(before.trials) == default_of(result.trials)
 
 
@@ -144,30 +168,24 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def gain(result: TaskResult) -> float:
-    """Return how many times as fast as the default the winner is."""
-    assert result.speedup is not None  # what has no winner is no result
-    return result.speedup
-
-
 def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
-    """Yield each improvement of the search: evaluations until then, and the median in ms of the first look at it."""
+    """Yield each improvement of the search: evaluations until then, and the median of its first measurement, in ms."""
     best = math.inf
     for count, trial in enumerate(result.trials, 1):
-        time = trial.outcome.p50_ms
-        if time is not None and time < best:
+        time = _ms(trial)
+        if time < best:
             best = time
             yield count, time
 
 
 def default_share(result: TaskResult) -> float | None:
-    """Return what part of the best rate the default had, both as first looked at; None where it was not right."""
-    default = next((trial.outcome.p50_ms for trial in result.trials if trial.origin == "default"), None)
-    return None if default is None else min(time for _, time in best_so_far(result)) / default
+    """Return what part of the best rate the default had, both as first measured; None where it was not right."""
+    default = next((_ms(trial) for trial in result.trials if trial.origin == "default"), math.inf)
+    return None if math.isinf(default) else min(time for _, time in best_so_far(result)) / default
 
 
 def swept(result: TaskResult) -> bool:
-    """Return whether every candidate was evaluated, or could be told to fit as little as one that was."""
+    """Return whether every candidate was evaluated, or is larger than one of the same kind that did not fit."""
     return bool(result.trials) and len(result.trials) + result.dominated >= result.candidates
 
 
@@ -190,8 +208,7 @@ def grid_of(result: TaskResult) -> Grid | None:
     for trial in result.trials:
         block = tuple(int(trial.values[edge]) for edge in edges)
         cell = block, int(trial.values[column])
-        time = trial.outcome.p50_ms if trial.outcome.kind is Kind.correct else None
-        best[cell] = min(best.get(cell, math.inf), math.inf if time is None else time)
+        best[cell] = min(best.get(cell, math.inf), _ms(trial))
     rows = sorted({block for block, _ in best}, key=lambda block: (math.prod(block), block))
     columns = sorted({value for _, value in best})
     if len(rows) < 2 or len(columns) < 2:
@@ -204,3 +221,9 @@ def grid_of(result: TaskResult) -> Grid | None:
         tuple(map(str, columns)),
         tuple(tuple(math.nan if math.isinf(time) else time for time in line) for line in times),
     )
+
+
+def _ms(trial: Evaluated) -> float:
+    """Return the median of a trial; infinity where it failed."""
+    time = trial.outcome.p50_ms
+    return math.inf if time is None or trial.outcome.kind is not Kind.correct else time
