@@ -65,9 +65,9 @@ _EDGES: dict[str, tuple[int, ...]] = {
     "cpu": (96, 192, 384, 768, 1536),
 }
 _WARPS = (4, 2, 8)
-_CATINELLO = PaperCurve("Catinello (RTX 3070): best of 8, 16, 32", {16: 1.0})
+_CATINELLO = PaperCurve("Catinello: best of 8, 16, 32", {16: 1.0})
 _KATZ_KIDER = PaperCurve("Katz & Kider's only edge", {32: 1.0})
-_VALUES_OF_A_THREAD = PaperCurve("Catinello (RTX 3070): best of 1 x 1 to 32 x 32", {16: 1.0})
+_VALUES_OF_A_THREAD = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {16: 1.0})
 _PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_warps", "closure_tile", "closure_warps")
 
 _PAPERS = (

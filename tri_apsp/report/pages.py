@@ -151,31 +151,29 @@ def _caption(found: Found) -> str:
 
 
 def _draw(found: Found, best: Timed, path: Path) -> None:
-    panels = [
-        (panel, [_relative(curve, label, best.rate) for label, curve in curves])
-        for panel in found.grid.panels
-        if (curves := [(one.label, curve) for one in panel.curves if (curve := found.curve(one))])
-    ]
+    shown = [(panel.x_label, lines) for panel in found.grid.panels if (lines := _lines(found, panel, best.rate))]
     plane = found.grid.plane
-    made, axes = plots.figure(_title(found), len(panels) + (plane is not None))
-    theirs = [
-        [Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True) for paper in panel.papers]
-        for panel, _ in panels
-    ]
-    limits = plots.rate_limits([line for (_, ours), papers in zip(panels, theirs, strict=True) for line in (*ours, *papers)])
-    for one, (panel, ours), papers in zip(axes[: len(panels)], panels, theirs, strict=True):
-        plots.lines(one, [*ours, *papers], x_label=panel.x_label, y_label=_RATE, limits=limits)
-    plots.add_legend(made, axes[: len(panels)])
+    legend = max(len(lines) for _, lines in shown)
+    made, axes = plots.figure(_title(found), len(shown) + (plane is not None), legend=legend)
+    limits = plots.rate_limits([line for _, lines in shown for line in lines])
+    for one, (x_label, lines) in zip(axes, shown, strict=False):
+        plots.lines(one, lines, x_label=x_label, y_label=_RATE, limits=limits)
     if plane:
         _map(found, plane, made, axes[-1])
     plots.save(made, path)
 
 
-def _relative(curve: Mapping[float, Timed], label: str, best: float) -> Line:
-    """Return a curve of rates relative to `best`, with bars from p20 to p80."""
-    ends = [one.rates for one in curve.values()]
-    rates = [one.rate / best for one in curve.values()]
-    return Line(label, list(curve), rates, [low / best for low, _ in ends], [high / best for _, high in ends])
+def _lines(found: Found, panel: Panel, best: float) -> list[Line]:
+    """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if ours has none."""
+    ours = []
+    for curve in panel.curves:
+        if known := found.curve(curve):
+            ends = [one.rates for one in known.values()]
+            rates = [one.rate / best for one in known.values()]
+            low, high = [end / best for end, _ in ends], [end / best for _, end in ends]
+            ours.append(Line(curve.label, list(known), rates, low, high))
+    papers = [Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True) for paper in panel.papers]
+    return [*ours, *papers] if ours else []
 
 
 def _map(found: Found, plane: tuple[str, str], made: Figure, axes: Axes) -> None:

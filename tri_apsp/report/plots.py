@@ -13,7 +13,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["Line", "add_legend", "figure", "heat_map", "lines", "rate_limits", "save"]
+__all__ = ["Line", "figure", "heat_map", "lines", "rate_limits", "save"]
 
 _PANEL = (4.6, 3.5)
 """Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
@@ -38,8 +38,8 @@ _STYLE: Any = {
     "svg.hashsalt": "tri_apsp",
 }
 _PAPER_STYLES = (("D", ":"), ("s", "--"), ("^", "-."), ("v", ":"))
-# The part of an axis that a tick label needs, and that a character of one takes.
-_LABEL_GAP, _CHARACTER = 0.03, 0.024
+# Inches of a character of a tick label, and of the least gap between two labels.
+_CHARACTER, _GAP = 0.1, 0.1
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,22 @@ class Line:
 
 
 def figure(
-    title: str, panels: int, *, columns: int = 2, width: float = _PANEL[0], height: float = _PANEL[1]
+    title: str, panels: int, *, width: float = _PANEL[0], height: float = _PANEL[1], legend: int = 0
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `panels` plots of `width` x `height` inches each, `columns` in a row."""
-    across = min(panels, columns)
+    """Return a figure with `panels` plots, two in a row.
+
+    Args:
+        title: of the figure.
+        panels: how many.
+        width: of each, inches.
+        height: of each without its legend, inches.
+        legend: lines of the longest legend.
+    """
+    across = min(panels, 2)
+    height += 0.24 * legend
     down = -(-panels // across)
     with rc_context(_STYLE):
-        made = Figure(figsize=(max(width * across, 6.0), height * down + 0.8), layout="constrained")
+        made = Figure(figsize=(max(width * across, 6.0), height * down + 0.4), layout="constrained")
         made.suptitle(title)
         axes = list(np.ravel(made.subplots(down, across)))
     for empty in axes[panels:]:
@@ -81,7 +90,7 @@ def figure(
 def lines(
     axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, log_y: bool = False, limits: tuple[float, float]
 ) -> None:
-    """Draw curves; x is shown by its logarithm to base two.
+    """Draw curves, and a legend below them; x is shown by its logarithm to base two.
 
     Args:
         axes: the plot.
@@ -109,31 +118,23 @@ def lines(
         if log_y:
             axes.set_yscale("log")
         axes.set_ylim(*limits)
-        ticks = _ticks([x for curve in curves for x in curve.x])
+        ticks = _ticks([x for curve in curves for x in curve.x], _inches(axes))
         axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks])
         axes.minorticks_off()
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
+        if any(curve.label for curve in curves):
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4)
 
 
 def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
-    """Return ends of a y axis that show all `curves`, from zero if the lowest point is below half the highest."""
+    """Return ends of a y axis that show all `curves`, from zero if the lowest point is far below the highest."""
     values = [y for curve in curves for y in (*curve.y, *curve.low, *curve.high) if not math.isnan(y)]
     low, high = min(values), max(values)
-    if low < 0.5 * high:
+    if low < 0.3 * high:
         return 0.0, 1.05 * high
     margin = max(0.1 * (high - low), 0.01 * high)
     return low - margin, high + margin
-
-
-def add_legend(made: Figure, axes: Sequence[Axes], *, columns: int = 2) -> None:
-    """Draw one legend below all plots, with each label once."""
-    known: dict[str, Any] = {}
-    for one in axes:
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            known.setdefault(label, handle)
-    with rc_context(_STYLE):
-        made.legend(known.values(), known.keys(), loc="outside lower center", ncols=min(columns, len(known)))
 
 
 def heat_map(
@@ -163,7 +164,7 @@ def heat_map(
         shown = np.ma.masked_invalid(np.asarray(values, dtype=float))
         image = axes.imshow(shown, origin="lower", aspect="auto", cmap="viridis")
         axes.grid(visible=False)
-        crowded = max(len(str(name)) for name in columns) * len(columns) * _CHARACTER > 1
+        crowded = len(columns) * (max(len(str(name)) for name in columns) * _CHARACTER + _GAP) > 0.8 * _inches(axes)
         axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns], rotation=45 if crowded else 0)
         axes.set_yticks(range(len(rows)), labels=[str(name) for name in rows])
         axes.set_xlabel(column_label)
@@ -185,18 +186,22 @@ def save(made: Figure, path: Path) -> Path:
     return drawing
 
 
-def _ticks(places: Sequence[float]) -> list[float]:
-    """Return the places, powers of two first, whose labels do not overlap on an axis that they span."""
-    low, high = math.log2(min(places)), math.log2(max(places))
-    span = max(high - low, 1.0)
+def _inches(axes: Axes) -> float:
+    """Return the width of a plot before its labels are laid out."""
+    figure = axes.figure
+    return axes.get_position().width * (figure.get_figwidth() if isinstance(figure, Figure) else _PANEL[0])
+
+
+def _ticks(places: Sequence[float], inches: float) -> list[float]:
+    """Return the places, powers of two first, whose labels do not overlap on an axis of some inches that they span."""
+    per_doubling = inches / max(math.log2(max(places) / min(places)), 1.0)
     kept: list[float] = []
     for x in sorted(set(places), key=lambda x: (not math.log2(x).is_integer(), x)):
-        near = [other for other in kept if abs(math.log2(x / other)) / span < _LABEL_GAP + _CHARACTER * _width(x, other)]
-        if not near:
+        if all(per_doubling * abs(math.log2(x / other)) > _GAP + _CHARACTER * _characters(x, other) for other in kept):
             kept.append(x)
     return sorted(kept)
 
 
-def _width(one: float, other: float) -> float:
-    """Return the characters between the middles of two labels side by side."""
+def _characters(one: float, other: float) -> float:
+    """Return the characters between the middles of two labels that touch."""
     return (len(f"{one:g}") + len(f"{other:g}")) / 2

@@ -55,7 +55,7 @@ _THREADS = "threads"
 _PARAMETERS = tuple(dict.fromkeys([_THREADS, *(name for space in _SPACES.values() for name in space)]))
 _WARP = 32
 _TURNS = 3
-_CATINELLO = PaperCurve("Catinello (RTX 3070): best of 64, 256, 1024", {256: 1.0})
+_CATINELLO = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
 
 _, _OPTIMISED, _STAGED = LUND_SMITH_SECONDS[4096]
 _PAPERS = (

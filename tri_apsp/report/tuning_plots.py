@@ -54,7 +54,7 @@ def _draw_speed_ups(sweeps: Sweeps, path: Path) -> None:
 
 
 def _draw_search(sweeps: Sweeps, path: Path) -> None:
-    made, (axes,) = plots.figure("Best so far", 1, width=7)
+    made, (axes,) = plots.figure("Best so far", 1, width=7, legend=len(sweeps.kernels()))
     curves = []
     for engine, kernel in sweeps.kernels():
         results = [tuned for tuned in sweeps.of(engine, kernel) if any(best_so_far(tuned.result))]
@@ -65,7 +65,6 @@ def _draw_search(sweeps: Sweeps, path: Path) -> None:
         curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))
     limits = plots.rate_limits(curves)
     plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the first", limits=limits)
-    plots.add_legend(made, [axes], columns=3)
     plots.save(made, path)
 
 
@@ -91,8 +90,7 @@ def _draw_importances(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> b
     values = [[round(sum(cell) / len(cell), 2) for cell in line] for line in cells]
     title = f"Importance of the parameters, {engine} {kernel}"
     made, (axes,) = plots.figure(title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names)))
-    label = "share, mean over dtypes and signs"
-    plots.heat_map(made, axes, values, rows=names, columns=sizes, row_label="", column_label="n", value_label=label)
+    plots.heat_map(made, axes, values, rows=names, columns=sizes, row_label="", column_label="n", value_label="share")
     plots.save(made, path)
     return True
 
