@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.report.grids import Curve, Grid, Panel, grid_of
+from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.report.study import Place, Study, task_of
 from tri_apsp.tune.space.space import Values
@@ -70,19 +69,6 @@ _KATZ_KIDER = PaperCurve("Katz & Kider's only edge", {32: 1.0})
 _VALUES_OF_A_THREAD = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {16: 1.0})
 _PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_warps", "closure_tile", "closure_warps")
 
-_PAPERS = (
-    "Katz & Kider's blocked Floyd-Warshall has tiles of 32 x 32, three of which fill 12,320 of the 16,384 bytes of shared "
-    "memory that a multiprocessor of a Tesla C1060 has, so that only one block of threads runs there (Lund & Smith, sections "
-    "3.2 and 3.3).",
-    "Catinello, on a GeForce RTX 3070 with weights of type short, measured blocks of 64, 256 and 1024 threads, which are "
-    "edges of 8, 16 and 32. All kernels are fastest with 256 (section 3.4, Figures 9 to 11). The blocked kernel loses "
-    "drastically at 64, since smaller blocks need more stages and so more launches, and loses somewhat at 1024; the "
-    "vectorised one loses less at 64. In the kernel without shared memory each thread owns a square of the matrix: an edge of "
-    "4 is best of 1 to 32, and 32 makes it as slow as about 2 s at 4096 vertices (Figure 8).",
-    "The figures' points are drawn and not printed, so only their edges stand beside our curves: 16, 32, and 4 x 4 values per "
-    "thread.",
-)
-
 
 def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
     own = _CASES[place.engine]
@@ -111,8 +97,8 @@ def _stage_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
     base = dataclasses.replace(base, method="floyd_warshall", block_size=min(base.block_size, task.n))
     sizes = [size for size in _BLOCKS[place.engine] if size <= task.n] or [task.n]
     panel = _panel("edge of the block", "block_size", _CATINELLO, _KATZ_KIDER)
-    title = "block of Floyd-Warshall"
-    return grid_of("floyd-warshall", title, task, place.facts, base, [panel], {"block_size": sizes})
+    grid = Grid("floyd-warshall", "block of Floyd-Warshall", task, (panel,))
+    return filled(grid, place.facts, base, {"block_size": sizes})
 
 
 def _product_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
@@ -132,7 +118,8 @@ def _product_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
         panels.append(Panel("values of C per thread", (curve,), (_VALUES_OF_A_THREAD,)))
     hidden = {"product.thread_n": (8, 4, 16)} if place.engine == "nvidia" else {}
     plane = "product.block_m", "product.block_n"
-    return grid_of("product", "tile of the product", task, place.facts, base, panels, parameters, hidden, plane)
+    grid = Grid("product", "tile of the product", task, tuple(panels), plane=plane)
+    return filled(grid, place.facts, base, parameters, hidden)
 
 
 def _closure_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
@@ -140,16 +127,12 @@ def _closure_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
     panel = _panel("edge of the tile", "closure_tile", _CATINELLO, _KATZ_KIDER)
     parameters = {"closure_tile": (32, 64, 128), "closure_warps": _WARPS}
     hidden = {f"{task.kernel}_programs": (3, 2, 1)}
-    plane = "closure_tile", "closure_warps"
-    return grid_of(task.kernel, title, task, place.facts, base, [panel], parameters, hidden, plane)
+    grid = Grid(task.kernel, title, task, (panel,), plane=("closure_tile", "closure_warps"))
+    return filled(grid, place.facts, base, parameters, hidden)
 
 
 def _panel(x_label: str, name: str, *papers: PaperCurve) -> Panel:
-    return Panel(x_label, (Curve("tri_apsp", partial(_value, name=name)),), papers)
-
-
-def _value(values: Values, *, name: str) -> float:
-    return int(values[name])
+    return Panel(x_label, (Curve("tri_apsp", axis(name)),), papers)
 
 
 def _values_of_a_thread(values: Values) -> float:
@@ -163,5 +146,4 @@ STUDY = Study(
     question="Which block size?",
     parameters=_PARAMETERS,
     grids=_grids,
-    papers=_PAPERS,
 )

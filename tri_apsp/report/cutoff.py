@@ -21,14 +21,6 @@ _SIZES = {"cpu": (1024, 256, 2048), "nvidia": (8192, 1024, 256), "portable": (81
 _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
 
-_PAPERS = (
-    "Henriod varied β, the size below which the recursion of Buluç, Gilbert and Budak calls a single kernel, on a GeForce GTX "
-    "480, at n = 256 and n = 8192. A larger β means a shorter recursion and fewer kernel launches, but raised together with "
-    'the threads of that kernel it was "actually a little worse than the 16 originally used"; it was "slightly better on a '
-    'mobile GPU". With fewer threads that each do more, he found a gain on small inputs only, and wrong results above 8 '
-    "threads. His plots have no printed figures, so only his best, 16, stands beside our curves.",
-)
-
 
 def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
     return [_grid(place, dtype, n) for dtype in dtypes or ["float32"] for n in ns or _SIZES[place.engine]]
@@ -68,5 +60,4 @@ STUDY = Study(
     question="Where should the recursion stop?",
     parameters=("cutoff", "block_size"),
     grids=_grids,
-    papers=_PAPERS,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, 
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
 
-__all__ = ["Curve", "Grid", "Panel", "Point", "full_grid", "grid_of", "spelled"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "full_grid", "spelled"]
 
 
 @dataclass(frozen=True)
@@ -72,37 +73,39 @@ class Grid:
     title: str
     task: Task
     panels: tuple[Panel, ...]
-    points: tuple[Point, ...]
+    points: tuple[Point, ...] = ()
     default: Values | None = None
     refused: Mapping[str, int] = field(default_factory=dict)
     passed_over: int = 0
     plane: tuple[str, str] | None = None
 
 
-def grid_of(
-    name: str,
-    title: str,
-    task: Task,
+def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[[Values], float | None]:
+    """Return the x of a curve: `factor` times the value `name`, of the configurations with the values of `only`."""
+
+    def x(values: Values) -> float | None:
+        return factor * int(values[name]) if all(values[key] == one for key, one in (only or {}).items()) else None
+
+    return x
+
+
+def filled(
+    grid: Grid,
     device: Device,
     base: Config,
-    panels: Sequence[Panel],
     parameters: Mapping[str, Sequence[Choice]],
     hidden: Mapping[str, Sequence[Choice]] | None = None,
-    plane: tuple[str, str] | None = None,
 ) -> Grid:
-    """Return the grid of all values of `parameters` that can run and repeat no other, by the tuner's own rules.
+    """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
     Args:
-        name: see Grid.
-        title: see Grid.
-        task: see Grid.
+        grid: without points.
         device: where it will run.
         base: complete; gives the fields that are not varied.
-        panels: see Grid.
         parameters: the values of each field, named as in tri_apsp.tune.space.
         hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
-        plane: see Grid.
     """
+    task = grid.task
     base = _within(resolved(base, task.n), task)
     own = Space(tuple(Parameter(name, ()) for name in (hidden or {}))).values(base)
     every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (hidden or {}).items()}}
@@ -122,7 +125,9 @@ def grid_of(
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
     passed_over = shown.size - len(points) - sum(refused.values())
     known = any(point.config == base for point in points)
-    return Grid(name, title, task, tuple(panels), tuple(points), default if known else None, refused, passed_over, plane)
+    return dataclasses.replace(
+        grid, points=tuple(points), default=default if known else None, refused=refused, passed_over=passed_over
+    )
 
 
 def full_grid(space: Space) -> list[Values]:

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from tqdm import tqdm
 
 from tri_apsp import tuned
 from tri_apsp.configs import Config
-from tri_apsp.console.progress import terminal_shape
 from tri_apsp.device import check_memory
 from tri_apsp.errors import ApspError
 from tri_apsp.report.grids import Curve, Grid, Point, spelled
@@ -261,8 +259,7 @@ def _measure_grid(grid: Grid, rows: _Rows, provider: Provider, seconds: float, p
     error = ""
     if pending and seconds > 0:
         try:
-            title = f"{position} {grid.task}: {grid.title}"
-            _screen(grid.task, pending, rows, provider, start + _SCREENING * seconds, title)
+            _screen(grid.task, pending, rows, provider, start + _SCREENING * seconds)
         except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
             error = str(failure)
     found = rows.found(grid, error)
@@ -278,21 +275,17 @@ def _measure_grid(grid: Grid, rows: _Rows, provider: Provider, seconds: float, p
     return found
 
 
-def _screen(task: Task, points: Sequence[Point], rows: _Rows, provider: Provider, end: float, title: str) -> None:
+def _screen(task: Task, points: Sequence[Point], rows: _Rows, provider: Provider, end: float) -> None:
     def screen(point: Point) -> Outcome | None:
         return provider.screen(task, point) if time.monotonic() < end else None
 
     pool = ThreadPoolExecutor(provider.side_by_side, thread_name_prefix="tri_apsp-report")
-    shown = sys.stderr.isatty()
-    shape = terminal_shape() if shown else {}
     try:
-        with tqdm(total=len(points), desc=title, leave=False, file=sys.stderr, disable=not shown, **shape) as bar:
-            asked = {pool.submit(screen, point): point for point in points}
-            for done in as_completed(asked):
-                outcome = done.result()
-                if outcome is not None:
-                    rows.append(task, asked[done], SCREEN, outcome)
-                bar.update()
+        asked = {pool.submit(screen, point): point for point in points}
+        for done in as_completed(asked):
+            outcome = done.result()
+            if outcome is not None:
+                rows.append(task, asked[done], SCREEN, outcome)
     finally:
         # After an interrupt, the caller stops what still runs by closing the provider.
         pool.shutdown(wait=False, cancel_futures=True)

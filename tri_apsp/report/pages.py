@@ -27,8 +27,8 @@ _RATE = "rate, of the best"
 def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path, name: str) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
-    The page has two generated blocks: `result`, which opens it, and `details`, which ends it. A new page has what the papers
-    found between them. Text outside the blocks is written by hand, and stays.
+    The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
+    hand, and stays: what it means, and what the papers found.
 
     Args:
         study: which.
@@ -49,7 +49,6 @@ def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path
     template = [
         f"# {study.question} {place.facts.name}, {place.engine} engine",
         placeholder("result"),
-        section("What the papers found", *(paragraph(text) for text in study.papers)),
         placeholder("details"),
     ]
     blocks = {"result": _result(drawn), "details": _details(place, found, drawn, f"{name}.csv")}

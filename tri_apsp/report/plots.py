@@ -38,8 +38,8 @@ _STYLE: Any = {
     "svg.hashsalt": "tri_apsp",
 }
 _PAPER_STYLES = (("D", ":"), ("s", "--"), ("^", "-."), ("v", ":"))
-# Inches of a character of a tick label, and of the least gap between two labels.
-_CHARACTER, _GAP = 0.1, 0.1
+# So many labels of up to five digits fit upright below a panel.
+_UPRIGHT = 7
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,13 @@ def lines(
         if log_y:
             axes.set_yscale("log")
         axes.set_ylim(*limits)
-        ticks = _ticks([x for curve in curves for x in curve.x], _inches(axes))
-        axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks])
+        ticks = _ticks([x for curve in curves for x in curve.x])
+        axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks], rotation=_rotation(len(ticks)))
         axes.minorticks_off()
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         if any(curve.label for curve in curves):
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4)
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4 + _rotation(len(ticks)) / 45)
 
 
 def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
@@ -164,8 +164,7 @@ def heat_map(
         shown = np.ma.masked_invalid(np.asarray(values, dtype=float))
         image = axes.imshow(shown, origin="lower", aspect="auto", cmap="viridis")
         axes.grid(visible=False)
-        crowded = len(columns) * (max(len(str(name)) for name in columns) * _CHARACTER + _GAP) > 0.8 * _inches(axes)
-        axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns], rotation=45 if crowded else 0)
+        axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns], rotation=_rotation(len(columns)))
         axes.set_yticks(range(len(rows)), labels=[str(name) for name in rows])
         axes.set_xlabel(column_label)
         axes.set_ylabel(row_label)
@@ -186,22 +185,12 @@ def save(made: Figure, path: Path) -> Path:
     return drawing
 
 
-def _inches(axes: Axes) -> float:
-    """Return the width of a plot before its labels are laid out."""
-    figure = axes.figure
-    return axes.get_position().width * (figure.get_figwidth() if isinstance(figure, Figure) else _PANEL[0])
+def _ticks(places: Sequence[float]) -> list[float]:
+    """Return the powers of two among the places, whose labels do not overlap; all places where these are few."""
+    powers = sorted({x for x in places if math.log2(x).is_integer()})
+    return powers if len(powers) > 2 else sorted(set(places))
 
 
-def _ticks(places: Sequence[float], inches: float) -> list[float]:
-    """Return the places, powers of two first, whose labels do not overlap on an axis of some inches that they span."""
-    per_doubling = inches / max(math.log2(max(places) / min(places)), 1.0)
-    kept: list[float] = []
-    for x in sorted(set(places), key=lambda x: (not math.log2(x).is_integer(), x)):
-        if all(per_doubling * abs(math.log2(x / other)) > _GAP + _CHARACTER * _characters(x, other) for other in kept):
-            kept.append(x)
-    return sorted(kept)
-
-
-def _characters(one: float, other: float) -> float:
-    """Return the characters between the middles of two labels that touch."""
-    return (len(f"{one:g}") + len(f"{other:g}")) / 2
+def _rotation(labels: int) -> int:
+    """Return by how many degrees labels below an axis are turned, so that they do not overlap."""
+    return 45 if labels > _UPRIGHT else 0

@@ -9,42 +9,47 @@ from tri_apsp.report import plots
 
 __all__ = ["draw_rates"]
 
-_MACHINE, _NAME = "nvidia-h200", "NVIDIA H200"
-_TITLES = {"min_plus": "Min-plus product, float32", "auto": "All-pairs shortest paths, whole call"}
-_OURS = {
-    ("min_plus", "float32", "nonnegative"): "tri_apsp, whole call",
-    ("min_plus", "float32", "any"): "tri_apsp, any sign, whole call",
-    ("auto", "float32", "nonnegative"): "tri_apsp, float32",
-    ("auto", "int32", "nonnegative"): "tri_apsp, int32",
-}
-_SIZES = range(1024, 32769)
+_FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
+_PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}
+_BENCH, _WINNERS, _PEERS = "nvidia-h200/bench.csv", "nvidia-h200/tuning/winners.csv", "peers.csv"
+# Of each panel the title, the operation in peers.csv, and our curves: label, file and the values of its rows.
+_PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...] = (
+    (
+        "Min-plus product, float32",
+        "min_plus",
+        (
+            ("tri_apsp, whole call", _BENCH, {**_FLOAT32, **_PRODUCT}),
+            ("tri_apsp, any sign, whole call", _BENCH, {**_FLOAT32, **_PRODUCT, "sign": "any"}),
+            ("tri_apsp, kernel alone", _WINNERS, {**_FLOAT32, "kernel": "product"}),
+        ),
+    ),
+    (
+        "All-pairs shortest paths, whole call",
+        "auto",
+        (
+            ("tri_apsp, float32", _BENCH, {**_FLOAT32, **_SOLVE}),
+            ("tri_apsp, int32", _BENCH, {**_FLOAT32, **_SOLVE, "dtype": "int32"}),
+        ),
+    ),
+)
 
 
 def draw_rates(out: Path) -> Path | None:
     """Draw rate.svg in the folder `out` and return its path; None where there are no rows to draw it from.
 
-    The rows are all of one kind of GPU: whole calls as `bench` measured them (nvidia-h200/bench.csv, machine 1), the product's
-    kernel as the tuner did (nvidia-h200/tuning/winners.csv), and other projects (peers.csv).
+    The rows are all of one kind of GPU: whole calls as `bench` measured them, the product's kernel as the tuner did, and other
+    projects, with whatever they offer.
     """
-    bench, winners, peers = out / _MACHINE / "bench.csv", out / _MACHINE / "tuning" / "winners.csv", out / "peers.csv"
-    if not (bench.is_file() and winners.is_file() and peers.is_file()):
+    if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
         return None
-    ours = [row for row in _read(bench) if row["machine"] == "1" and row["batch"] == "1"]
-    theirs = _read(peers)
     panels = []
-    for operation, title in _TITLES.items():
-        lines = [
-            _line(label, [row for row in ours if (row["operation"], row["dtype"], row["sign"]) == kind])
-            for kind, label in _OURS.items()
-            if kind[0] == operation
-        ]
-        if operation == "min_plus":
-            lines.append(_kernel(_read(winners)))
-        known = [row for row in theirs if row["operation"] == operation]
-        for project in dict.fromkeys(row["project"] for row in known):
-            lines.append(_line(project, [row for row in known if row["project"] == project], paper=True))
+    for title, operation, ours in _PANELS:
+        lines = [_line(label, out / name, values) for label, name, values in ours]
+        projects = dict.fromkeys(row["project"] for row in _read(out / _PEERS, {"operation": operation}))
+        lines += [_line(project, out / _PEERS, {"project": project}, paper=True) for project in projects]
         panels.append((title, lines))
-    made, axes = plots.figure(f"Min-plus operations per second on one {_NAME}", len(panels), legend=7)
+    title, legend = "Min-plus operations per second on one NVIDIA H200", max(len(lines) for _, lines in panels)
+    made, axes = plots.figure(title, len(panels), legend=legend)
     limits = plots.rate_limits([line for _, lines in panels for line in lines])
     for one, (title, lines) in zip(axes, panels, strict=True):
         plots.lines(one, lines, x_label="n", y_label="10¹² operations/s", limits=limits)
@@ -52,22 +57,18 @@ def draw_rates(out: Path) -> Path | None:
     return plots.save(made, out / "rate")
 
 
-def _kernel(rows: list[dict[str, str]]) -> plots.Line:
-    """Return the rate of the product's kernel, by the faster of the two that are tuned for a size."""
-    best: dict[int, float] = {}
-    for row in rows:
-        if row["kernel"].endswith("product") and (row["dtype"], row["sign"], row["batch"]) == ("float32", "nonnegative", "1"):
-            n, rate = int(row["n"]), int(row["n"]) ** 3 / float(row["p50_ms"]) / 1e9
-            best[n] = max(rate, best.get(n, 0.0))
-    sizes = sorted(n for n in best if n in _SIZES)
-    return plots.Line("tri_apsp, kernel alone", sizes, [best[n] for n in sizes])
-
-
-def _line(label: str, rows: list[dict[str, str]], *, paper: bool = False) -> plots.Line:
-    rates = sorted((int(row["n"]), float(row["ops_per_second"]) / 1e12) for row in rows if int(row["n"]) in _SIZES)
+def _line(label: str, path: Path, values: dict[str, str], *, paper: bool = False) -> plots.Line:
+    rates = sorted((int(row["n"]), _rate(row)) for row in _read(path, values))
     return plots.Line(label, [n for n, _ in rates], [rate for _, rate in rates], paper=paper)
 
 
-def _read(path: Path) -> list[dict[str, str]]:
+def _rate(row: dict[str, str]) -> float:
+    """Return 10^12 operations per second; of a winner, from its median time in ms."""
+    rate = row.get("ops_per_second")
+    return float(rate) / 1e12 if rate else int(row["n"]) ** 3 / float(row["p50_ms"]) / 1e9
+
+
+def _read(path: Path, values: dict[str, str]) -> list[dict[str, str]]:
+    """Return the rows of a file with these values."""
     with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+        return [row for row in csv.DictReader(stream) if all(row[name] == value for name, value in values.items())]

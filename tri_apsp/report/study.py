@@ -1,4 +1,4 @@
-"""What a study is: its grids, what the papers found, and where it runs."""
+"""What a study is, and where it runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class Study:
         question: the title of its pages, and its place in the index.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
         grids: returns the grids for a place, sizes and dtypes, the most important first; empty ones: the study's own.
-        papers: what the papers found, as paragraphs of a new page.
         provider: makes what measures.
     """
 
@@ -52,7 +51,6 @@ class Study:
     question: str
     parameters: tuple[str, ...]
     grids: Callable[[Place, Sequence[int], Sequence[str]], list[Grid]]
-    papers: tuple[str, ...]
     provider: Callable[[Place], Provider] = lambda place: Machine(place.device)
 
 

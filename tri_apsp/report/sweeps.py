@@ -10,14 +10,13 @@ from typing import Any
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import Evaluated, default_of
+from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tune.sweep.rows import read_rows
 
 __all__ = [
     "AXES",
-    "Agreement",
     "Grid",
     "Sweeps",
     "Tuned",
@@ -69,20 +68,6 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """The winners that two independent sweeps found for one task."""
-
-    task: Task
-    first: Tuned
-    second: Tuned
-
-    @property
-    def difference(self) -> float:
-        """By what part of the faster winner's time the other one is slower."""
-        return max(self.first.ms, self.second.ms) / min(self.first.ms, self.second.ms) - 1
-
-
-@dataclass(frozen=True)
 class Sweeps:
     """One or more sweeps of one machine.
 
@@ -93,8 +78,6 @@ class Sweeps:
         whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
-        measuring: the part of a task's time in which its sweep's workers measured.
-        agreements: of tasks that two sweeps with the same settings, except the seed, tuned anew from the same default.
     """
 
     device: dict[str, Any]
@@ -103,8 +86,6 @@ class Sweeps:
     whole: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
-    measuring: dict[Task, float]
-    agreements: tuple[Agreement, ...]
 
     def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[Tuned]:
         """Return the results of the tasks to `keep`, in their order."""
@@ -131,35 +112,23 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
     results: dict[Task, Tuned] = {}
     whole: dict[Task, TaskResult] = {}
-    settings: dict[Task, dict[str, Any]] = {}
     importances: dict[Task, dict[str, float]] = {}
-    measuring: dict[Task, float] = {}
-    agreements, errors = [], []
+    errors = []
     for rows in read:
-        own = rows.header["settings"] | {"seed": None}
         for result in rows.results:
-            task, before = result.task, results.get(result.task)
+            task = result.task
             if swept(result):
                 whole[task] = result
             if result.p50_ms is None or result.default_ms is None:
                 errors.append(result)
-            elif before is None or not result.resumed:
-                now = Tuned(result, result.p50_ms, result.default_ms)
-                if before is not None and settings[task] == own and _are_independent(before.result, result):
-                    agreements.append(Agreement(task, before, now))
-                results[task], settings[task] = now, own
+            elif task not in results or not result.resumed:
+                results[task] = Tuned(result, result.p50_ms, result.default_ms)
                 importances[task] = rows.importances.get(task, {})
-                measuring[task] = result.measure_seconds / (rows.header["workers"] * max(result.seconds, 1e-9))
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
-    return Sweeps(headers[0]["device"], headers, results, whole, left, importances, measuring, tuple(agreements))
-
-
-def _are_independent(before: TaskResult, result: TaskResult) -> bool:
-    """Return whether both were searched for, from the same default, and neither was taken over from the other."""
-    return not before.resumed and default_of(before.trials) == default_of(result.trials)
+    return Sweeps(headers[0]["device"], headers, results, whole, left, importances)
 
 
 def geometric_mean(values: Iterable[float]) -> float:

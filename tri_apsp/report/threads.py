@@ -9,13 +9,13 @@ from functools import partial
 import torch
 
 from tri_apsp.configs import default_config
-from tri_apsp.report.grids import Curve, Grid, Panel, Point, grid_of
+from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, filled
 from tri_apsp.report.measuring import Machine, Provider
-from tri_apsp.report.papers import LUND_SMITH_SECONDS, PaperCurve, nearest_lund_smith
+from tri_apsp.report.papers import PaperCurve, nearest_lund_smith
 from tri_apsp.report.study import Place, Study, task_of
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.space.space import Choice, Parameter, Space, Values
+from tri_apsp.tune.space.space import Choice, Parameter, Space
 from tri_apsp.tune.space.task import Task, batch_of
 from tri_apsp.tune.workers.worker import Worker
 
@@ -56,18 +56,6 @@ _PARAMETERS = tuple(dict.fromkeys([_THREADS, *(name for space in _SPACES.values(
 _WARP = 32
 _TURNS = 3
 _CATINELLO = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
-
-_, _OPTIMISED, _STAGED = LUND_SMITH_SECONDS[4096]
-_PAPERS = (
-    "Lund & Smith went from 256 threads per block to 64, each with more values of the tile of 32 x 32, when staged load made "
-    f"it possible to run more blocks on a multiprocessor of a Tesla C1060 (section 4): {_OPTIMISED} s became {_STAGED} s at "
-    "n = 4096 (Table 1), by both changes together.",
-    "Catinello measured 64, 256 and 1024 threads per block on a GeForce RTX 3070, and found all kernels fastest with 256 "
-    "(section 3.4, Figures 9 to 11, whose points are not printed).",
-    "Henriod varied the threads of the base case on a GeForce GTX 480 at n = 256 and n = 8192, in both directions from the 16 "
-    "of the original: more were a little worse; fewer, each with 4 or 16 results, were faster on small inputs but wrong above "
-    "8 threads. His plots have no printed figures.",
-)
 
 
 class Threads:
@@ -126,7 +114,7 @@ def _cpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     base = dataclasses.replace(default_config("cpu", task.torch_dtype), method="kleene")
     cores = place.facts.units
     points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(cores))
-    panel = Panel("threads", (Curve("tri_apsp", lambda values: int(values[_THREADS])),))
+    panel = Panel("threads", (Curve("tri_apsp", axis(_THREADS)),))
     return Grid(kernel, _TITLES[kernel], task, (panel,), points, default={_THREADS: cores})
 
 
@@ -137,15 +125,12 @@ def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     warps, *tiles = parameters
     own = Space(tuple(Parameter(name, ()) for name in tiles)).values(base)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
-    curves = (
-        Curve("best tile", partial(_gpu_threads, warps=warps, only={})),
-        Curve(default, partial(_gpu_threads, warps=warps, only=own)),
-    )
+    curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
     size, before = nearest_lund_smith(n)
     lund_smith = PaperCurve(f"Lund & Smith (C1060), n = {size}", {64: 1.0, 256: before})
     panel = Panel("threads per program", curves, (lund_smith, _CATINELLO))
-    hidden = _HIDDEN.get((place.engine, kernel))
-    return grid_of(kernel, _TITLES[kernel], task, place.facts, base, [panel], parameters, hidden, (tiles[0], warps))
+    grid = Grid(kernel, _TITLES[kernel], task, (panel,), plane=(tiles[0], warps))
+    return filled(grid, place.facts, base, parameters, _HIDDEN.get((place.engine, kernel)))
 
 
 def _thread_counts(cores: int) -> list[int]:
@@ -154,16 +139,10 @@ def _thread_counts(cores: int) -> list[int]:
     return sorted(counts, key=lambda count: (count != cores, count))
 
 
-def _gpu_threads(values: Values, *, warps: str, only: Values) -> float | None:
-    """Return the threads per program, of configurations with the values of `only`."""
-    return _WARP * int(values[warps]) if all(values[name] == value for name, value in only.items()) else None
-
-
 STUDY = Study(
     name="threads",
     question="How many threads?",
     parameters=_PARAMETERS,
     grids=_grids,
-    papers=_PAPERS,
     provider=_provider,
 )

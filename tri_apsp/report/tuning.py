@@ -8,7 +8,6 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,16 +17,13 @@ from tri_apsp.console.output import amount
 from tri_apsp.report import markdown
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
-from tri_apsp.report.rows import environment, task_fields
-from tri_apsp.report.sweeps import Sweeps, best_so_far, default_share, geometric_mean, read_sweeps, swept
+from tri_apsp.report.rows import environment
+from tri_apsp.report.sweeps import Sweeps, default_share, geometric_mean, read_sweeps, swept
 from tri_apsp.report.tuning_plots import Names, draw
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.sweep.rows import check_folder, write_csv
 
 __all__ = ["run"]
-
-# Winners of two independent sweeps agree if their times differ by less than this part.
-_AGREE = 0.02
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,17 +35,15 @@ def run(args: argparse.Namespace) -> int:
     sweeps = read_sweeps(args.sources)
     folder = args.out / sweeps.device["slug"] / "tuning"
     check_folder(folder, "--out")
-    _write_tables(sweeps, folder)
+    write_csv(folder / "winners.csv", _winners(sweeps))
     drawn = draw(sweeps, folder)
     template = [f"# What does tuning gain? {sweeps.device['name']}", placeholder("result"), placeholder("details")]
     details = [
         _search(drawn),
         _importances(sweeps, drawn),
         _grids(sweeps, drawn),
-        _agreement(sweeps),
         _failures(sweeps),
         _best(sweeps),
-        _time(sweeps),
         _measured_with(sweeps, args),
     ]
     blocks = {"result": _result(sweeps), "details": "\n\n".join(part for part in details if part)}
@@ -58,35 +52,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_tables(sweeps: Sweeps, folder: Path) -> None:
-    winners, failures, curves, shares = [], [], [], []
-    for task, tuned in sweeps.results.items():
-        head, result = task_fields(task), tuned.result
-        row = {name: value for name, value in result.to_dict().items() if name not in ("failures", "path", "error")}
-        fields = {name: json.dumps(row[name]) for name in ("config", "product")}
-        winners.append({**row, "measuring": sweeps.measuring[task], **fields})
-        failures += [{**head, "outcome": kind.value, "count": count} for kind, count in result.failures.items()]
-        curves += [{**head, "evaluations": count, "best_ms": time} for count, time in best_so_far(result)]
-        shares += [
-            {**head, "parameter": name, "importance": share, "every_candidate": swept(result)}
-            for name, share in sweeps.importances[task].items()
-        ]
-    agreements = [
-        {
-            **task_fields(pair.task),
-            "first_ms": pair.first.ms,
-            "second_ms": pair.second.ms,
-            "difference": pair.difference,
-            "same": pair.first.result.config == pair.second.result.config,
-        }
-        for pair in sweeps.agreements
-    ]
-    tables = {"winners": winners, "failures": failures, "curves": curves, "importances": shares, "agreement": agreements}
-    for name, rows in tables.items():
-        path = folder / f"{name}.csv"
-        path.unlink(missing_ok=True)
-        if rows:
-            write_csv(path, [{key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()} for row in rows])
+def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
+    rows = []
+    for tuned in sweeps.tuned():
+        row = {name: value for name, value in tuned.result.to_dict().items() if name not in ("failures", "path", "error")}
+        row |= {name: f"{value:.6g}" for name, value in row.items() if isinstance(value, float)}
+        rows.append(row | {name: json.dumps(row[name]) for name in ("config", "product")})
+    return rows
 
 
 def _result(sweeps: Sweeps) -> str:
@@ -204,60 +176,12 @@ def _grids(sweeps: Sweeps, drawn: Names) -> str:
     return section("Block sizes and warps", intro, *_figures(drawn["grids"], "Part of the best rate."))
 
 
-def _time(sweeps: Sweeps) -> str:
-    rows = []
-    for engine, kernel in sweeps.kernels():
-        found = [one.result for one in sweeps.of(engine, kernel) if not one.result.resumed and one.result.seconds]
-        if found:
-            seconds = sum(result.seconds for result in found)
-            measured = sum(result.seconds * sweeps.measuring[result.task] for result in found)
-            evaluated = sum(result.evaluated for result in found)
-            longest = max(result.seconds for result in found)
-            shares = [f"{seconds / len(found):.1f} s", f"{longest:.1f} s", f"{measured / seconds:.0%}"]
-            rows.append([engine, kernel, len(found), evaluated, *shares])
-    whole = [
-        [f"`{header['command']}`", f"{header['seconds']:.0f} s", f"{header['measuring']:.0%}"] for header in sweeps.headers
-    ]
-    note = paragraph(
-        "Measuring: the part of the time in which workers verified and timed. The rest is compilation that did not overlap "
-        "with it, the start of processes, and the search itself."
-    )
-    head = ["engine", "kernel", "tasks", "evaluations", "per task", "longest", "measuring"]
-    parts = [table(head, rows) if rows else "", note, table(["sweep", "took", "measuring"], whole)]
-    return section("How long it took", *parts)
-
-
-def _agreement(sweeps: Sweeps) -> str:
-    if not sweeps.agreements:
-        return ""
-    rows = []
-    for pair in sweeps.agreements:
-        same = "yes" if pair.first.result.config == pair.second.result.config else "no"
-        times = [milliseconds(one.ms) for one in (pair.first, pair.second)]
-        gains = [f"{one.gain:.2f}" for one in (pair.first, pair.second)]
-        rows.append([str(pair.task), *times, f"{pair.difference:.1%}", *gains, same])
-    close = sum(pair.difference <= _AGREE for pair in sweeps.agreements)
-    kept = sum(not (pair.first.result.gained or pair.second.result.gained) for pair in sweeps.agreements)
-    intro = paragraph(
-        f"Two independent sweeps: the times of the winners are within {_AGREE:.0%} of each other for {close} of {len(rows)} "
-        f"tasks. For {kept} of them both kept the default. Each winner was timed in its own sweep, so changes of the machine "
-        "are part of the difference."
-    )
-    head = ["task", "first", "second", "difference", "first over default", "second over default", "same configuration"]
-    return section("How well two sweeps agree", intro, table(head, rows))
-
-
 def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:
-    command = shlex.join(["python", "-m", "tri_apsp.report", "tuning", "--from", *map(str, args.sources)])
     commit = environment(torch.device("cpu"), "", args.commit)["commit"]
+    machine = {"device": sweeps.device["name"], "commit": commit}
     rows = [
-        {
-            "device": sweeps.device["name"],
-            "versions": versions_line(header["versions"]),
-            "commit": commit,
-            "date": header["created"],
-            "command": command,
-        }
+        machine | {"versions": versions_line(header["versions"]), "date": header["created"], "command": header["command"]}
         for header in sweeps.headers
     ]
-    return markdown.environment_block(rows, "winners.csv")
+    command = shlex.join(["python", "-m", "tri_apsp.report", "tuning", "--from", *map(str, args.sources)])
+    return markdown.environment_block([*rows, rows[-1] | {"command": command}], "winners.csv")
