@@ -1,4 +1,4 @@
-"""Measuring grids with times that are planted: what is kept, what is measured again, and what ends early."""
+"""Measuring grids with fake times: what is kept, what is measured again, and what ends early."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from report.planted import ENVIRONMENT, Planted, place
+from report.fake import ENVIRONMENT, FakeProvider, place
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, TooLargeError
-from tri_apsp.report import study
-from tri_apsp.report.grids import Curve, Grid, grid_of
-from tri_apsp.report.study import Found, measure
+from tri_apsp.report import measuring
+from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
+from tri_apsp.report.measuring import Found, known, measure
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
 
@@ -24,9 +24,10 @@ PARAMETERS = ("product.block_m", "product.block_n")
 
 def grid(n: int = 512) -> Grid:
     task = Task("cpu", "product", "float32", "nonnegative", n)
-    curves = [Curve("columns", lambda values: int(values["product.block_n"]))]
+    panel = Panel("columns", (Curve("tri_apsp", axis("product.block_n")),))
     parameters = {"product.block_m": (96, 192, 384), "product.block_n": (128, 256, 512)}
-    return grid_of("tile", task, place("cpu").facts, default_config("cpu", torch.float32), curves, parameters)
+    grid = Grid("product", "tile", task, (panel,))
+    return filled(grid, place("cpu").facts, default_config("cpu", torch.float32), parameters)
 
 
 def cost(task, point):
@@ -35,12 +36,12 @@ def cost(task, point):
     return 1 + abs(rows / 192 - 1) + abs(columns / 256 - 1)
 
 
-def run(path: Path, provider: Planted, *grids: Grid, seconds: float = 100.0) -> list[Found]:
-    return measure(grids or [grid()], path, PARAMETERS, place("cpu", seconds), lambda: provider, ENVIRONMENT)
+def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[Found]:
+    return measure(grids or [grid()], path, PARAMETERS, torch.device("cpu"), seconds, lambda: provider, ENVIRONMENT)
 
 
 def test_all_are_screened_and_the_best_timed_in_turns(tmp_path):
-    provider = Planted(cost)
+    provider = FakeProvider(cost)
     (found,) = run(tmp_path / "raw.csv", provider)
     assert len(provider.screened) == len(found.screened) == len(grid().points) == 9
     ((task, leaders, rounds),) = provider.finals
@@ -49,7 +50,7 @@ def test_all_are_screened_and_the_best_timed_in_turns(tmp_path):
     assert found.best is not None
     assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert found.best.row["stage"] == "final"
-    assert {x: one.ms for x, one in found.curve(found.grid.curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
+    assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
     assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
     assert found.left == 0
     assert provider.closed
@@ -60,41 +61,46 @@ def test_all_are_screened_and_the_best_timed_in_turns(tmp_path):
 
 
 def test_what_is_known_is_not_measured_again(tmp_path):
-    run(tmp_path / "raw.csv", Planted(cost))
-    again = Planted(cost)
+    run(tmp_path / "raw.csv", FakeProvider(cost))
+    again = FakeProvider(cost)
     (found,) = run(tmp_path / "raw.csv", again)
     assert (again.screened, again.finals) == ([], [])
     assert found.best is not None
     assert found.best.ms == 1
-    more = Planted(cost)
+    more = FakeProvider(cost)
     run(tmp_path / "raw.csv", more, grid(), grid(256))
     assert {task.n for task, _ in more.screened} == {256}
 
 
 def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
-    run(tmp_path / "raw.csv", Planted(cost))
+    run(tmp_path / "raw.csv", FakeProvider(cost))
     monkeypatch.setattr(tuned, "kernel_hash", lambda engine, kernel: "f" * 64)
-    again = Planted(cost)
+    again = FakeProvider(cost)
     (found,) = run(tmp_path / "raw.csv", again)
     assert len(again.screened) == 9
     assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
+    # Rows are rendered whatever kernels they were measured with; of the same configuration the newest counts.
+    monkeypatch.undo()
+    (rendered,) = known([grid()], tmp_path / "raw.csv", PARAMETERS)
+    assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
+    assert (rendered.left, len(rendered.screened)) == (0, 9)
 
 
 def test_failures_are_kept_with_their_class(tmp_path):
     def fails(task, point):
         return Kind.wrong_result if point.values[PARAMETERS[0]] == 192 else None
 
-    provider = Planted(cost, fails)
+    provider = FakeProvider(cost, fails)
     (found,) = run(tmp_path / "raw.csv", provider)
     assert [one.row["outcome"] for one in found.failed] == ["wrong result"] * 3
-    assert [one.row["message"] for one in found.failed] == ["planted wrong result"] * 3
+    assert [one.row["message"] for one in found.failed] == ["fake wrong result"] * 3
     assert found.best is not None
     assert found.best.point.values[PARAMETERS[0]] == 96
     assert all(point.values[PARAMETERS[0]] != 192 for _, points, _ in provider.finals for point in points)
 
 
 def test_one_that_fails_in_the_final_has_lost(tmp_path):
-    provider = Planted(cost)
+    provider = FakeProvider(cost)
     best = {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert grid().points[-1].values != best
     provider.fails = lambda task, point: Kind.runtime_error if len(provider.screened) == 9 and point.values == best else None
@@ -105,13 +111,13 @@ def test_one_that_fails_in_the_final_has_lost(tmp_path):
 
 
 def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path):
-    slow = Planted(cost, before=lambda: time.sleep(0.05))
+    slow = FakeProvider(cost, before=lambda: time.sleep(0.05))
     found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
     total = len(grid().points) + len(grid(256).points)
     assert 0 < len(slow.screened) < total
     assert sum(one.left for one in found) == total - len(slow.screened)
     assert found[1].screened, "the first grid took the time of the second"
-    rest = Planted(cost)
+    rest = FakeProvider(cost)
     found = run(tmp_path / "raw.csv", rest, grid(), grid(256))
     assert len(rest.screened) == total - len(slow.screened)
     assert [one.left for one in found] == [0, 0]
@@ -119,13 +125,13 @@ def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path):
 
 def test_a_grid_that_was_cut_short_has_what_others_left_over(tmp_path):
     calls = iter(range(100))
-    slow_start = Planted(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
+    slow_start = FakeProvider(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
     assert [one.left for one in found] == [0, 0]
 
 
 def test_an_interrupt_keeps_the_rows(tmp_path):
-    provider = Planted(cost)
+    provider = FakeProvider(cost)
 
     def interrupt() -> None:
         if len(provider.screened) == 4:
@@ -139,7 +145,7 @@ def test_an_interrupt_keeps_the_rows(tmp_path):
 
 
 def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):
-    class Picky(Planted):
+    class Picky(FakeProvider):
         def screen(self, task, point):
             if task.n == 512:
                 raise EngineError("the default is wrong.")
@@ -153,7 +159,7 @@ def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path):
-    provider = Planted(cost)
+    provider = FakeProvider(cost)
     with pytest.raises(TooLargeError):
         run(tmp_path / "raw.csv", provider, grid(), grid(1 << 20))
     assert provider.screened == []
@@ -175,8 +181,8 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
         def close(self):
             asked.append("closed")
 
-    monkeypatch.setattr(study, "Workers", Workers)
-    machine = study.Machine(torch.device("cpu"))
+    monkeypatch.setattr(measuring, "Workers", Workers)
+    machine = measuring.Machine(torch.device("cpu"))
     point = grid().points[0]
     assert machine.side_by_side == 3
     assert machine.screen(grid().task, point) == (point.config, None)

@@ -1,4 +1,4 @@
-"""Stand-ins for machines: times known in advance, in place of a device."""
+"""Fakes of machines: a provider whose times are known in advance."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
 ENVIRONMENT = {"device": "some", "versions": "torch 1", "commit": "abc", "date": "2026-11-20", "command": "python -m ..."}
 
 
-def place(engine: str, seconds: float = 100.0) -> Place:
+def place(engine: str) -> Place:
     """Return a place that looks like an H200, or a CPU of two cores."""
-    return Place(torch.device("cpu"), engine, seconds, CPU if engine == "cpu" else H200)
+    return Place(torch.device("cpu"), engine, CPU if engine == "cpu" else H200)
 
 
 @dataclass
-class Planted:
+class FakeProvider:
     """A provider whose times are those of `cost`, in ms.
 
     Attributes:
-        cost: of the values of a configuration.
-        fails: what fails, and how.
+        cost: returns the median time in ms.
+        fails: returns how a configuration fails; None if it does not.
         before: called before each screening.
     """
 
@@ -56,6 +56,6 @@ class Planted:
     def _outcome(self, task: Task, point: Point) -> Outcome:
         kind = self.fails(task, point)
         if kind is not None:
-            return Outcome(kind, message=f"planted {kind.value}")
+            return Outcome(kind, message=f"fake {kind.value}")
         ms = self.cost(task, point)
         return Outcome(Kind.correct, 0.99 * ms, ms, 1.01 * ms)
