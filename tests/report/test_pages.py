@@ -197,7 +197,7 @@ def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
     assert "stages.md" in (tmp_path / "README.md").read_text()
     assert {task.dtype for task, _ in provider.screened} == {"int32"}
 
-    # The same page comes of the rows alone, on a machine that has neither the device nor the command's default.
+    # The rows alone give the same page; nothing is measured.
     monkeypatch.setattr(study, "Machine", lambda device: pytest.fail("nothing is measured"))
     (folder / plot).unlink()
     render = ["stages", "--render-only", folder.name, "--n", "64", "--dtype", "int32", "--out", str(tmp_path)]
