@@ -62,7 +62,7 @@ def test_text_is_wrapped():
 
 
 def test_a_figure_is_an_svg_with_a_caption():
-    assert figure("plot", "What it shows.") == "![What it shows.](plot.svg)\n\nWhat it shows."
+    assert figure("plot", "What it shows.") == "![plot](plot.svg)\n\nWhat it shows."
 
 
 def test_each_environment_once():

@@ -12,7 +12,16 @@ from tri_apsp.report.rate import draw_rates
 __all__ = ["run", "write_index"]
 
 # The questions that come first, in this order; others follow by name.
-_ORDER = ("How fast is it?", "How does it compare with other projects?", "How fast on my CPU?")
+_ORDER = (
+    "How fast is it?",
+    "How fast on my CPU?",
+    "How does it compare with other projects?",
+    "Which block size?",
+    "How many threads?",
+    "Where should the recursion stop?",
+    "How deep a pipeline?",
+    "What does tuning gain?",
+)
 _TEMPLATE = ["# Results", placeholder("index")]
 
 

@@ -89,8 +89,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def figure(name: str, caption: str) -> str:
-    """Return the plot `name`.svg of the page's folder, with a caption, which is its alternative text too."""
-    return f"![{caption}]({name}.svg)\n\n{paragraph(caption)}"
+    """Return the plot `name`.svg of the page's folder, with a caption."""
+    return f"![{name}]({name}.svg)\n\n{paragraph(caption)}"
 
 
 def environment_block(rows: Sequence[Mapping[str, str]], raw: str) -> str:

@@ -49,6 +49,7 @@ def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path
     template = [
         f"# {study.question} {place.facts.name}, {place.engine} engine",
         placeholder("result"),
+        f"What the papers found: [papers.md](../papers.md#{study.question[:-1].lower().replace(' ', '-')}).",
         placeholder("details"),
     ]
     blocks = {"result": _result(drawn), "details": _details(place, found, drawn, f"{name}.csv")}
@@ -60,7 +61,7 @@ def _result(drawn: Mapping[str, Found]) -> str:
         return "Nothing was measured yet."
     plot, first = next(iter(drawn.items()))
     rows = [row for one in drawn.values() for panel in one.grid.panels for row in _summary(one, panel)]
-    header = ["", "varied", "fastest", "operations/s", "of the best rate, at the papers' values", "over the default"]
+    header = ["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"]
     return "\n\n".join([_sentence(first), figure(plot, _caption(first)), table(header, rows)])
 
 
@@ -70,9 +71,9 @@ def _sentence(found: Found) -> str:
     curve = found.curve(panel.curves[0])
     best = _best(curve)
     theirs = _at_papers(panel, curve)
-    at_papers = f"; of this rate, {theirs}" if theirs else ""
+    at_papers = f"; the papers' values reach {theirs} of this rate" if theirs else ""
     rate = amount(curve[best].rate)
-    return paragraph(f"{_title(found)}: {panel.x_label} = {best:g} is the fastest, with {rate} operations/s{at_papers}.")
+    return paragraph(f"{_title(found)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{at_papers}.")
 
 
 def _summary(found: Found, panel: Panel) -> list[list[str]]:
@@ -90,7 +91,7 @@ def _at_papers(panel: Panel, curve: Mapping[float, Timed]) -> str:
     """Return the part of the best rate that each value of the papers reaches."""
     best = curve[_best(curve)].rate
     values = dict.fromkeys(x for paper in panel.papers for x in paper.rates)
-    return ", ".join(f"{curve[x].rate / best:.0%} at {x:g}" for x in values if x in curve)
+    return ", ".join(f"{curve[x].rate / best:.0%} ({x:g})" for x in values if x in curve)
 
 
 def _details(place: Place, found: Sequence[Found], drawn: Mapping[str, Found], raw: str) -> str:

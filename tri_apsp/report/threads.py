@@ -114,7 +114,7 @@ def _cpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     base = dataclasses.replace(default_config("cpu", task.torch_dtype), method="kleene")
     cores = place.facts.units
     points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(cores))
-    panel = Panel("threads", (Curve("tri_apsp", axis(_THREADS)),))
+    panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
     return Grid(kernel, _TITLES[kernel], task, (panel,), points, default={_THREADS: cores})
 
 
@@ -128,7 +128,7 @@ def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
     size, before = nearest_lund_smith(n)
     lund_smith = PaperCurve(f"Lund & Smith (C1060), n = {size}", {64: 1.0, 256: before})
-    panel = Panel("threads per program", curves, (lund_smith, _CATINELLO))
+    panel = Panel("number of threads per program", curves, (lund_smith, _CATINELLO))
     grid = Grid(kernel, _TITLES[kernel], task, (panel,), plane=(tiles[0], warps))
     return filled(grid, place.facts, base, parameters, _HIDDEN.get((place.engine, kernel)))
 
