@@ -22,7 +22,7 @@ def draw(folder: Path) -> Path:
     paper = Line("paper", [16], [1.0], paper=True)
     lines(left, [ours, paper], x_label="edge", y_label="rate", limits=(0, 1))
     names = {"row_label": "r", "column_label": "c", "value_label": "v"}
-    heat_map(made, right, [[1, math.nan], [0.25, 0.5]], rows=[1, 2], columns=[4, 8], **names)
+    heat_map(made, right, {(1, 4): 1.0, (1, 8): math.nan, (2, 4): 0.25}, **names)
     return save(made, folder / "deep" / "plot")
 
 
@@ -76,7 +76,7 @@ def test_tick_labels_do_not_overlap(places, panels):
     assert overlaps(made, axes) == []
     made, (axes, *_) = figure("title", panels)
     names = {"row_label": "r", "column_label": "c", "value_label": "v"}
-    heat_map(made, axes, [[1.0] * len(places)], rows=["some_row"], columns=places, **names)
+    heat_map(made, axes, {("some_row", x): 1.0 for x in places}, **names)
     assert overlaps(made, axes) == []
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tune.synthetic import FASTEST, SyntheticBench
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.sweeps import best_so_far, geometric_mean, grid_of, read_sweeps, swept
+from tri_apsp.report.sweeps import axes_of, best_of_blocks, best_so_far, read_sweeps, swept
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
@@ -104,8 +105,8 @@ def test_a_whole_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> 
     assert f"{mean:.2f} times as fast as the defaults in the geometric mean of 4 tasks" in " ".join(sentence.split())
     for n in (512, 1024):
         assert f"### n = {n}\n" in page
-    tiles = f"block_m={FASTEST.block_m} block_n={FASTEST.block_n} block_k={FASTEST.block_k}"
-    assert f"| cpu | product | float32 | nonnegative | 1 ms | 134 G/s | 1.92 ms | 1.92 | product {tiles} |" in page
+    tiles = f"product.block_m={FASTEST.block_m} product.block_n={FASTEST.block_n} product.block_k={FASTEST.block_k}"
+    assert f"| cpu | product | float32 | nonnegative | 1 ms | 134 G/s | 1.92 ms | 1.92 | {tiles} |" in page
 
     failed = [row["kernel"] for row in rows(source / "trials.csv") if row["kind"] == "timeout"]
     assert "product" in failed
@@ -167,13 +168,11 @@ def test_what_is_drawn(sweep: Tune) -> None:
     (tuned,) = found.results.values()
     result = tuned.result
     assert swept(result)
-    grid = grid_of(result)
-    assert grid is not None
-    assert (grid.row_label, grid.column_label) == ("block_m", "block_n")
-    assert grid.rows[:2] == ("96", "192")
-    assert all(math.isnan(time) for time in grid.times[0])
-    assert grid.times[grid.rows.index("384")][grid.columns.index("256")] == 1
-    assert min(time for line in grid.times[1:] for time in line) == 1
+    assert axes_of(result) == (("product.block_m",), "product.block_n")
+    times = best_of_blocks(result)
+    assert list(dict.fromkeys(block for block, _ in times))[:2] == [(96,), (192,)]
+    assert all(math.isinf(time) for (block, _), time in times.items() if block == (96,))
+    assert times[(384,), 256] == 1 == min(times.values())
     improvements = list(best_so_far(result))
     assert improvements[0][0] == 1
     assert improvements[-1][1] == 1

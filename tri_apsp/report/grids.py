@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tri_apsp.configs import Config, invalid_because, to_fields
 from tri_apsp.device import Device
@@ -14,7 +16,7 @@ from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, 
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
 
-__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "full_grid", "spelled"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "spelled", "spelled_fields"]
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,9 @@ def filled(
         kept = {name: values[name] for name in parameters}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
     refused: dict[str, int] = {}
-    for values in full_grid(shown):
-        if tuple(values.values()) not in found:
-            reason = invalid_because(shown.config(values, base), device)
+    for combination in itertools.product(*parameters.values()):
+        if combination not in found:
+            reason = invalid_because(shown.config(dict(zip(parameters, combination, strict=True)), base), device)
             if reason is not None:
                 refused[reason] = refused.get(reason, 0) + 1
     default = shown.values(base)
@@ -130,18 +132,14 @@ def filled(
     )
 
 
-def full_grid(space: Space) -> list[Values]:
-    """Return all combinations of a space."""
-    combinations: list[Values] = [{}]
-    for parameter in space.parameters:
-        combinations = [{**values, parameter.name: choice} for values in combinations for choice in parameter.choices]
-    return combinations
-
-
 def spelled(task: Task, config: Config) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
     alone = task.engine == "nvidia" or task.kernel == "product"
-    fields = own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config)
+    return spelled_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
+
+
+def spelled_fields(fields: Mapping[str, Any]) -> str:
+    """Return fields in one line, those of tiles after the name of the tiles."""
     flat: dict[str, object] = {}
     for name, value in fields.items():
         flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -178,14 +177,12 @@ def _lines(found: Found, panel: Panel, best: float) -> list[Line]:
 
 def _map(found: Found, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
     """Draw the best rate for each combination of two parameters, all as first measured."""
-    rows, columns = (sorted({int(one.point.values[name]) for one in found.right}) for name in plane)
     best: dict[tuple[int, int], float] = {}
-    for one in found.right:
+    for one in sorted(found.right, key=lambda one: [int(one.point.values[name]) for name in plane]):
         cell = int(one.point.values[plane[0]]), int(one.point.values[plane[1]])
         best[cell] = max(one.rate, best.get(cell, 0.0))
-    top = max(best.values())
-    values = [[best.get((row, column), math.nan) / top for column in columns] for row in rows]
-    plots.heat_map(made, axes, values, rows=rows, columns=columns, row_label=plane[0], column_label=plane[1], value_label=_RATE)
+    cells = {cell: rate / max(best.values()) for cell, rate in best.items()}
+    plots.heat_map(made, axes, cells, row_label=plane[0], column_label=plane[1], value_label=_RATE)
 
 
 def _protocol(place: Place, found: Sequence[Found]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,26 +140,24 @@ def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
 def heat_map(
     made: Figure,
     axes: Axes,
-    values: Sequence[Sequence[float]],
+    cells: Mapping[tuple[Any, int], float],
     *,
-    rows: Sequence[object],
-    columns: Sequence[object],
     row_label: str,
     column_label: str,
     value_label: str,
 ) -> None:
-    """Draw a table of values as colours, with the values written in it; NaN is left white.
+    """Draw a table of values as colours, with the values written in it.
 
     Args:
         made: the figure.
         axes: the plot in it.
-        values: [rows, columns].
-        rows: names of the rows, from below.
-        columns: names of the columns.
+        cells: values by row, in their order from below, and column; what is missing or NaN is left white.
         row_label: what the rows are.
         column_label: what the columns are.
         value_label: what the values are, with their unit.
     """
+    rows, columns = list(dict.fromkeys(row for row, _ in cells)), sorted({column for _, column in cells})
+    values = [[cells.get((row, column), math.nan) for column in columns] for row in rows]
     with rc_context(_STYLE):
         shown = np.ma.masked_invalid(np.asarray(values, dtype=float))
         image = axes.imshow(shown, origin="lower", aspect="auto", cmap="viridis")

@@ -17,16 +17,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 
-__all__ = [
-    "ENVIRONMENT",
-    "MEASURED",
-    "TASK",
-    "Row",
-    "Table",
-    "environment",
-    "measured_fields",
-    "task_fields",
-]
+__all__ = ["ENVIRONMENT", "MEASURED", "TASK", "Row", "Table", "environment", "measured_fields", "task_fields"]
 
 Row = dict[str, str]
 """A row as it is in the file; a cell without value is an empty string."""
@@ -56,19 +47,14 @@ class Table:
         self.path, self.columns, self.key = path, tuple(columns), tuple(key)
         self._rows: dict[tuple[str, ...], Row] = {}
         for row in self._read():
-            self._keep(row)
-
-    @property
-    def rows(self) -> list[Row]:
-        """All rows, in the order in which they were last measured."""
-        return list(self._rows.values())
+            self._rows[self._key_of(row)] = row
 
     def find(self, key: Mapping[str, object]) -> Row | None:
         """Return the row with the values that `key` has for the columns of the key; None if there is none."""
         return self._rows.get(self._key_of({name: _text(key.get(name)) for name in self.key}))
 
-    def append(self, fields: Mapping[str, object]) -> Row:
-        """Write a row, and return it as it is in the file; columns that `fields` lacks are empty.
+    def append(self, fields: Mapping[str, object]) -> None:
+        """Write a row; columns that `fields` lacks are empty.
 
         Raises:
             InputError: the file cannot be written.
@@ -88,13 +74,7 @@ class Table:
                 f"the rows of a report must go to a file that can be written, but {self.path} cannot ({error.strerror}); give "
                 "another folder with --out."
             ) from None
-        self._keep(row)
-        return row
-
-    def _keep(self, row: Row) -> None:
-        key = self._key_of(row)
-        self._rows.pop(key, None)
-        self._rows[key] = row
+        self._rows[self._key_of(row)] = row
 
     def _key_of(self, row: Row) -> tuple[str, ...]:
         return tuple(row[name] for name in self.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,9 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tune.sweep.rows import read_rows
 
-__all__ = [
-    "AXES",
-    "Grid",
-    "Sweeps",
-    "Tuned",
-    "best_so_far",
-    "default_share",
-    "geometric_mean",
-    "grid_of",
-    "read_sweeps",
-    "swept",
-]
+__all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_share", "read_sweeps", "swept"]
 
-AXES: dict[str, tuple[tuple[str, ...], str]] = {
+_AXES: dict[str, tuple[tuple[str, ...], str]] = {
     "product": (("product.block_m", "product.block_n"), "product.num_warps"),
     "small_product": (("small_product.block_m", "small_product.block_n"), "small_product.num_warps"),
     "closure": (("closure_tile", "block_size"), "closure_warps"),
@@ -131,12 +120,6 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     return Sweeps(headers[0]["device"], headers, results, whole, left, importances)
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean of positive values; NaN of none."""
-    logs = [math.log(value) for value in values]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
-
-
 def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
     """Yield each improvement of the search: evaluations until then, and the median of its first measurement, in ms."""
     best = math.inf
@@ -158,38 +141,20 @@ def swept(result: TaskResult) -> bool:
     return bool(result.trials) and len(result.trials) + result.dominated >= result.candidates
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The fastest time in ms for each pair of a block size and another value, over all other parameters; NaN: none ran."""
-
-    row_label: str
-    column_label: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    times: tuple[tuple[float, ...], ...]
+def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
+    """Return the block sizes that are the rows of a task's heat map, and the parameter that is its columns."""
+    rows, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else _AXES[result.task.kernel]
+    return tuple(name for name in rows if name in result.trials[0].values), column
 
 
-def grid_of(result: TaskResult) -> Grid | None:
-    """Return the grid of a task by AXES, or None where it would have one row or column only."""
-    edges, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else AXES[result.task.kernel]
-    edges = tuple(edge for edge in edges if edge in result.trials[0].values)
+def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], float]:
+    """Return the fastest time for each place on axes_of(), over all other parameters, in ms, by size; infinity: none ran."""
+    rows, column = axes_of(result)
     best: dict[tuple[tuple[int, ...], int], float] = {}
     for trial in result.trials:
-        block = tuple(int(trial.values[edge]) for edge in edges)
-        cell = block, int(trial.values[column])
+        cell = tuple(int(trial.values[name]) for name in rows), int(trial.values[column])
         best[cell] = min(best.get(cell, math.inf), _ms(trial))
-    rows = sorted({block for block, _ in best}, key=lambda block: (math.prod(block), block))
-    columns = sorted({value for _, value in best})
-    if len(rows) < 2 or len(columns) < 2:
-        return None
-    times = [[best.get((block, value), math.inf) for value in columns] for block in rows]
-    return Grid(
-        " x ".join(edge.rpartition(".")[2] for edge in edges),
-        column.rpartition(".")[2],
-        tuple(" x ".join(map(str, block)) for block in rows),
-        tuple(map(str, columns)),
-        tuple(tuple(math.nan if math.isinf(time) else time for time in line) for line in times),
-    )
+    return dict(sorted(best.items(), key=lambda item: (math.prod(item[0][0]), item[0])))
 
 
 def _ms(trial: Evaluated) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 import torch
@@ -15,10 +15,11 @@ import torch
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import amount
 from tri_apsp.report import markdown
+from tri_apsp.report.grids import spelled_fields
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
 from tri_apsp.report.rows import environment
-from tri_apsp.report.sweeps import Sweeps, default_share, geometric_mean, read_sweeps, swept
+from tri_apsp.report.sweeps import Sweeps, default_share, read_sweeps, swept
 from tri_apsp.report.tuning_plots import Names, draw
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.sweep.rows import check_folder, write_csv
@@ -89,8 +90,8 @@ def _result(sweeps: Sweeps) -> str:
 
 
 def _mean(values: Iterable[float]) -> str:
-    mean = geometric_mean(values)
-    return "" if math.isnan(mean) else f"{mean:.2f}"
+    every = list(values)
+    return f"{geometric_mean(every):.2f}" if every else ""
 
 
 def _best(sweeps: Sweeps) -> str:
@@ -103,7 +104,7 @@ def _best(sweeps: Sweeps) -> str:
             rate = f"{amount(task.operations / (tuned.ms / 1000))}/s"
             gain = f"{tuned.gain:.2f}" + ("" if result.complete else " *")
             times = [milliseconds(tuned.ms), rate, milliseconds(tuned.default_ms), gain]
-            config = ", ".join(_spelled((result.config or {}) | (result.product or {})))
+            config = spelled_fields((result.config or {}) | (result.product or {}))
             rows.append([task.engine, name, task.dtype, task.sign, *times, config])
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
@@ -114,14 +115,6 @@ def _best(sweeps: Sweeps) -> str:
         notes.append("\\* interrupted: the best of what was evaluated.")
     notes += [f"Not tuned: {result.task} ({result.error or 'interrupted'})." for result in sweeps.errors]
     return section("Best configurations", paragraph(*notes), *parts)
-
-
-def _spelled(config: dict[str, Any]) -> Iterator[str]:
-    for name, value in config.items():
-        if isinstance(value, dict):
-            yield f"{name} " + " ".join(f"{inner}={v}" for inner, v in value.items())
-        else:
-            yield f"{name}={value}"
 
 
 def _failures(sweeps: Sweeps) -> str:

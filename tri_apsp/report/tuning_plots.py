@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import geometric_mean
 
 from tri_apsp.report import plots
-from tri_apsp.report.sweeps import Sweeps, Tuned, best_so_far, geometric_mean, grid_of
+from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_of_blocks, best_so_far
 
 __all__ = ["Names", "draw"]
 
@@ -84,13 +85,11 @@ def _draw_importances(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> b
             shares.setdefault((name.rpartition(".")[2], tuned.task.n), []).append(share)
     if not shares:
         return False
-    names = sorted({name for name, _ in shares}, reverse=True)
-    sizes = sorted({n for _, n in shares})
-    cells = [[shares.get((name, n), [math.nan]) for n in sizes] for name in names]
-    values = [[round(sum(cell) / len(cell), 2) for cell in line] for line in cells]
+    cells = {key: sum(shares[key]) / len(shares[key]) for key in sorted(shares, reverse=True)}
+    sizes, names = {n for _, n in shares}, {name for name, _ in shares}
     title = f"Importance of the parameters, {engine} {kernel}"
     made, (axes,) = plots.figure(title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names)))
-    plots.heat_map(made, axes, values, rows=names, columns=sizes, row_label="", column_label="n", value_label="share")
+    plots.heat_map(made, axes, cells, row_label="", column_label="n", value_label="share")
     plots.save(made, path)
     return True
 
@@ -99,21 +98,20 @@ def _draw_grid(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> bool:
     """Draw the grid of the largest task of a kernel of which every candidate was evaluated; float32 first."""
     whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
     whole.sort(key=lambda result: (result.task.dtype != "float32", -result.task.n))
-    grid = next((grid for result in whole[:1] if (grid := grid_of(result)) is not None), None)
-    if grid is None:
+    times = best_of_blocks(whole[0]) if whole else {}
+    rows, columns = {block for block, _ in times}, {value for _, value in times}
+    if len(rows) < 2 or len(columns) < 2:
         return False
-    best = min(time for line in grid.times for time in line if not math.isnan(time))
-    height = max(2.4, 1.2 + 0.3 * len(grid.rows))
-    made, (axes,) = plots.figure(str(whole[0].task), 1, width=3 + 0.7 * len(grid.columns), height=height)
-    plots.heat_map(
-        made,
-        axes,
-        [[best / time for time in line] for line in grid.times],
-        rows=grid.rows,
-        columns=grid.columns,
-        row_label=grid.row_label,
-        column_label=grid.column_label,
-        value_label="part of the best rate",
-    )
+    best = min(times.values())
+    cells = {
+        (" x ".join(map(str, block)), value): math.nan if math.isinf(time) else best / time
+        for (block, value), time in times.items()
+    }
+    blocks, column = axes_of(whole[0])
+    height = max(2.4, 1.2 + 0.3 * len(rows))
+    made, (axes,) = plots.figure(str(whole[0].task), 1, width=3 + 0.7 * len(columns), height=height)
+    label = " x ".join(name.rpartition(".")[2] for name in blocks)
+    names = {"row_label": label, "column_label": column.rpartition(".")[2], "value_label": "part of the best rate"}
+    plots.heat_map(made, axes, cells, **names)
     plots.save(made, path)
     return True
