@@ -141,9 +141,4 @@ def _values_of_a_thread(values: Values) -> float:
     return rows * columns / (32 * warps)
 
 
-STUDY = Study(
-    name="block-size",
-    question="Which block size?",
-    parameters=_PARAMETERS,
-    grids=_grids,
-)
+STUDY = Study(name="block-size", question="Which block size?", parameters=_PARAMETERS, grids=_grids)

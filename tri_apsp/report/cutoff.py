@@ -55,9 +55,4 @@ def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | Non
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-STUDY = Study(
-    name="cutoff",
-    question="Where should the recursion stop?",
-    parameters=("cutoff", "block_size"),
-    grids=_grids,
-)
+STUDY = Study(name="cutoff", question="Where should the recursion stop?", parameters=("cutoff", "block_size"), grids=_grids)

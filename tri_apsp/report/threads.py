@@ -44,13 +44,7 @@ _HIDDEN: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
     ("nvidia", "closure"): {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)},
     ("nvidia", "batch"): {"batch_programs": (3, 2, 1), "closure_programs": (3, 2, 1)},
 }
-_TITLES = {
-    "product": "product",
-    "closure": "base case",
-    "batch": "base case, one program per graph",
-    "panels": "panels",
-    "solve": "solve",
-}
+_TITLES = {"closure": "base case", "batch": "base case, one program per graph"}
 _THREADS = "threads"
 _PARAMETERS = tuple(dict.fromkeys([_THREADS, *(name for space in _SPACES.values() for name in space)]))
 _WARP = 32
@@ -115,7 +109,7 @@ def _cpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     cores = place.facts.units
     points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(cores))
     panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
-    return Grid(kernel, _TITLES[kernel], task, (panel,), points, default={_THREADS: cores})
+    return Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), points, default={_THREADS: cores})
 
 
 def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
@@ -129,7 +123,7 @@ def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     size, before = nearest_lund_smith(n)
     lund_smith = PaperCurve(f"Lund & Smith (C1060), n = {size}", {64: 1.0, 256: before})
     panel = Panel("number of threads per program", curves, (lund_smith, _CATINELLO))
-    grid = Grid(kernel, _TITLES[kernel], task, (panel,), plane=(tiles[0], warps))
+    grid = Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), plane=(tiles[0], warps))
     return filled(grid, place.facts, base, parameters, _HIDDEN.get((place.engine, kernel)))
 
 
@@ -139,10 +133,4 @@ def _thread_counts(cores: int) -> list[int]:
     return sorted(counts, key=lambda count: (count != cores, count))
 
 
-STUDY = Study(
-    name="threads",
-    question="How many threads?",
-    parameters=_PARAMETERS,
-    grids=_grids,
-    provider=_provider,
-)
+STUDY = Study(name="threads", question="How many threads?", parameters=_PARAMETERS, grids=_grids, provider=_provider)
