@@ -121,7 +121,7 @@ def test_a_result_turns_with_the_rows(tmp_path, no_plots):
     assert "the fastest β is 16" in text
     assert "the papers' values reach 100% (16) of this rate" in text
     page = written(tmp_path / "flat", "stages", "cpu", FakeProvider())
-    (row,) = [line for line in page.splitlines() if line.startswith("| Slices of k, float32, n = 256 | slice of k |")]
+    (row,) = [line for line in page.splitlines() if line.startswith("| Product, float32, n = 256 | slice of k |")]
     assert set(row.split("|")[3].replace(" ", "").split(",")) == {"16", "32", "64", "128", "256"}
 
 
@@ -160,7 +160,8 @@ def test_the_points_of_the_papers_stand_beside_ours(monkeypatch, tmp_path):
     monkeypatch.setattr(plots, "lines", lambda axes, curves, **rest: drawn.append((curves, rest["limits"])))
     monkeypatch.setattr(plots, "save", lambda made, path: path)
     written(tmp_path, "stages", "nvidia", FakeProvider(), [4096])
-    curves, (low, high) = drawn[0]
+    (_, (low, high)), (curves, limits), *_ = drawn
+    assert limits == (low, high)
     theirs = [curve for curve in curves if curve.paper]
     assert [(curve.x, curve.y) for curve in theirs] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
     ours = [curve for curve in curves if not curve.paper]

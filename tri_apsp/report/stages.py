@@ -36,7 +36,7 @@ def _cpu_grid(place: Place, dtype: str, n: int) -> Grid:
     curves = Curve("best block_n", axis("product.block_k")), default
     parameters = {"product.block_k": _SLICES["cpu"], "product.block_n": _COLUMNS_OF_B}
     panel = Panel("slice of k", curves, (_lund_smith(n),))
-    grid = Grid("product", "slices of k", task, (panel,), plane=("product.block_n", "product.block_k"))
+    grid = Grid("product", "product", task, (panel,), plane=("product.block_n", "product.block_k"))
     return filled(grid, place.facts, base, parameters)
 
 
@@ -45,20 +45,19 @@ def _gpu_grid(place: Place, dtype: str, n: int, theirs: bool) -> Grid:
     base = default_config(place.engine, task.torch_dtype)
     assert isinstance(base, GpuConfig)
     edges = base.product.block_m, base.product.block_n
-    name, title = "product", f"slices of k, tile {edges[0]} x {edges[1]}"
+    name, title = "product", f"product, tile {edges[0]} x {edges[1]}"
     hidden: Mapping[str, Sequence[int]] = {}
     if theirs:
         # The tile has so few values that with more than two warps threads would have no work.
         edge = _LUND_SMITH_TILE
         tiles = dataclasses.replace(base.product, block_m=edge, block_n=edge, num_warps=2, thread_n=4)
         base = dataclasses.replace(base, product=tiles)
-        name, title = f"product-tile-{edge}x{edge}", f"slices of k, Lund & Smith's tile of {edge} x {edge}"
+        name, title = f"product-tile-{edge}x{edge}", f"product, Lund & Smith's tile of {edge} x {edge}"
         hidden = _HIDDEN
-    stages = _STAGES[place.engine]
-    curves = [Curve(f"{count} stages", axis("product.block_k", only={"product.num_stages": count})) for count in stages]
-    panel = Panel("slice of k", (Curve("best number of stages", axis("product.block_k")), *curves), (_lund_smith(n),))
-    parameters = {"product.block_k": _SLICES[place.engine], "product.num_stages": stages}
-    grid = Grid(name, title, task, (panel,), plane=("product.num_stages", "product.block_k"))
+    depth = Panel("number of stages", (Curve("best slice", axis("product.num_stages")),))
+    slices = Panel("slice of k", (Curve("best number of stages", axis("product.block_k")),), (_lund_smith(n),))
+    parameters = {"product.block_k": _SLICES[place.engine], "product.num_stages": _STAGES[place.engine]}
+    grid = Grid(name, title, task, (depth, slices), plane=("product.num_stages", "product.block_k"))
     return filled(grid, place.facts, base, parameters, hidden)
 
 
