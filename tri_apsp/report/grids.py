@@ -1,4 +1,4 @@
-"""The configurations of a study: all combinations of a few values around a default, in the order in which they tell most."""
+"""The configurations of a study: all combinations of a few values around a default, the most informative first."""
 
 from __future__ import annotations
 

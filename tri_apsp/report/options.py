@@ -41,8 +41,7 @@ def add_tuning_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DIR",
-        help="folders that python -m tri_apsp.tune --report DIR wrote; of a task in several the last counts, and the page says "
-        "how well they agree",
+        help="folders that python -m tri_apsp.tune --report DIR wrote; for a task in several, the last one counts",
     )
     _add_out(parser)
     _add_commit(parser)

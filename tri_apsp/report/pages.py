@@ -27,7 +27,7 @@ def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
-    hand, and stays: what it means, and what the papers found.
+    hand, and stays.
 
     Args:
         study: which.
