@@ -6,13 +6,11 @@ import dataclasses
 
 import pytest
 import torch
-from report.planted import CPU, H200
+from report.fake import CPU, H200
 
 from tri_apsp.configs import default_config, is_valid
-from tri_apsp.report.grids import Curve, grid_of, spelled
+from tri_apsp.report.grids import Grid, axis, filled, spelled
 from tri_apsp.tune.space.task import Task
-
-CURVES = [Curve("edge", lambda values: int(values["product.block_n"]))]
 
 
 def test_every_combination_is_accounted_for():
@@ -20,7 +18,7 @@ def test_every_combination_is_accounted_for():
     task = Task("nvidia", "closure", "float32", "nonnegative", 1024)
     base = default_config("nvidia", torch.float32)
     parameters = {"closure_warps": (1, 2, 4, 8, 16, 32), "closure_tile": (32, 64, 128)}
-    grid = grid_of("base case", task, H200, base, [], parameters, {"closure_programs": (3, 2, 1)})
+    grid = filled(Grid("closure", "base case", task, ()), H200, base, parameters, {"closure_programs": (3, 2, 1)})
     assert len(grid.points) + sum(grid.refused.values()) + grid.passed_over == 18
     (reason,) = [reason for reason in grid.refused if "at most 16" in reason]
     assert grid.refused[reason] == 3
@@ -33,21 +31,29 @@ def test_every_combination_is_accounted_for():
     assert [point.config.closure_programs for point in same] == [base.closure_programs]
 
 
-def test_nearer_ones_come_first():
+def test_configurations_near_the_default_come_first():
     task = Task("cpu", "product", "float32", "nonnegative", 2048)
     base = default_config("cpu", torch.float32)
     edges = (96, 192, 384, 768, 1024, 1536)
-    grid = grid_of("tile", task, CPU, base, CURVES, {"product.block_m": edges, "product.block_n": (128, 256, 512)})
+    parameters = {"product.block_m": edges, "product.block_n": (128, 256, 512)}
+    grid = filled(Grid("product", "tile", task, ()), CPU, base, parameters)
     assert grid.points[0].values == grid.default == {"product.block_m": 1024, "product.block_n": 512}
     different = [sum(point.values[name] != grid.default[name] for name in grid.default) for point in grid.points]
     assert different == sorted(different)
     assert len(grid.points) == 18
 
 
-def test_what_matters_is_spelled():
+def test_the_fields_that_matter_are_spelled():
     config = default_config("nvidia", torch.float32)
     product = spelled(Task("nvidia", "product", "float32", "any", 1024), config)
     assert product.startswith("product.block_m=64 product.block_n=128 ")
     assert "closure" not in product
     assert "cutoff=1024" in spelled(Task("nvidia", "solve", "float32", "any", 1024), config)
     assert "panel=32" in spelled(Task("portable", "closure", "float32", "any", 1024), default_config("portable", torch.float32))
+
+
+def test_the_x_of_a_curve():
+    values = {"warps": 4, "tile": 64}
+    assert axis("warps", factor=32)(values) == 128
+    assert axis("warps", only={"tile": 64})(values) == 4
+    assert axis("warps", only={"tile": 32})(values) is None

@@ -10,24 +10,35 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp.report import threads
 from tri_apsp.report.__main__ import STUDIES, main
-from tri_apsp.report.threads import Threads, _prepare, _thread_counts
-from tri_apsp.tune.measure.measurement import Measurement
+from tri_apsp.report.grids import Point
+from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import Task
 
+TASK = Task("cpu", "product", "float32", "nonnegative", 32)
 FOLDER = Path(tri_apsp.__file__).parent / "report"
 
 
 def test_every_report_has_a_module():
-    assert all((FOLDER / f"{module}.py").is_file() for module, _ in STUDIES.values())
+    assert all((FOLDER / f"{name.replace('-', '_')}.py").is_file() for name in (*STUDIES, "tuning", "index"))
 
 
 def test_help_needs_no_matplotlib():
-    code = "import sys; from tri_apsp.report.__main__ import main\n"
-    code += "try: main(['--help'])\nfinally: assert 'matplotlib' not in sys.modules"
+    # One process for all, since importing torch takes it a second.
+    code = """
+import sys
+from tri_apsp.report.__main__ import main
+sys.modules["matplotlib"] = None
+for words in (["--help"], ["cutoff", "--help"], ["tuning", "--help"]):
+    try:
+        main(words)
+    except SystemExit as exit_:
+        assert exit_.code == 0
+"""
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert said.returncode == 0, said.stderr
-    assert all(name in said.stdout for name in STUDIES)
+    assert all(name in said.stdout for name in (*STUDIES, "--render-only", "--from"))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +68,7 @@ def test_bad_arguments(words, sentence, capsys):
         (["cutoff", "--device", "cuda:99"], 2, "device cuda:99 must exist"),
         (["cutoff", "--device", "cpu", "--engine", "nvidia"], 1, "the nvidia engine needs a GPU, but the device is cpu"),
         (["cutoff", "--device", "cpu", "--n", "9999999"], 1, "must fit the memory"),
+        (["cutoff", "--render-only", "nowhere"], 2, "--render-only must name a folder below --out"),
         (["index", "--out", "/nowhere"], 2, "--out must name a folder"),
     ],
 )
@@ -79,25 +91,21 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch, capsys):
 
 
 def test_numbers_of_cpu_threads():
-    assert _thread_counts(2) == [2, 1, 4]
-    assert _thread_counts(6) == [6, 1, 2, 4, 8]
+    assert threads._thread_counts(2) == [2, 1, 4]
+    assert threads._thread_counts(6) == [6, 1, 2, 4, 8]
 
 
 def test_a_worker_of_some_threads(monkeypatch):
+    # The number is set before anything is made that reads it.
+    monkeypatch.setattr(threads, "Measurement", lambda task, device: torch.get_num_threads())
     before = torch.get_num_threads()
     try:
-        made = _prepare(Task("cpu", "product", "float32", "nonnegative", 32), torch.device("cpu"), threads=3)
-        assert isinstance(made, Measurement)
-        assert torch.get_num_threads() == 3
+        assert threads._prepare(TASK, torch.device("cpu"), threads=3) == 3
     finally:
         torch.set_num_threads(before)
 
 
 def test_each_number_of_threads_has_its_worker(monkeypatch):
-    from tri_apsp.report import threads
-    from tri_apsp.report.grids import Point
-    from tri_apsp.tune.measure.outcome import Kind, Outcome
-
     made = []
 
     class Worker:
@@ -117,11 +125,10 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
             made.remove(self)
 
     monkeypatch.setattr(threads, "Worker", Worker)
-    provider = Threads(torch.device("cpu"))
-    task, config = Task("cpu", "product", "float32", "any", 8), tri_apsp.Config()
-    points = [Point({"threads": count}, config) for count in (1, 2)]
-    assert [provider.screen(task, point).p50_ms for point in points] == [1, 2]
-    assert [outcome.p50_ms for outcome in provider.final(task, points, 5)] == [2.0, 2.0]
+    provider = threads.Threads(torch.device("cpu"))
+    points = [Point({"threads": count}, tri_apsp.Config()) for count in (1, 2)]
+    assert [provider.screen(TASK, point).p50_ms for point in points] == [1, 2]
+    assert [outcome.p50_ms for outcome in provider.final(TASK, points, 5)] == [2.0, 2.0]
     assert [(worker.count, worker.calls) for worker in made] == [(1, 3), (2, 3)]
     provider.close()
     assert len(made) <= 1

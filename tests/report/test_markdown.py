@@ -1,21 +1,48 @@
-"""Pages and the index of them."""
+"""Markdown: text, tables, and pages whose generated blocks are replaced while the rest stays."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from tri_apsp.errors import InputError
-from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import MARK, bullets, environment_block, paragraph, section, table, write_page
+from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
 
 ROW = {"device": "D", "versions": "v 1", "commit": "c1", "date": "2026-01-01", "command": "first"}
+TEMPLATE = f"# A title\n\n{placeholder('result')}\n\n{placeholder('details')}\n"
 
 
-def test_a_page(tmp_path):
-    path = write_page(tmp_path / "deep" / "page.md", "A title", "One\nsentence.", [section("Part", "text", ""), ""])
-    assert path.read_text() == f"{MARK}\n# A title\n\nOne sentence.\n\n## Part\n\ntext\n"
+def test_a_new_page_begins_as_its_template(tmp_path):
+    path = write_page(
+        tmp_path / "deep" / "page.md", TEMPLATE, {"result": "One\nsentence.", "details": section("Part", "text", "")}
+    )
+    begin, end = placeholder("result").splitlines()
+    assert path.read_text().startswith(f"# A title\n\n{begin}\n\nOne\nsentence.\n\n{end}\n\n<!--")
+    assert "## Part\n\ntext\n\n<!-- end details -->\n" in path.read_text()
+
+
+def test_text_outside_the_blocks_stays(tmp_path):
+    path = write_page(tmp_path / "page.md", TEMPLATE, {"result": "first \\1", "details": "old"})
+    by_hand = (
+        path.read_text().replace("# A title", "# My title").replace("<!-- end result -->", "<!-- end result -->\n\nWhy: it is.")
+    )
+    path.write_text(by_hand)
+    write_page(path, TEMPLATE, {"result": "second \\1 \\g<0>", "details": "old"})
+    assert path.read_text() == by_hand.replace("first \\1", "second \\1 \\g<0>")
+    write_page(path, TEMPLATE, {"details": "new"})
+    assert "second" in path.read_text()
+    assert "\nnew\n" in path.read_text()
+
+
+@pytest.mark.parametrize("text", ["", "# Title\n", TEMPLATE.replace("end result", "end"), TEMPLATE + TEMPLATE])
+def test_a_page_without_the_markers_is_refused(tmp_path, text):
+    path = tmp_path / "page.md"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"a page must have the lines .*begin result.*; add them, or move the page away"):
+        write_page(path, TEMPLATE, {"result": "new"})
+    assert path.read_text() == text
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="can be read"):
+        write_page(path, TEMPLATE, {"result": "new"})
 
 
 def test_tables_keep_their_cells_apart():
@@ -34,6 +61,10 @@ def test_text_is_wrapped():
     assert [line[:2] for line in lines] == ["* ", "  ", "  ", "* "]
 
 
+def test_a_figure_is_an_svg_with_a_caption():
+    assert figure("plot", "What it shows.") == "![plot](plot.svg)\n\nWhat it shows."
+
+
 def test_each_environment_once():
     other = {**ROW, "commit": "c2", "command": "second"}
     text = environment_block([ROW, ROW, other], "raw.csv")
@@ -41,32 +72,3 @@ def test_each_environment_once():
     assert "* Commit: c1; c2\n" in text
     assert text.endswith("    first\n    second")
     assert "[raw.csv](raw.csv)" in text
-
-
-def test_the_index_lists_all_pages(tmp_path):
-    write_page(tmp_path / "gpu" / "study.md", "A study", "What it\nshows.", ["More."])
-    (tmp_path / "gpu" / "bench.md").write_text("# By hand\n\nNot a summary.\n")
-    (tmp_path / "peers.md").write_text("# Peers\n")
-    index = write_index(tmp_path)
-    rows = index.read_text().splitlines()[-3:]
-    assert rows == [
-        "| [peers.md](peers.md) | Peers |",
-        "| [gpu/bench.md](gpu/bench.md) | By hand |",
-        "| [gpu/study.md](gpu/study.md) | A study. What it shows. |",
-    ]
-    before = index.read_text()
-    assert write_index(tmp_path).read_text() == before
-
-
-def test_the_index_needs_a_folder(tmp_path):
-    with pytest.raises(InputError, match="--out must name a folder"):
-        write_index(tmp_path / "none")
-
-
-def test_the_index_of_this_checkout_is_up_to_date(tmp_path):
-    reports = Path(__file__).parents[2] / "reports"
-    for page in reports.rglob("*.md"):
-        copy = tmp_path / page.relative_to(reports)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-    assert write_index(tmp_path).read_text() == (reports / "README.md").read_text(), "run python -m tri_apsp.report index"

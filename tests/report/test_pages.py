@@ -1,8 +1,9 @@
-"""The four studies, on planted times: their grids, and pages whose statements follow from the rows."""
+"""The studies, on fake times: their grids, and what their pages show."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import time
 from importlib import import_module
@@ -13,59 +14,64 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from report.planted import ENVIRONMENT, Planted, place
+from report.fake import ENVIRONMENT, FakeProvider, place
 
-from tri_apsp.report import pages, plots
-from tri_apsp.report.__main__ import main
+from tri_apsp.report import plots, study
+from tri_apsp.report.__main__ import STUDIES, main
+from tri_apsp.report.measuring import measure
+from tri_apsp.report.pages import write_study
 from tri_apsp.report.papers import LUND_SMITH_SECONDS, nearest_lund_smith
-from tri_apsp.report.study import measure
+from tri_apsp.report.study import Study
 from tri_apsp.tune.measure.outcome import Kind
 
-NAMES = ("block-size", "threads", "cutoff", "stages")
 ENGINES = ("cpu", "nvidia", "portable")
 SMALL = {"cpu": [256], "nvidia": [1024], "portable": [512]}
 
 
-def study(name: str) -> pages.Study:
+def study_of(name: str) -> Study:
     found = import_module(f"tri_apsp.report.{name.replace('-', '_')}").STUDY
-    assert isinstance(found, pages.Study)
+    assert isinstance(found, Study)
     return found
 
 
-def written(folder: Path, name: str, engine: str, provider: Planted, ns: list[int] | None = None, seconds: float = 100) -> str:
+def written(
+    folder: Path, name: str, engine: str, provider: FakeProvider, ns: list[int] | None = None, seconds: float = 100
+) -> str:
     """Return the page of a study that was measured with `provider`."""
     if engine != "cpu":
         pytest.importorskip("triton")
-    here, one = place(engine, seconds), study(name)
+    here, one = place(engine), study_of(name)
     grids = one.grids(here, ns or SMALL[engine], [])
-    found = measure(grids, folder / f"{name}.csv", one.parameters, here, lambda: provider, ENVIRONMENT)
-    return pages.write(one, here, found, folder, name).read_text()
+    found = measure(grids, folder / f"{name}.csv", one.parameters, here.device, seconds, lambda: provider, ENVIRONMENT)
+    return write_study(one, here, found, folder, name).read_text()
 
 
 @pytest.fixture
 def no_plots(monkeypatch):
-    monkeypatch.setattr(plots, "save", lambda made, path: [])
+    monkeypatch.setattr(plots, "save", lambda made, path: path)
 
 
-@pytest.mark.parametrize(("name", "engine"), list(itertools.product(NAMES, ENGINES)))
+@pytest.mark.parametrize(("name", "engine"), list(itertools.product(STUDIES, ENGINES)))
 def test_every_study_has_its_page(name, engine, tmp_path, no_plots):
     counter = itertools.count(1)
-    page = written(tmp_path, name, engine, Planted(lambda task, point: 1 + 0.1 * (next(counter) % 7)))
-    for heading in ("What the papers found", "What holds here", "Why they differ", "Failures", "Measured with"):
+    page = written(tmp_path, name, engine, FakeProvider(lambda task, point: 1 + 0.1 * (next(counter) % 7)))
+    assert study_of(name).name == name
+    assert page.startswith(f"# {study_of(name).question} ")
+    for heading in ("All measurements", "Failures", "Measured with"):
         assert f"\n## {heading}\n" in page
-    assert "None: every configuration" in page
+    assert "None: the results of every configuration" in page
     assert ENVIRONMENT["command"] in page
     assert "nan" not in page
     assert not re.search(r"\{|\}|None\b(?!:)", page)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", NAMES)
-def test_the_sizes_of_the_issue(name, engine):
+@pytest.mark.parametrize("name", STUDIES)
+def test_sizes_and_names_of_grids(name, engine):
     if engine != "cpu":
         pytest.importorskip("triton")
-    grids = study(name).grids(place(engine), [], [])
-    assert all(grid.points and grid.curves for grid in grids)
+    grids = study_of(name).grids(place(engine), [], [])
+    assert all(grid.points and grid.panels and all(panel.curves for panel in grid.panels) for grid in grids)
     sizes = {(grid.task.kernel, grid.task.n) for grid in grids}
     if engine == "nvidia":
         assert (
@@ -77,73 +83,90 @@ def test_the_sizes_of_the_issue(name, engine):
                 "stages": {("product", 4096), ("product", 1024)},
             }[name]
         )
-    assert all(set(point.values) <= set(study(name).parameters) for grid in grids for point in grid.points)
+    assert all(set(point.values) <= set(study_of(name).parameters) for grid in grids for point in grid.points)
+    # A plot shows one quantity on each axis, and has a file of its own.
+    assert all(len({panel.x_label for panel in grid.panels}) == len(grid.panels) for grid in grids)
+    names = [(grid.name, grid.task.dtype, grid.task.n) for grid in grids]
+    assert len(set(names)) == len(names)
 
 
 def test_every_beta_is_tried():
     pytest.importorskip("triton")
     for n, most in ((256, 256), (1024, 1024), (8192, 2048)):
-        (grid,) = study("cutoff").grids(place("nvidia"), [n], [])
+        (grid,) = study_of("cutoff").grids(place("nvidia"), [n], [])
         betas = sorted(int(point.values["cutoff"]) for point in grid.points)
         assert betas == [16 << power for power in range(8) if 16 << power <= most]
         assert {point.config.method for point in grid.points} == {"kleene"}
         assert all(point.config.block_size == point.values["cutoff"] for point in grid.points)
 
 
-def test_a_page_says_which_is_fastest_and_what_is_alike(tmp_path, no_plots):
-    times = {16: 4.0, 32: 2.0, 64: 1.0, 128: 1.01, 256: 3.0, 512: 5.0, 1024: 8.0}
-    page = written(tmp_path, "cutoff", "nvidia", Planted(lambda task, point: times[int(point.values["cutoff"])]))
-    text = " ".join(page.split())
-    assert (
-        "By β, the fastest is 64, with 1.07 T/s (128 cannot be told from it). At 16, Henriod's best, the rate is 25% of that."
-        in text
+def test_a_page_opens_with_the_result(tmp_path, no_plots):
+    times = {16: 4.0, 32: 2.0, 64: 1.0, 128: 1.015, 256: 3.0, 512: 5.0, 1024: 8.0}
+    page = written(tmp_path, "cutoff", "nvidia", FakeProvider(lambda task, point: times[int(point.values["cutoff"])]))
+    title, _, sentence, figure, *_ = page.split("\n\n")
+    assert title == "# Where should the recursion stop? NVIDIA H200, nvidia engine"
+    assert " ".join(sentence.split()) == (
+        "Recursion cutoff, float32, n = 1024: the fastest β is 64, with 1.07 T operations/s; the papers' values reach 25% (16) "
+        "of this rate."
     )
-    assert "β = 16 makes 64 base cases and 63 divisions of six products each, β = 64 16 and 15: that saves 62.5 us" in text
-    assert "β = 1024, the base case has 100% of the operations" in text
-    assert "takes 8.00 times as long as at β = 64" in text
-    assert text.startswith("<!-- Generated")
-    assert "The fastest recursion cutoff β here is 64 at n = 1024" in text
+    assert figure.endswith("](cutoff-solve-float32-n1024.svg)")
+    assert "| Recursion cutoff, float32, n = 1024 | β | 64, 128 | 1.07 T | 25% (16) |" in page
+    shares = {row[1]: row[6] for line in page.splitlines() if len(row := [*map(str.strip, line.split("|"))]) == 9}
+    assert {x: shares[x] for x in ("16", "64", "128", "256")} == {"16": "25%", "64": "100% ≈", "128": "99% ≈", "256": "33%"}
 
 
-def test_statements_turn_with_the_rows(tmp_path, no_plots):
-    page = written(tmp_path, "cutoff", "nvidia", Planted(lambda task, point: float(point.values["cutoff"])))
+def test_a_result_turns_with_the_rows(tmp_path, no_plots):
+    page = written(tmp_path, "cutoff", "nvidia", FakeProvider(lambda task, point: float(point.values["cutoff"])))
     text = " ".join(page.split())
-    assert "By β, the fastest is 16" in text
-    assert "16, Henriod's best, is that one." in text
-    assert "the smallest β of all, 16, is as fast as any" in text
-    assert "that saves" not in text
-    page = written(tmp_path / "flat", "stages", "cpu", Planted())
-    assert "none can be told from another" in " ".join(page.split())
+    assert "the fastest β is 16" in text
+    assert "the papers' values reach 100% (16) of this rate" in text
+    page = written(tmp_path / "flat", "stages", "cpu", FakeProvider())
+    (row,) = [line for line in page.splitlines() if line.startswith("| Product, float32, n = 256 | slice of k |")]
+    assert set(row.split("|")[3].replace(" ", "").split(",")) == {"16", "32", "64", "128", "256"}
+
+
+def test_text_by_hand_stays_when_a_study_runs_again(tmp_path, no_plots):
+    written(tmp_path, "cutoff", "cpu", FakeProvider())
+    path = tmp_path / "cutoff.md"
+    before = path.read_text()
+    path.write_text(before.replace("<!-- end result -->", "<!-- end result -->\n\n## Why\n\nBy hand."))
+    again = written(tmp_path, "cutoff", "cpu", FakeProvider(), [256, 512])
+    assert "## Why\n\nBy hand.\n" in again
+    assert "n = 512" in again
+    assert "n = 512" not in before
 
 
 def test_failures_and_what_was_left_out_are_named(tmp_path, no_plots):
-    bad = Planted(fails=lambda task, point: Kind.wrong_result if point.values.get("closure_warps") == 8 else None)
+    bad = FakeProvider(fails=lambda task, point: Kind.wrong_result if point.values.get("closure_warps") == 8 else None)
     page = written(tmp_path, "threads", "nvidia", bad)
-    assert "| wrong result | planted wrong result |" in page
+    assert "| wrong result | fake wrong result |" in page
     text = " ".join(page.split())
     assert "closure_warps must be at most 16, but is 32; lower it." in text
-    assert re.search(r"Repeat another, or by formula .*: \d+ of all combinations", text)
+    assert re.search(r"Repeat another combination, or by formula .*: \d+ combinations", text)
     clock = itertools.count()
-    slow = Planted(before=lambda: time.sleep(0.1 if next(clock) else 0))
+    slow = FakeProvider(before=lambda: time.sleep(0.1 if next(clock) else 0))
     page = written(tmp_path / "short", "stages", "cpu", slow, seconds=0.3)
     assert re.search(r"\d+ of \d+ configurations, for which the budget left no time", " ".join(page.split()))
 
 
 def test_a_study_of_which_nothing_is_known_still_has_a_page(tmp_path, no_plots):
-    page = written(tmp_path, "cutoff", "cpu", Planted(fails=lambda task, point: Kind.timeout))
+    page = written(tmp_path, "cutoff", "cpu", FakeProvider(fails=lambda task, point: Kind.timeout))
     assert "Nothing was measured yet." in page
-    assert "| timeout | planted timeout |" in page
+    assert "| timeout | fake timeout |" in page
 
 
 def test_the_points_of_the_papers_stand_beside_ours(monkeypatch, tmp_path):
     drawn: list[Any] = []
-    monkeypatch.setattr(plots, "lines", lambda axes, curves, **rest: drawn.append(curves))
-    monkeypatch.setattr(plots, "save", lambda made, path: [])
-    written(tmp_path, "stages", "nvidia", Planted(), [4096])
-    theirs = [curve for curve in drawn[0] if curve.paper]
+    monkeypatch.setattr(plots, "lines", lambda axes, curves, **rest: drawn.append((curves, rest["limits"])))
+    monkeypatch.setattr(plots, "save", lambda made, path: path)
+    written(tmp_path, "stages", "nvidia", FakeProvider(), [4096])
+    (_, (low, high)), (curves, limits), *_ = drawn
+    assert limits == (low, high)
+    theirs = [curve for curve in curves if curve.paper]
     assert [(curve.x, curve.y) for curve in theirs] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
-    ours = [curve for curve in drawn[0] if not curve.paper]
+    ours = [curve for curve in curves if not curve.paper]
     assert all(max(curve.y) == 1.0 for curve in ours)
+    assert low < 0.934 / 2.06 < 1.0 < high
 
 
 def test_the_table_of_lund_and_smith():
@@ -153,21 +176,20 @@ def test_the_table_of_lund_and_smith():
 
 
 def test_plots_are_written_and_small(tmp_path):
-    page = written(tmp_path, "block-size", "cpu", Planted())
-    plotted = re.findall(r"!\[.*?\]\((.*?\.png)\)", page)
-    assert len(plotted) == 2
-    for name in plotted:
-        assert (tmp_path / name).stat().st_size < 200_000
-        assert (tmp_path / name).with_suffix(".svg").stat().st_size < 200_000
+    page = written(tmp_path, "block-size", "cpu", FakeProvider())
+    plotted = re.findall(r"!\[.*?\]\((.*?\.svg)\)", page)
+    assert plotted == ["block-size-floyd-warshall-float32-n256.svg", "block-size-product-float32-n256.svg"]
+    assert all((tmp_path / name).stat().st_size < 200_000 for name in plotted)
 
 
 def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
-    provider = Planted()
-    monkeypatch.setattr(pages, "Machine", lambda device: provider)
+    provider = FakeProvider()
+    monkeypatch.setattr(study, "Machine", lambda device: provider)
     words = ["stages", "--device", "cpu", "--n", "64", "--dtype", "int32", "--budget", "20", "--commit", "c0ffee"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    assert {path.name for path in folder.iterdir()} == {"stages.csv", "stages.md", "stages-1.png", "stages-1.svg"}
+    plot = "stages-product-int32-n64.svg"
+    assert {path.name for path in folder.iterdir()} == {"stages.csv", "stages.md", "device.json", plot}
     said = capsys.readouterr()
     assert said.out == f"{folder / 'stages.md'}\n"
     assert "configurations, best 1 ms" in said.err
@@ -176,3 +198,16 @@ def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
     assert "c0ffee" in page
     assert "stages.md" in (tmp_path / "README.md").read_text()
     assert {task.dtype for task, _ in provider.screened} == {"int32"}
+
+    # The rows alone give the same page; nothing is measured.
+    monkeypatch.setattr(study, "Machine", lambda device: pytest.fail("nothing is measured"))
+    (folder / plot).unlink()
+    render = ["stages", "--render-only", folder.name, "--n", "64", "--dtype", "int32", "--out", str(tmp_path)]
+    assert main(render) == 0
+    assert (folder / "stages.md").read_text() == page
+    assert (folder / plot).is_file()
+    facts = json.loads((folder / "device.json").read_text())
+    facts.pop("name")
+    (folder / "device.json").write_text(json.dumps(facts))
+    assert main(render) == 2
+    assert "--render-only must name a folder below --out" in capsys.readouterr().err

@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
+from tri_apsp.report.options import add_index_options, add_study_options, add_tuning_options
 
 __all__ = ["STUDIES", "build_parser", "main"]
 
-STUDIES: dict[str, tuple[str, str]] = {
-    "block-size": ("block_size", "edges of tiles and blocks, beside Catinello and Katz & Kider"),
-    "threads": ("threads", "warps a program, or CPU threads, beside Henriod, Lund & Smith and Catinello"),
-    "cutoff": ("cutoff", "the recursion cutoff β, beside Henriod"),
-    "stages": ("stages", "pipeline depth and slices of k, beside Lund & Smith"),
-    "tuning": ("tuning", "what a sweep found: python -m tri_apsp.tune --report"),
-    "sampler": ("sampler", "how close a search comes to an exhaustive sweep"),
-    "index": ("index", "the list of all reports"),
+STUDIES = {
+    "block-size": "edges of tiles and blocks, beside Catinello and Katz & Kider",
+    "threads": "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
+    "cutoff": "the recursion cutoff β, beside Henriod",
+    "stages": "pipeline depth and slices of k, beside Lund & Smith",
 }
-"""Reports by their names: the module of tri_apsp.report with its configure(parser) and run(args), and what it shows."""
+"""What each study shows. It is STUDY in the module of its name, with "_" for "-": to add one, write the file and this line."""
+
+_OTHERS = {
+    "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
+    "index": ("the index of all reports, and the figure of rates beside other projects", add_index_options),
+}
 
 _EPILOG = f"""\
-A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the command to go on. Its page and
-plots are beside them.
+A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the command to continue. Its page
+and plots are in the same folder; what you write on the page outside the generated blocks stays.
 
 exit status:
     0  done
   {FAILED:3}  a size does not fit the memory, or the engine cannot run here
-  {BAD_INPUT:3}  an argument breaks a rule, a file cannot be used, or the study has no meaning for the engine
+  {BAD_INPUT:3}  an argument breaks a rule, or a file cannot be used
   {INTERRUPTED:3}  interrupted (Ctrl-C)
 """
 
 
-def build_parser(argv: Sequence[str]) -> Parser:
-    """Return the parser for `argv`: only the reports that it names are imported."""
+def build_parser() -> Parser:
+    """Return the parser; it imports no report."""
     parser = Parser(
         prog="python -m tri_apsp.report",
         description="Measure a study on this machine, or render what was measured, as CSV, plots and a Markdown page.",
@@ -45,11 +47,10 @@ def build_parser(argv: Sequence[str]) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    for name, (module, summary) in STUDIES.items():
+    every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | _OTHERS
+    for name, (summary, add_options) in every.items():
         report = reports.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-        if name in argv:
-            _module(module).configure(report)
-            report.set_defaults(run=_module(module).run)
+        add_options(report)
     return parser
 
 
@@ -59,23 +60,22 @@ def main(argv: list[str] | None = None) -> int:
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
     """
-    arguments = sys.argv[1:] if argv is None else argv
-
-    def run() -> int:
-        args = build_parser(arguments).parse_args(arguments)
-        status: int = args.run(args)
-        return status
-
-    return guarded(run)
+    return guarded(lambda: _run(build_parser().parse_args(argv)))
 
 
-def _module(name: str):  # type: ignore[no-untyped-def]
+def _run(args: argparse.Namespace) -> int:
+    module = args.report.replace("-", "_")
     try:
-        return import_module(f"tri_apsp.report.{name}")
+        if args.report in STUDIES:
+            from tri_apsp.report.run import run_study
+
+            return run_study(import_module(f"tri_apsp.report.{module}").STUDY, args)
+        status: int = import_module(f"tri_apsp.report.{module}").run(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
         raise InputError("reports need matplotlib, but it is not installed; pip install 'tri_apsp[report]'.") from None
+    return status
 
 
 if __name__ == "__main__":

@@ -1,31 +1,50 @@
-"""The configurations of a study: all combinations of a few values around a default, in the order in which they tell most."""
+"""The configurations of a study: all combinations of a few values around a default, the most informative first."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tri_apsp.configs import Config, invalid_because, to_fields
 from tri_apsp.device import Device
+from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
 
-__all__ = ["Curve", "Grid", "Point", "full_grid", "grid_of", "spelled"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "spelled", "spelled_fields"]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a plot shows of a grid: the fastest configuration for each x.
+    """One curve of a plot: the fastest configuration for each x.
 
     Attributes:
         label: in the legend.
-        x: of the values of a configuration; None: it is not on the curve.
+        x: returns x for the values of a configuration; None if the configuration is not on the curve.
     """
 
     label: str
     x: Callable[[Values], float | None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a grid: rates against one quantity.
+
+    Attributes:
+        x_label: the quantity, as the axis and the tables name it.
+        curves: at least one; tables show the first.
+        papers: what papers report for the same quantity.
+    """
+
+    x_label: str
+    curves: tuple[Curve, ...]
+    papers: tuple[PaperCurve, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,48 +60,54 @@ class Grid:
     """The configurations of one task, most informative first.
 
     Attributes:
-        title: what is varied, for people.
+        name: what is varied, as file names spell it; no other grid of the study has the same name, dtype and size.
+        title: what is varied, as pages and plots say it.
         task: what is run.
+        panels: the plots; those of one grid stand side by side.
         points: the configurations that can run.
-        curves: what is shown of them.
-        refused: why others cannot run, with how many of them.
-        passed_over: how many more would spill registers by formula, or are another one again.
         default: the values of the default configuration; None where it is none of the points.
+        refused: for each reason why others cannot run, how many of them.
+        passed_over: how many more repeat another one, or would spill registers by formula.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
     """
 
+    name: str
     title: str
     task: Task
-    points: tuple[Point, ...]
-    curves: tuple[Curve, ...]
-    refused: Mapping[str, int]
-    passed_over: int
-    default: Values | None
+    panels: tuple[Panel, ...]
+    points: tuple[Point, ...] = ()
+    default: Values | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
+    passed_over: int = 0
     plane: tuple[str, str] | None = None
 
 
-def grid_of(
-    title: str,
-    task: Task,
+def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[[Values], float | None]:
+    """Return the x of a curve: `factor` times the value `name`, of the configurations with the values of `only`."""
+
+    def x(values: Values) -> float | None:
+        return factor * int(values[name]) if all(values[key] == one for key, one in (only or {}).items()) else None
+
+    return x
+
+
+def filled(
+    grid: Grid,
     device: Device,
     base: Config,
-    curves: Sequence[Curve],
     parameters: Mapping[str, Sequence[Choice]],
     hidden: Mapping[str, Sequence[Choice]] | None = None,
-    plane: tuple[str, str] | None = None,
 ) -> Grid:
-    """Return the grid of all values of `parameters` that can run and repeat no other, by the tuner's own rules.
+    """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
     Args:
-        title: see Grid.
-        task: see Grid.
+        grid: without points.
         device: where it will run.
         base: complete; gives the fields that are not varied.
-        curves: see Grid.
         parameters: the values of each field, named as in tri_apsp.tune.space.
         hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
-        plane: see Grid.
     """
+    task = grid.task
     base = _within(resolved(base, task.n), task)
     own = Space(tuple(Parameter(name, ()) for name in (hidden or {}))).values(base)
     every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (hidden or {}).items()}}
@@ -93,30 +118,28 @@ def grid_of(
         kept = {name: values[name] for name in parameters}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
     refused: dict[str, int] = {}
-    for values in full_grid(shown):
-        if tuple(values.values()) not in found:
-            reason = invalid_because(shown.config(values, base), device)
+    for combination in itertools.product(*parameters.values()):
+        if combination not in found:
+            reason = invalid_because(shown.config(dict(zip(parameters, combination, strict=True)), base), device)
             if reason is not None:
                 refused[reason] = refused.get(reason, 0) + 1
     default = shown.values(base)
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
     passed_over = shown.size - len(points) - sum(refused.values())
     known = any(point.config == base for point in points)
-    return Grid(title, task, tuple(points), tuple(curves), refused, passed_over, default if known else None, plane)
-
-
-def full_grid(space: Space) -> list[Values]:
-    """Return all combinations of a space."""
-    combinations: list[Values] = [{}]
-    for parameter in space.parameters:
-        combinations = [{**values, parameter.name: choice} for values in combinations for choice in parameter.choices]
-    return combinations
+    return dataclasses.replace(
+        grid, points=tuple(points), default=default if known else None, refused=refused, passed_over=passed_over
+    )
 
 
 def spelled(task: Task, config: Config) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
     alone = task.engine == "nvidia" or task.kernel == "product"
-    fields = own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config)
+    return spelled_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
+
+
+def spelled_fields(fields: Mapping[str, Any]) -> str:
+    """Return fields in one line, those of tiles after the name of the tiles."""
     flat: dict[str, object] = {}
     for name, value in fields.items():
         flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}

@@ -1,4 +1,4 @@
-"""Options that several reports take, and the command line that repeats a run."""
+"""Options of the reports, and the command line that repeats a run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
 
-__all__ = ["add_commit", "add_out", "add_where", "command_line", "seconds"]
+__all__ = ["add_index_options", "add_study_options", "add_tuning_options", "command_line", "seconds"]
 
 
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Add what a report that measures takes: --device, --engine, --n, --dtype, --budget, --out and --commit."""
+def add_study_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a study."""
     add_device(parser)
     parser.add_argument("--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study")
     parser.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: float32")
@@ -20,27 +20,40 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="end after so long; what was left out is named on the page, and a later run goes on; default: 100 on a GPU, 120 "
-        "on a CPU",
+        help="stop after this time; the page names what was left out, and a later run continues; default: 100 on a GPU, 120 on "
+        "a CPU",
     )
-    add_out(parser)
-    add_commit(parser)
-
-
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add --out."""
     parser.add_argument(
-        "--out", type=Path, default=Path("reports"), metavar="DIR", help="folder of all reports; default: reports"
+        "--render-only",
+        metavar="MACHINE",
+        help="measure nothing: render the rows in the folder DIR/MACHINE, which may be of another machine",
     )
+    _add_out(parser)
+    _add_commit(parser)
 
 
-def add_commit(parser: argparse.ArgumentParser) -> None:
-    """Add --commit."""
-    parser.add_argument("--commit", help="the commit to name in the rows; default: that of the checkout")
+def add_tuning_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tuning`."""
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="DIR",
+        help="folders that python -m tri_apsp.tune --report DIR wrote; for a task in several, the last one counts",
+    )
+    _add_out(parser)
+    _add_commit(parser)
+
+
+def add_index_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `index`."""
+    _add_out(parser)
 
 
 def command_line(name: str, args: argparse.Namespace) -> str:
-    """Return the command that repeats the report `name`, from the options of add_where."""
+    """Return the command that repeats the study `name`, from the options of add_study_options."""
     words = ["python", "-m", "tri_apsp.report", name, "--device", args.device]
     words += ["--engine", args.engine] if args.engine else []
     words += ["--n", *args.n] if args.n else []
@@ -58,3 +71,13 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be seconds above 0, but is {text!r}")
     return value
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=Path("reports"), metavar="DIR", help="folder of all reports; default: reports"
+    )
+
+
+def _add_commit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--commit", help="the commit to name on the page; default: that of the checkout")

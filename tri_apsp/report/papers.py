@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["LUND_SMITH_SECONDS", "nearest_lund_smith"]
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["LUND_SMITH_SECONDS", "PaperCurve", "nearest_lund_smith"]
+
+
+@dataclass(frozen=True)
+class PaperCurve:
+    """What a paper reports.
+
+    Attributes:
+        label: the paper, its GPU and what it measured.
+        rates: the rate at each x, relative to the best that the paper reports. A single x is the paper's best or only choice.
+    """
+
+    label: str
+    rates: Mapping[float, float]
+
 
 LUND_SMITH_SECONDS: dict[int, tuple[float, float, float]] = {
     1024: (0.108, 0.0428, 0.0274),
@@ -13,13 +30,13 @@ LUND_SMITH_SECONDS: dict[int, tuple[float, float, float]] = {
 }
 """Lund & Smith, Table 1, by vertices, on a Tesla C1060: Katz & Kider, the same optimised, and with staged load.
 
-Tiles of 32 x 32 throughout. The second has 256 threads a block and whole tiles in shared memory, the third 64 threads and
-slices of m = 4 (their sections 4 and 4.2).
+The tiles are 32 x 32 throughout. The optimised kernel has 256 threads per block and whole tiles in shared memory; staged load
+has 64 threads and slices of m = 4 (sections 4 and 4.2).
 """
 
 
 def nearest_lund_smith(n: int) -> tuple[int, float]:
-    """Return the size of their table that is nearest to n, and the rate there without staged load over that with it."""
+    """Return the size in their table that is nearest to n, and there the rate without staged load relative to that with it."""
     size = min(LUND_SMITH_SECONDS, key=lambda known: max(known / n, n / known))
     _, optimised, staged = LUND_SMITH_SECONDS[size]
     return size, staged / optimised

@@ -1,8 +1,9 @@
-"""Plots in one style, written the same bit for bit from the same rows."""
+"""Plots in one style, as SVG; the same rows give the same bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,33 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["Line", "figure", "heat_map", "lines", "save"]
+__all__ = ["Line", "figure", "heat_map", "lines", "rate_limits", "save"]
+
+_PANEL = (4.6, 3.5)
+"""Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
 
 # Any: the keys that are known depend on the version of matplotlib.
 _STYLE: Any = {
     "axes.grid": True,
+    "axes.labelsize": 13,
+    "axes.linewidth": 1.2,
     "axes.prop_cycle": "cycler('color', ['0072b2', 'd55e00', '009e73', 'cc79a7', '56b4e9', 'e69f00', '000000'])",
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlesize": "medium",
-    "font.size": 9,
+    "axes.titlesize": 13,
+    "figure.titlesize": 14,
+    "font.size": 12,
     "grid.alpha": 0.3,
-    "legend.fontsize": "small",
+    "legend.fontsize": 12,
     "legend.frameon": False,
+    "lines.linewidth": 2.2,
+    "lines.markersize": 6,
     "svg.fonttype": "none",
     "svg.hashsalt": "tri_apsp",
 }
-_PIXELS_AN_INCH = 120
+_PAPER_STYLES = (("D", ":"), ("s", "--"), ("^", "-."), ("v", ":"))
+# So many labels of up to five digits fit upright below a panel.
+_UPRIGHT = 7
 
 
 @dataclass(frozen=True)
@@ -39,9 +50,9 @@ class Line:
         label: in the legend.
         x: of the points, positive.
         y: of the points; NaN leaves a gap.
-        low: ends of the error bars, as the next; empty: none.
-        high: see low.
-        paper: whether a paper says it: dashed, with open markers.
+        low: lower ends of the error bars; empty: none.
+        high: upper ends of the error bars.
+        paper: whether it is a paper's: grey, with open markers. A single point has a line across the plot.
     """
 
     label: str
@@ -52,97 +63,106 @@ class Line:
     paper: bool = False
 
 
-def figure(titles: Sequence[str], *, width: float = 4.2, height: float = 3.4) -> tuple[Figure, list[Axes]]:
-    """Return a figure, and a plot side by side for each of `titles`, of `width` x `height` inches each."""
+def figure(
+    title: str, panels: int, *, width: float = _PANEL[0], height: float = _PANEL[1], legend: int = 0
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `panels` plots, two in a row.
+
+    Args:
+        title: of the figure.
+        panels: how many.
+        width: of each, inches.
+        height: of each without its legend, inches.
+        legend: lines of the longest legend.
+    """
+    across = min(panels, 2)
+    height += 0.24 * legend
+    down = -(-panels // across)
     with rc_context(_STYLE):
-        made = Figure(figsize=(width * len(titles), height), layout="constrained")
-        axes = list(np.atleast_1d(made.subplots(1, len(titles))))
-    for title, one in zip(titles, axes, strict=True):
-        one.set_title(title)
-    return made, axes
+        made = Figure(figsize=(max(width * across, 6.0), height * down + 0.4), layout="constrained")
+        made.suptitle(title)
+        axes = list(np.ravel(made.subplots(down, across)))
+    for empty in axes[panels:]:
+        empty.remove()
+    return made, axes[:panels]
 
 
 def lines(
-    axes: Axes,
-    curves: Sequence[Line],
-    *,
-    x_label: str,
-    y_label: str,
-    log_x: bool = True,
-    log_y: bool = False,
-    ticks: bool = True,
+    axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, log_y: bool = False, limits: tuple[float, float]
 ) -> None:
-    """Draw curves with a legend.
+    """Draw curves, and a legend below them; x is shown by its logarithm to base two.
 
     Args:
         axes: the plot.
         curves: at least one.
         x_label: with its unit.
         y_label: with its unit.
-        log_x: whether x is shown by its logarithm to base two.
         log_y: whether y is shown by its logarithm.
-        ticks: whether each whole x that a curve has is marked on the axis.
+        limits: ends of the y axis.
     """
-    papers = ["D", "s", "^", "v", "*"]  # several have a single point
+    papers = iter(_PAPER_STYLES)
     with rc_context(_STYLE):
+        axes.set_xscale("log", base=2)
         for curve in curves:
-            style: dict[str, Any] = {"marker": "o", "markersize": 4, "label": curve.label}
+            style: dict[str, Any] = {"marker": "o", "label": curve.label}
             if curve.paper:
-                style |= {
-                    "linestyle": "--",
-                    "marker": papers.pop(0),
-                    "markersize": 8,
-                    "markerfacecolor": "none",
-                    "color": "0.35",
-                }
+                marker, dashes = next(papers)
+                style |= {"marker": marker, "linestyle": dashes, "markersize": 9, "markerfacecolor": "none", "color": "0.35"}
+                if len(curve.x) == 1:
+                    axes.axvline(curve.x[0], color="0.35", linestyle=dashes, linewidth=1.5)
             errors = None
             if curve.low:
                 y = np.asarray(curve.y, dtype=float)
                 errors = np.maximum(0, [y - np.asarray(curve.low), np.asarray(curve.high) - y])
-            axes.errorbar(curve.x, curve.y, yerr=errors, capsize=2, **style)
-        if log_x:
-            axes.set_xscale("log", base=2)
+            axes.errorbar(curve.x, curve.y, yerr=errors, capsize=3, **style)
         if log_y:
             axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=0)
-        if ticks:
-            places = sorted({x for curve in curves for x in curve.x if x == int(x)})
-            axes.set_xticks(places, labels=[f"{x:g}" for x in places])
-            axes.minorticks_off()
+        axes.set_ylim(*limits)
+        ticks = _ticks([x for curve in curves for x in curve.x])
+        axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks], rotation=_rotation(len(ticks)))
+        axes.minorticks_off()
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
-        axes.legend()
+        if any(curve.label for curve in curves):
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4 + _rotation(len(ticks)) / 45)
+
+
+def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
+    """Return ends of a y axis that show all `curves`, from zero if the lowest point is far below the highest."""
+    values = [y for curve in curves for y in (*curve.y, *curve.low, *curve.high) if not math.isnan(y)]
+    low, high = min(values), max(values)
+    if low < 0.3 * high:
+        return 0.0, 1.05 * high
+    margin = max(0.1 * (high - low), 0.01 * high)
+    return low - margin, high + margin
 
 
 def heat_map(
+    made: Figure,
     axes: Axes,
-    values: Sequence[Sequence[float]],
+    cells: Mapping[tuple[Any, int], float],
     *,
-    rows: Sequence[object],
-    columns: Sequence[object],
     row_label: str,
     column_label: str,
     value_label: str,
-    digits: int = 2,
 ) -> None:
-    """Draw a table of values as colours, with the values written in it; NaN is left white.
+    """Draw a table of values as colours, with the values written in it.
 
     Args:
-        axes: the plot.
-        values: [rows, columns].
-        rows: names of the rows, from below.
-        columns: names of the columns.
+        made: the figure.
+        axes: the plot in it.
+        cells: values by row, in their order from below, and column; what is missing or NaN is left white.
         row_label: what the rows are.
         column_label: what the columns are.
         value_label: what the values are, with their unit.
-        digits: significant digits of the values that are written.
     """
+    rows, columns = list(dict.fromkeys(row for row, _ in cells)), sorted({column for _, column in cells})
+    values = [[cells.get((row, column), math.nan) for column in columns] for row in rows]
     with rc_context(_STYLE):
         shown = np.ma.masked_invalid(np.asarray(values, dtype=float))
         image = axes.imshow(shown, origin="lower", aspect="auto", cmap="viridis")
         axes.grid(visible=False)
-        axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns])
+        axes.set_xticks(range(len(columns)), labels=[str(name) for name in columns], rotation=_rotation(len(columns)))
         axes.set_yticks(range(len(rows)), labels=[str(name) for name in rows])
         axes.set_xlabel(column_label)
         axes.set_ylabel(row_label)
@@ -150,16 +170,25 @@ def heat_map(
         for (row, column), value in np.ndenumerate(shown):
             if not np.ma.is_masked(value):
                 colour = "black" if float(value) > middle else "white"
-                axes.text(column, row, f"{value:.{digits}g}", ha="center", va="center", color=colour, fontsize="x-small")
-        assert axes.figure is not None
-        axes.figure.colorbar(image, ax=axes, label=value_label)
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
+        made.colorbar(image, ax=axes, label=value_label)
 
 
-def save(made: Figure, path: Path) -> list[Path]:
-    """Write `path`.png and `path`.svg, and return both; `path` has no suffix, and its folder is made."""
+def save(made: Figure, path: Path) -> Path:
+    """Write `path`.svg and return its path; `path` has no suffix, and its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    image, drawing = path.with_name(f"{path.name}.png"), path.with_name(f"{path.name}.svg")
+    drawing = path.with_name(f"{path.name}.svg")
     with rc_context(_STYLE):
-        made.savefig(image, dpi=_PIXELS_AN_INCH, metadata={"Software": None})
         made.savefig(drawing, metadata={"Date": None, "Creator": None})
-    return [image, drawing]
+    return drawing
+
+
+def _ticks(places: Sequence[float]) -> list[float]:
+    """Return the powers of two among the places, whose labels do not overlap; all places where these are few."""
+    powers = sorted({x for x in places if math.log2(x).is_integer()})
+    return powers if len(powers) > 2 else sorted(set(places))
+
+
+def _rotation(labels: int) -> int:
+    """Return by how many degrees labels below an axis are turned, so that they do not overlap."""
+    return 45 if labels > _UPRIGHT else 0

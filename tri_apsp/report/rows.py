@@ -1,4 +1,4 @@
-"""Raw rows of a report: a CSV file that only grows, so that a study which was ended goes on where it was."""
+"""Raw rows of a study: a CSV file that is only appended to, so that an interrupted study continues where it ended."""
 
 from __future__ import annotations
 
@@ -14,40 +14,29 @@ import torch
 from tri_apsp.console.machine import versions_line
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 
-__all__ = [
-    "ENVIRONMENT",
-    "MEASURED",
-    "TASK",
-    "Row",
-    "Table",
-    "environment",
-    "measured_fields",
-    "slug_of",
-    "task_fields",
-    "time_ms",
-]
+__all__ = ["ENVIRONMENT", "MEASURED", "TASK", "Row", "Table", "environment", "measured_fields", "task_fields"]
 
 Row = dict[str, str]
-"""A row as it is in the file: an empty string is what has no value."""
+"""A row as it is in the file; a cell without value is an empty string."""
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that say where a row comes from; environment() fills them."""
 TASK = ("engine", "kernel", "dtype", "sign", "n", "batch")
 """Columns that say what was run; task_fields() fills them."""
 MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
-"""Columns that say what came of it; measured_fields() fills them."""
+"""Columns that say how it ended and how long it took; measured_fields() fills them."""
 
 
 class Table:
-    """The rows of a file, one a key: the newest counts.
+    """The rows of a file, the newest for each key.
 
     Args:
-        path: a CSV file; it and its folder are made with the first row. A last line that was cut off is dropped.
+        path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
         columns: all of them, in their order; a file that has others is refused.
-        key: the columns by which a row is known.
+        key: the columns that identify a row.
 
     Raises:
         InputError: the file cannot be read, or has other columns.
@@ -58,19 +47,14 @@ class Table:
         self.path, self.columns, self.key = path, tuple(columns), tuple(key)
         self._rows: dict[tuple[str, ...], Row] = {}
         for row in self._read():
-            self._keep(row)
-
-    @property
-    def rows(self) -> list[Row]:
-        """All rows, in the order in which they were last measured."""
-        return list(self._rows.values())
+            self._rows[self._key_of(row)] = row
 
     def find(self, key: Mapping[str, object]) -> Row | None:
         """Return the row with the values that `key` has for the columns of the key; None if there is none."""
         return self._rows.get(self._key_of({name: _text(key.get(name)) for name in self.key}))
 
-    def append(self, fields: Mapping[str, object]) -> Row:
-        """Write a row, and return it as it is in the file; columns that `fields` lacks are empty.
+    def append(self, fields: Mapping[str, object]) -> None:
+        """Write a row; columns that `fields` lacks are empty.
 
         Raises:
             InputError: the file cannot be written.
@@ -90,13 +74,7 @@ class Table:
                 f"the rows of a report must go to a file that can be written, but {self.path} cannot ({error.strerror}); give "
                 "another folder with --out."
             ) from None
-        self._keep(row)
-        return row
-
-    def _keep(self, row: Row) -> None:
-        key = self._key_of(row)
-        self._rows.pop(key, None)
-        self._rows[key] = row
+        self._rows[self._key_of(row)] = row
 
     def _key_of(self, row: Row) -> tuple[str, ...]:
         return tuple(row[name] for name in self.key)
@@ -139,26 +117,16 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
     }
 
 
-def slug_of(device: torch.device) -> str:
-    """Return the name of the folder for the reports of a device."""
-    return describe(device).slug
-
-
 def task_fields(task: Task) -> dict[str, object]:
     """Return the columns TASK."""
     return {name: getattr(task, name) for name in TASK}
 
 
 def measured_fields(task: Task, outcome: Outcome) -> dict[str, object]:
-    """Return the columns MEASURED; operations are n^3 a product or a solve, times the graphs of a batch."""
+    """Return the columns MEASURED; a product or a solve has n^3 operations per graph."""
     rate = None if outcome.p50_ms is None else task.operations / (outcome.p50_ms / 1000)
     times = {name: getattr(outcome, name) for name in ("p20_ms", "p50_ms", "p80_ms", "compile_seconds", "measure_seconds")}
     return {"outcome": outcome.kind.value, "message": outcome.message, "ops_per_second": rate, **times}
-
-
-def time_ms(row: Row) -> float | None:
-    """Return the median time of a row; None where its configuration failed."""
-    return float(row["p50_ms"]) if row["outcome"] == Kind.correct.value else None
 
 
 def _text(value: object) -> str:

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import default_of
+from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tune.sweep.rows import read_rows
 
-__all__ = [
-    "AXES",
-    "Agreement",
-    "Grid",
-    "Sweeps",
-    "best_so_far",
-    "default_share",
-    "gain",
-    "geometric_mean",
-    "grid_of",
-    "read_sweeps",
-    "swept",
-]
+__all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_share", "read_sweeps", "swept"]
 
-AXES: dict[str, tuple[tuple[str, ...], str]] = {
+_AXES: dict[str, tuple[tuple[str, ...], str]] = {
     "product": (("product.block_m", "product.block_n"), "product.num_warps"),
     "small_product": (("small_product.block_m", "small_product.block_n"), "small_product.num_warps"),
     "closure": (("closure_tile", "block_size"), "closure_warps"),
@@ -37,26 +25,35 @@ AXES: dict[str, tuple[tuple[str, ...], str]] = {
     "panels": (("panel",), "panel_warps"),
     "solve": (("block_size",), "cutoff"),
 }
-"""Of a heat map, by kernel: the block sizes, of which those count that the space has, and the parameter beside them."""
+"""The axes of a heat map, by kernel: the block sizes, as far as the space has them, and one parameter more."""
 
 # The cpu engine has threads, but no warps.
 _CPU_AXES = ("product.block_m",), "product.block_n"
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """The winners that two independent sweeps found for one task."""
+class Tuned:
+    """A task with a winner.
 
-    task: Task
-    first: TaskResult
-    second: TaskResult
+    Attributes:
+        result: of the sweep.
+        ms: median time of the winner.
+        default_ms: median time of the default, measured in turns with the winner.
+    """
+
+    result: TaskResult
+    ms: float
+    default_ms: float
 
     @property
-    def difference(self) -> float:
-        """By what part of the faster winner's time the other one is slower."""
-        assert self.first.p50_ms is not None
-        assert self.second.p50_ms is not None
-        return max(self.first.p50_ms, self.second.p50_ms) / min(self.first.p50_ms, self.second.p50_ms) - 1
+    def task(self) -> Task:
+        """What was tuned."""
+        return self.result.task
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the default the winner is."""
+        return self.default_ms / self.ms
 
 
 @dataclass(frozen=True)
@@ -66,28 +63,24 @@ class Sweeps:
     Attributes:
         device: its facts, as tri_apsp.device.Device has them.
         headers: of the sweeps.
-        results: one a task that was tuned; of several the last, but none that an earlier sweep only handed on.
+        results: of each task that was tuned, the last sweep's that did not take it over from an earlier one.
         whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
-        measuring: the part of a task's time in which its sweep's workers measured.
-        agreements: of tasks that two sweeps of the same settings, but for the seed, tuned anew, while the default was the same.
     """
 
     device: dict[str, Any]
     headers: tuple[dict[str, Any], ...]
-    results: dict[Task, TaskResult]
+    results: dict[Task, Tuned]
     whole: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
-    measuring: dict[Task, float]
-    agreements: tuple[Agreement, ...]
 
-    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[TaskResult]:
+    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[Tuned]:
         """Return the results of the tasks to `keep`, in their order."""
         return [result for task, result in self.results.items() if keep(task)]
 
-    def of(self, engine: str, kernel: str) -> list[TaskResult]:
+    def of(self, engine: str, kernel: str) -> list[Tuned]:
         """Return the results of a kernel of an engine."""
         return self.tuned(lambda task: (task.engine, task.kernel) == (engine, kernel))
 
@@ -106,101 +99,65 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     slugs = list(dict.fromkeys(rows.header["device"]["slug"] for rows in read))
     if len(slugs) > 1:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
-    results: dict[Task, TaskResult] = {}
+    results: dict[Task, Tuned] = {}
     whole: dict[Task, TaskResult] = {}
-    settings: dict[Task, dict[str, Any]] = {}
     importances: dict[Task, dict[str, float]] = {}
-    measuring: dict[Task, float] = {}
-    agreements, errors = [], []
+    errors = []
     for rows in read:
-        own = rows.header["settings"] | {"seed": None}
         for result in rows.results:
-            task, before = result.task, results.get(result.task)
+            task = result.task
             if swept(result):
                 whole[task] = result
-            if result.p50_ms is None:
+            if result.p50_ms is None or result.default_ms is None:
                 errors.append(result)
-            elif before is None or not result.resumed:
-                if before is not None and settings[task] == own and _are_independent(before, result):
-                    agreements.append(Agreement(task, before, result))
-                results[task], settings[task] = result, own
+            elif task not in results or not result.resumed:
+                results[task] = Tuned(result, result.p50_ms, result.default_ms)
                 importances[task] = rows.importances.get(task, {})
-                measuring[task] = result.measure_seconds / (rows.header["workers"] * max(result.seconds, 1e-9))
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
-    return Sweeps(headers[0]["device"], headers, results, whole, left, importances, measuring, tuple(agreements))
-
-
-def _are_independent(before: TaskResult, result: TaskResult) -> bool:
-    """Return whether both were searched for from the same default, not handed on."""
-    return not before.resumed and default_of(before.trials) == default_of(result.trials)
-
-
-def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean of positive values; NaN of none."""
-    logs = [math.log(value) for value in values]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
-
-
-def gain(result: TaskResult) -> float:
-    """Return how many times as fast as the default the winner is."""
-    assert result.speedup is not None  # what has no winner is no result
-    return result.speedup
+    return Sweeps(headers[0]["device"], headers, results, whole, left, importances)
 
 
 def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
-    """Yield each improvement of the search: evaluations until then, and the median in ms of the first look at it."""
+    """Yield each improvement of the search: evaluations until then, and the median of its first measurement, in ms."""
     best = math.inf
     for count, trial in enumerate(result.trials, 1):
-        time = trial.outcome.p50_ms
-        if time is not None and time < best:
+        time = _ms(trial)
+        if time < best:
             best = time
             yield count, time
 
 
 def default_share(result: TaskResult) -> float | None:
-    """Return what part of the best rate the default had, both as first looked at; None where it was not right."""
-    default = next((trial.outcome.p50_ms for trial in result.trials if trial.origin == "default"), None)
-    return None if default is None else min(time for _, time in best_so_far(result)) / default
+    """Return what part of the best rate the default had, both as first measured; None where it was not right."""
+    default = next((_ms(trial) for trial in result.trials if trial.origin == "default"), math.inf)
+    return None if math.isinf(default) else min(time for _, time in best_so_far(result)) / default
 
 
 def swept(result: TaskResult) -> bool:
-    """Return whether every candidate was evaluated, or could be told to fit as little as one that was."""
+    """Return whether every candidate was evaluated, or is larger than one of the same kind that did not fit."""
     return bool(result.trials) and len(result.trials) + result.dominated >= result.candidates
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The fastest time in ms for each pair of a block size and another value, over all other parameters; NaN: none ran."""
-
-    row_label: str
-    column_label: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    times: tuple[tuple[float, ...], ...]
+def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
+    """Return the block sizes that are the rows of a task's heat map, and the parameter that is its columns."""
+    rows, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else _AXES[result.task.kernel]
+    return tuple(name for name in rows if name in result.trials[0].values), column
 
 
-def grid_of(result: TaskResult) -> Grid | None:
-    """Return the grid of a task by AXES, or None where it would have one row or column only."""
-    edges, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else AXES[result.task.kernel]
-    edges = tuple(edge for edge in edges if edge in result.trials[0].values)
+def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], float]:
+    """Return the fastest time for each place on axes_of(), over all other parameters, in ms, by size; infinity: none ran."""
+    rows, column = axes_of(result)
     best: dict[tuple[tuple[int, ...], int], float] = {}
     for trial in result.trials:
-        block = tuple(int(trial.values[edge]) for edge in edges)
-        cell = block, int(trial.values[column])
-        time = trial.outcome.p50_ms if trial.outcome.kind is Kind.correct else None
-        best[cell] = min(best.get(cell, math.inf), math.inf if time is None else time)
-    rows = sorted({block for block, _ in best}, key=lambda block: (math.prod(block), block))
-    columns = sorted({value for _, value in best})
-    if len(rows) < 2 or len(columns) < 2:
-        return None
-    times = [[best.get((block, value), math.inf) for value in columns] for block in rows]
-    return Grid(
-        " x ".join(edge.rpartition(".")[2] for edge in edges),
-        column.rpartition(".")[2],
-        tuple(" x ".join(map(str, block)) for block in rows),
-        tuple(map(str, columns)),
-        tuple(tuple(math.nan if math.isinf(time) else time for time in line) for line in times),
-    )
+        cell = tuple(int(trial.values[name]) for name in rows), int(trial.values[column])
+        best[cell] = min(best.get(cell, math.inf), _ms(trial))
+    return dict(sorted(best.items(), key=lambda item: (math.prod(item[0][0]), item[0])))
+
+
+def _ms(trial: Evaluated) -> float:
+    """Return the median of a trial; infinity where it failed."""
+    time = trial.outcome.p50_ms
+    return math.inf if time is None or trial.outcome.kind is not Kind.correct else time

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from statistics import geometric_mean
 
 from tri_apsp.report import plots
-from tri_apsp.report.sweeps import Sweeps, best_so_far, gain, geometric_mean, grid_of
-from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_of_blocks, best_so_far
 
 __all__ = ["Names", "draw"]
 
@@ -17,103 +17,101 @@ Names = dict[str, list[str]]
 
 def draw(sweeps: Sweeps, folder: Path) -> Names:
     """Draw what there is to draw into `folder`, and return the names of the plots; those of an earlier page are removed."""
-    for path in (*folder.glob("*.png"), *folder.glob("*.svg")):
+    for path in folder.glob("*.svg"):
         path.unlink()
-    drawn: Names = {"speed-up": [], "search": [], "importances": [], "grids": []}
+    drawn: Names = {"search": [], "importances": [], "grids": []}
     _draw_speed_ups(sweeps, folder / "speed-up")
-    drawn["speed-up"].append("speed-up")
-    if any(len(result.trials) > 1 for result in sweeps.results.values()):
-        _draw_curves(sweeps, folder / "search")
+    if any(len(tuned.result.trials) > 1 for tuned in sweeps.tuned()):
+        _draw_search(sweeps, folder / "search")
         drawn["search"].append("search")
-    if any(sweeps.importances.values()):
-        _draw_importances(sweeps, folder / "importances")
-        drawn["importances"].append("importances")
     for engine, kernel in sweeps.kernels():
-        name = f"grid-{kernel.replace('_', '-')}" if len({e for e, _ in sweeps.kernels()}) == 1 else f"grid-{engine}-{kernel}"
-        if _draw_grid(sweeps, engine, kernel, folder / name):
-            drawn["grids"].append(name)
+        alone = len({e for e, _ in sweeps.kernels()}) == 1
+        suffix = kernel.replace("_", "-") if alone else f"{engine}-{kernel.replace('_', '-')}"
+        if _draw_importances(sweeps, engine, kernel, folder / f"importances-{suffix}"):
+            drawn["importances"].append(f"importances-{suffix}")
+        if _draw_grid(sweeps, engine, kernel, folder / f"grid-{suffix}"):
+            drawn["grids"].append(f"grid-{suffix}")
     return drawn
 
 
 def _draw_speed_ups(sweeps: Sweeps, path: Path) -> None:
-    figure, (axes,) = plots.figure(["speed-up over the default"], width=6)
+    """Draw one plot per kernel, all with the same axis of speed-ups."""
+    kernels = sweeps.kernels()
     curves = []
-    for engine, kernel in sweeps.kernels():
+    for engine, kernel in kernels:
         by_n: dict[int, list[float]] = {}
-        for result in sweeps.of(engine, kernel):
-            by_n.setdefault(result.task.n, []).append(gain(result))
+        for tuned in sweeps.of(engine, kernel):
+            by_n.setdefault(tuned.task.n, []).append(tuned.gain)
         n = sorted(by_n)
         low, high = ([edge(by_n[x]) for x in n] for edge in (min, max))
-        curves.append(plots.Line(f"{engine} {kernel}", n, [geometric_mean(by_n[x]) for x in n], low, high))
-    plots.lines(axes, curves, x_label="n", y_label="times as fast as the default")
-    axes.axhline(1, color="0.6", linewidth=1)
-    plots.save(figure, path)
+        curves.append(plots.Line("", n, [geometric_mean(by_n[x]) for x in n], low, high))
+    made, axes = plots.figure("Speed-up over the default", len(kernels), height=2.8)
+    limits = plots.rate_limits(curves)
+    for one, (engine, kernel), curve in zip(axes, kernels, curves, strict=True):
+        plots.lines(one, [curve], x_label="n", y_label="speed-up", limits=limits)
+        one.axhline(1, color="0.6", linewidth=1)
+        one.set_title(f"{engine} {kernel}")
+    plots.save(made, path)
 
 
-def _draw_curves(sweeps: Sweeps, path: Path) -> None:
-    figure, (axes,) = plots.figure(["best so far"], width=6)
+def _draw_search(sweeps: Sweeps, path: Path) -> None:
+    made, (axes,) = plots.figure("Best so far", 1, width=7, legend=len(sweeps.kernels()))
     curves = []
     for engine, kernel in sweeps.kernels():
-        results = [result for result in sweeps.of(engine, kernel) if any(best_so_far(result))]
+        results = [tuned for tuned in sweeps.of(engine, kernel) if any(best_so_far(tuned.result))]
         if not results:
             continue
-        last = max(len(result.trials) for result in results)
+        last = max(len(tuned.result.trials) for tuned in results)
         counts = sorted({*(2**power for power in range(last.bit_length())), last})
         curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))
-    plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the first", ticks=False)
-    plots.save(figure, path)
+    limits = plots.rate_limits(curves)
+    plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the first", limits=limits)
+    plots.save(made, path)
 
 
-def _gain_after(results: list[TaskResult], count: int) -> float:
+def _gain_after(results: list[Tuned], count: int) -> float:
     """Return the geometric mean of the first time over the best of `count`; the first to be evaluated is the default."""
     found = []
-    for result in results:
-        times = list(best_so_far(result))
+    for tuned in results:
+        times = list(best_so_far(tuned.result))
         found.append(times[0][1] / min((time for at, time in times if at <= count), default=times[0][1]))
     return geometric_mean(found)
 
 
-def _draw_importances(sweeps: Sweeps, path: Path) -> None:
-    kernels = [key for key in sweeps.kernels() if any(sweeps.importances[result.task] for result in sweeps.of(*key))]
-    figure, every = plots.figure([f"{engine} {kernel}" for engine, kernel in kernels], width=3.8, height=3)
-    for (engine, kernel), axes in zip(kernels, every, strict=True):
-        shares: dict[tuple[str, int], list[float]] = {}
-        for result in sweeps.of(engine, kernel):
-            for name, share in sweeps.importances[result.task].items():
-                shares.setdefault((name.rpartition(".")[2], result.task.n), []).append(share)
-        names = sorted({name for name, _ in shares}, reverse=True)
-        sizes = sorted({n for _, n in shares})
-        cells = [[shares.get((name, n), [math.nan]) for n in sizes] for name in names]
-        plots.heat_map(
-            axes,
-            [[round(sum(cell) / len(cell), 2) for cell in line] for line in cells],
-            rows=names,
-            columns=sizes,
-            row_label="",
-            column_label="n",
-            value_label="share, mean over dtypes and signs",
-        )
-    plots.save(figure, path)
+def _draw_importances(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> bool:
+    shares: dict[tuple[str, int], list[float]] = {}
+    for tuned in sweeps.of(engine, kernel):
+        for name, share in sweeps.importances[tuned.task].items():
+            shares.setdefault((name.rpartition(".")[2], tuned.task.n), []).append(share)
+    if not shares:
+        return False
+    cells = {key: sum(shares[key]) / len(shares[key]) for key in sorted(shares, reverse=True)}
+    sizes, names = {n for _, n in shares}, {name for name, _ in shares}
+    title = f"Importance of the parameters, {engine} {kernel}"
+    made, (axes,) = plots.figure(title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names)))
+    plots.heat_map(made, axes, cells, row_label="", column_label="n", value_label="share")
+    plots.save(made, path)
+    return True
 
 
 def _draw_grid(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> bool:
     """Draw the grid of the largest task of a kernel of which every candidate was evaluated; float32 first."""
     whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
     whole.sort(key=lambda result: (result.task.dtype != "float32", -result.task.n))
-    grid = next((grid for result in whole[:1] if (grid := grid_of(result)) is not None), None)
-    if grid is None:
+    times = best_of_blocks(whole[0]) if whole else {}
+    rows, columns = {block for block, _ in times}, {value for _, value in times}
+    if len(rows) < 2 or len(columns) < 2:
         return False
-    best = min(time for line in grid.times for time in line if not math.isnan(time))
-    height = 1.2 + 0.28 * len(grid.rows)
-    figure, (axes,) = plots.figure([str(whole[0].task)], width=3 + 0.6 * len(grid.columns), height=max(3, height))
-    plots.heat_map(
-        axes,
-        [[best / time for time in line] for line in grid.times],
-        rows=grid.rows,
-        columns=grid.columns,
-        row_label=grid.row_label,
-        column_label=grid.column_label,
-        value_label="part of the best rate",
-    )
-    plots.save(figure, path)
+    best = min(times.values())
+    cells = {
+        (" x ".join(map(str, block)), value): math.nan if math.isinf(time) else best / time
+        for (block, value), time in times.items()
+    }
+    blocks, column = axes_of(whole[0])
+    height = max(2.4, 1.2 + 0.3 * len(rows))
+    made, (axes,) = plots.figure(str(whole[0].task), 1, width=3 + 0.7 * len(columns), height=height)
+    label = " x ".join(name.rpartition(".")[2] for name in blocks)
+    names = {"row_label": label, "column_label": column.rpartition(".")[2], "value_label": "part of the best rate"}
+    plots.heat_map(made, axes, cells, **names)
+    plots.save(made, path)
     return True

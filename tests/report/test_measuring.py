@@ -1,0 +1,191 @@
+"""Measuring grids with fake times: what is kept, what is measured again, and what ends early."""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from report.fake import ENVIRONMENT, FakeProvider, place
+
+from tri_apsp import tuned
+from tri_apsp.configs import default_config
+from tri_apsp.errors import EngineError, TooLargeError
+from tri_apsp.report import measuring
+from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
+from tri_apsp.report.measuring import Found, known, measure
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
+
+PARAMETERS = ("product.block_m", "product.block_n")
+
+
+def grid(n: int = 512) -> Grid:
+    task = Task("cpu", "product", "float32", "nonnegative", n)
+    panel = Panel("columns", (Curve("tri_apsp", axis("product.block_n")),))
+    parameters = {"product.block_m": (96, 192, 384), "product.block_n": (128, 256, 512)}
+    grid = Grid("product", "tile", task, (panel,))
+    return filled(grid, place("cpu").facts, default_config("cpu", torch.float32), parameters)
+
+
+def cost(task, point):
+    """The fastest is 192 x 256: 1 ms."""
+    rows, columns = (int(point.values[name]) for name in PARAMETERS)
+    return 1 + abs(rows / 192 - 1) + abs(columns / 256 - 1)
+
+
+def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[Found]:
+    return measure(grids or [grid()], path, PARAMETERS, torch.device("cpu"), seconds, lambda: provider, ENVIRONMENT)
+
+
+def test_all_are_screened_and_the_best_timed_in_turns(tmp_path):
+    provider = FakeProvider(cost)
+    (found,) = run(tmp_path / "raw.csv", provider)
+    assert len(provider.screened) == len(found.screened) == len(grid().points) == 9
+    ((task, leaders, rounds),) = provider.finals
+    assert (task.n, rounds) == (512, 5)
+    assert [one.values for one in leaders] == [{PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)]
+    assert found.best is not None
+    assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
+    assert found.best.row["stage"] == "final"
+    assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
+    assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
+    assert found.left == 0
+    assert provider.closed
+    rows = list(csv.DictReader((tmp_path / "raw.csv").open()))
+    assert len(rows) == 12
+    assert {row["command"] for row in rows} == {ENVIRONMENT["command"]}
+    assert rows[0]["config"].startswith("product.block_m=")
+
+
+def test_what_is_known_is_not_measured_again(tmp_path):
+    run(tmp_path / "raw.csv", FakeProvider(cost))
+    again = FakeProvider(cost)
+    (found,) = run(tmp_path / "raw.csv", again)
+    assert (again.screened, again.finals) == ([], [])
+    assert found.best is not None
+    assert found.best.ms == 1
+    more = FakeProvider(cost)
+    run(tmp_path / "raw.csv", more, grid(), grid(256))
+    assert {task.n for task, _ in more.screened} == {256}
+
+
+def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
+    run(tmp_path / "raw.csv", FakeProvider(cost))
+    monkeypatch.setattr(tuned, "kernel_hash", lambda engine, kernel: "f" * 64)
+    again = FakeProvider(cost)
+    (found,) = run(tmp_path / "raw.csv", again)
+    assert len(again.screened) == 9
+    assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
+    # Rows are rendered whatever kernels they were measured with; of the same configuration the newest counts.
+    monkeypatch.undo()
+    (rendered,) = known([grid()], tmp_path / "raw.csv", PARAMETERS)
+    assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
+    assert (rendered.left, len(rendered.screened)) == (0, 9)
+
+
+def test_failures_are_kept_with_their_class(tmp_path):
+    def fails(task, point):
+        return Kind.wrong_result if point.values[PARAMETERS[0]] == 192 else None
+
+    provider = FakeProvider(cost, fails)
+    (found,) = run(tmp_path / "raw.csv", provider)
+    assert [one.row["outcome"] for one in found.failed] == ["wrong result"] * 3
+    assert [one.row["message"] for one in found.failed] == ["fake wrong result"] * 3
+    assert found.best is not None
+    assert found.best.point.values[PARAMETERS[0]] == 96
+    assert all(point.values[PARAMETERS[0]] != 192 for _, points, _ in provider.finals for point in points)
+
+
+def test_one_that_fails_in_the_final_has_lost(tmp_path):
+    provider = FakeProvider(cost)
+    best = {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
+    assert grid().points[-1].values != best
+    provider.fails = lambda task, point: Kind.runtime_error if len(provider.screened) == 9 and point.values == best else None
+    (found,) = run(tmp_path / "raw.csv", provider)
+    assert found.best is not None
+    assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 128}
+    assert [one.row["stage"] for one in found.failed] == ["final"]
+
+
+def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path):
+    slow = FakeProvider(cost, before=lambda: time.sleep(0.05))
+    found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
+    total = len(grid().points) + len(grid(256).points)
+    assert 0 < len(slow.screened) < total
+    assert sum(one.left for one in found) == total - len(slow.screened)
+    assert found[1].screened, "the first grid took the time of the second"
+    rest = FakeProvider(cost)
+    found = run(tmp_path / "raw.csv", rest, grid(), grid(256))
+    assert len(rest.screened) == total - len(slow.screened)
+    assert [one.left for one in found] == [0, 0]
+
+
+def test_a_grid_that_was_cut_short_has_what_others_left_over(tmp_path):
+    calls = iter(range(100))
+    slow_start = FakeProvider(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
+    found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
+    assert [one.left for one in found] == [0, 0]
+
+
+def test_an_interrupt_keeps_the_rows(tmp_path):
+    provider = FakeProvider(cost)
+
+    def interrupt() -> None:
+        if len(provider.screened) == 4:
+            raise KeyboardInterrupt
+
+    provider.before = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "raw.csv", provider)
+    assert provider.closed
+    assert len((tmp_path / "raw.csv").read_text().splitlines()) == 5
+
+
+def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):
+    class Picky(FakeProvider):
+        def screen(self, task, point):
+            if task.n == 512:
+                raise EngineError("the default is wrong.")
+            return super().screen(task, point)
+
+    provider = Picky(cost)
+    found = run(tmp_path / "raw.csv", provider, grid(), grid(256))
+    assert [one.error for one in found] == ["the default is wrong.", ""]
+    assert found[0].best is None
+    assert found[1].best is not None
+
+
+def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path):
+    provider = FakeProvider(cost)
+    with pytest.raises(TooLargeError):
+        run(tmp_path / "raw.csv", provider, grid(), grid(1 << 20))
+    assert provider.screened == []
+
+
+def test_a_machine_measures_in_worker_processes(monkeypatch):
+    asked = []
+
+    class Workers:
+        def __init__(self, devices):
+            asked.append(devices)
+
+        def evaluators(self, task, config):
+            return [lambda values, turn: (config(values), turn.limit())] * 3
+
+        def final(self, task, configs, rounds):
+            return [(config, rounds) for config in configs]
+
+        def close(self):
+            asked.append("closed")
+
+    monkeypatch.setattr(measuring, "Workers", Workers)
+    machine = measuring.Machine(torch.device("cpu"))
+    point = grid().points[0]
+    assert machine.side_by_side == 3
+    assert machine.screen(grid().task, point) == (point.config, None)
+    assert machine.final(grid().task, [point], 2) == [(point.config, 2)]
+    machine.close()
+    assert asked == [[torch.device("cpu")], "closed"]

@@ -1,0 +1,74 @@
+"""The figure of rates against n, beside other projects."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from tri_apsp.report import plots
+
+__all__ = ["draw_rates"]
+
+_FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
+_PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}
+_BENCH, _WINNERS, _PEERS = "nvidia-h200/bench.csv", "nvidia-h200/tuning/winners.csv", "peers.csv"
+# Of each panel the title, the operation in peers.csv, and our curves: label, file and the values of its rows.
+_PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...] = (
+    (
+        "Min-plus product, float32",
+        "min_plus",
+        (
+            ("tri_apsp, whole call", _BENCH, {**_FLOAT32, **_PRODUCT}),
+            ("tri_apsp, any sign, whole call", _BENCH, {**_FLOAT32, **_PRODUCT, "sign": "any"}),
+            ("tri_apsp, kernel alone", _WINNERS, {**_FLOAT32, "kernel": "product"}),
+        ),
+    ),
+    (
+        "All-pairs shortest paths, whole call",
+        "auto",
+        (
+            ("tri_apsp, float32", _BENCH, {**_FLOAT32, **_SOLVE}),
+            ("tri_apsp, int32", _BENCH, {**_FLOAT32, **_SOLVE, "dtype": "int32"}),
+        ),
+    ),
+)
+
+
+def draw_rates(out: Path) -> Path | None:
+    """Draw rate.svg in the folder `out` and return its path; None where there are no rows to draw it from.
+
+    The rows are all of one kind of GPU: whole calls as `bench` measured them, the product's kernel as the tuner did, and other
+    projects, with whatever they offer.
+    """
+    if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
+        return None
+    panels = []
+    for title, operation, ours in _PANELS:
+        lines = [_line(label, out / name, values) for label, name, values in ours]
+        projects = dict.fromkeys(row["project"] for row in _read(out / _PEERS, {"operation": operation}))
+        lines += [_line(project, out / _PEERS, {"project": project}, paper=True) for project in projects]
+        panels.append((title, lines))
+    title, legend = "Min-plus operations per second on one NVIDIA H200", max(len(lines) for _, lines in panels)
+    made, axes = plots.figure(title, len(panels), legend=legend)
+    limits = plots.rate_limits([line for _, lines in panels for line in lines])
+    for one, (title, lines) in zip(axes, panels, strict=True):
+        plots.lines(one, lines, x_label="n", y_label="10¹² operations/s", limits=limits)
+        one.set_title(title)
+    return plots.save(made, out / "rate")
+
+
+def _line(label: str, path: Path, values: dict[str, str], *, paper: bool = False) -> plots.Line:
+    rates = sorted((int(row["n"]), _rate(row)) for row in _read(path, values))
+    return plots.Line(label, [n for n, _ in rates], [rate for _, rate in rates], paper=paper)
+
+
+def _rate(row: dict[str, str]) -> float:
+    """Return 10^12 operations per second; of a winner, from its median time in ms."""
+    rate = row.get("ops_per_second")
+    return float(rate) / 1e12 if rate else int(row["n"]) ** 3 / float(row["p50_ms"]) / 1e9
+
+
+def _read(path: Path, values: dict[str, str]) -> list[dict[str, str]]:
+    """Return the rows of a file with these values."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return [row for row in csv.DictReader(stream) if all(row[name] == value for name, value in values.items())]
