@@ -14,7 +14,7 @@ import pytest
 from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
-from tri_apsp.tune.sweep.sweep import sweep
+from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.workers import processes
 from tri_apsp.tuned import cache, places
 

@@ -19,8 +19,8 @@ from tri_apsp.engines.triton_base import Pending, TritonEngine
 from tri_apsp.gpu.value_range import Scan
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge, reach
+from tri_apsp.tune.measure import measurement as module
 from tri_apsp.tune.measure.measurement import Measurement, kind_of, measured, outcome_of
-from tri_apsp.tune.measure.measurement import measurement as module
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.space.task import Task

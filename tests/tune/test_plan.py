@@ -19,8 +19,8 @@ from tri_apsp.tune import tune
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.space import space_of
 from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep import plan as module
 from tri_apsp.tune.sweep.plan import BUDGETS, Settings, plan
-from tri_apsp.tune.sweep.sweep import plan as module
 from tri_apsp.tune.workers import pool as bench_module
 from tri_apsp.tune.workers.measurement_queue import AT_ONCE
 from tri_apsp.tune.workers.pool import Workers

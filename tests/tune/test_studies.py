@@ -23,7 +23,8 @@ from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, SPACE, Costs, everything
 
 from tri_apsp.errors import InputError
-from tri_apsp.tune.search.search import SearchResult, search, studies
+from tri_apsp.tune.search import studies
+from tri_apsp.tune.search.search import SearchResult, search
 from tri_apsp.tune.search.studies import journal_path, open_storage, open_study, study_name
 
 pytestmark = pytest.mark.usefixtures("home")
