@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from tri_apsp.device import cpu_count
-from tri_apsp.tuned import places
+from tri_apsp.tuned import paths
 
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
-places._CHECKOUT = Path(_NOTHING.name)
+paths._CHECKOUT = Path(_NOTHING.name)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "bench": "errors device semirings configs gpu engines solver api console",
     "cli": "errors device semirings configs tuned engines graphs methods solver api console bench __init__",
     "__main__": "cli",
-    "tune": "errors device semirings value_range reference configs tuned gpu engines methods solver api console __init__",
+    "tune": "errors device semirings configs tuned engines methods solver console __init__",
     "report": "errors device semirings reference configs tuned engines methods api console tune __init__",
 }
 # Libraries that only these packages may import.

@@ -207,6 +207,8 @@ def free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if device.type == "meta":  # of a process that only compiles: nothing is allocated
+        return describe(device).memory
     return int(psutil.virtual_memory().available)
 
 

@@ -10,7 +10,7 @@ import torch
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Point
 from tri_apsp.report.study import Place
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.task import Task
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 232_448, (9, 0), 1.98e9)
@@ -58,4 +58,4 @@ class FakeProvider:
         if kind is not None:
             return Outcome(kind, message=f"fake {kind.value}")
         ms = self.cost(task, point)
-        return Outcome(Kind.correct, 0.99 * ms, ms, 1.01 * ms)
+        return Outcome(Kind.correct, Times(0.99 * ms, ms, 1.01 * ms))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tune.synthetic import correct
 
 import tri_apsp
 from tri_apsp.report import threads
 from tri_apsp.report.__main__ import STUDIES, main
 from tri_apsp.report.grids import Point
-from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "nonnegative", 32)
@@ -114,12 +114,12 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
             made.append(self)
 
         def screen(self, task, config):
-            return Outcome(Kind.correct, p50_ms=float(self.count))
+            return correct(float(self.count))
 
         def final(self, task, configs, rounds):
             self.calls += 1
             assert rounds == 1
-            return [Outcome(Kind.correct, p50_ms=[3.0, 1.0, 2.0][self.calls - 1])]
+            return [correct([3.0, 1.0, 2.0][self.calls - 1])]
 
         def close(self):
             made.remove(self)
@@ -127,8 +127,8 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
     monkeypatch.setattr(threads, "Worker", Worker)
     provider = threads.Threads(torch.device("cpu"))
     points = [Point({"threads": count}, tri_apsp.Config()) for count in (1, 2)]
-    assert [provider.screen(TASK, point).p50_ms for point in points] == [1, 2]
-    assert [outcome.p50_ms for outcome in provider.final(TASK, points, 5)] == [2.0, 2.0]
+    assert [provider.screen(TASK, point).median_ms for point in points] == [1, 2]
+    assert [outcome.median_ms for outcome in provider.final(TASK, points, 5)] == [2.0, 2.0]
     assert [(worker.count, worker.calls) for worker in made] == [(1, 3), (2, 3)]
     provider.close()
     assert len(made) <= 1

@@ -173,7 +173,7 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
             asked.append(devices)
 
         def evaluators(self, task, config):
-            return [lambda values, turn: (config(values), turn.limit())] * 3
+            return [lambda values, request: (config(values), request.limit_ms())] * 3
 
         def final(self, task, configs, rounds):
             return [(config, rounds) for config in configs]

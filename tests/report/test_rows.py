@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.report.rows import ENVIRONMENT, Table, environment, measured_fields, task_fields
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "any", 1000)
@@ -75,7 +75,7 @@ def test_messages_stay_in_one_line(tmp_path):
 
 
 def test_what_a_row_says():
-    right = measured_fields(TASK, Outcome(Kind.correct, 9.0, 10.0, 11.0))
+    right = measured_fields(TASK, Outcome(Kind.correct, Times(9.0, 10.0, 11.0)))
     assert right["ops_per_second"] == pytest.approx(1e11)
     assert right["outcome"] == "correct"
     wrong = measured_fields(TASK, Outcome(Kind.wrong_result, message="3 values differ"))

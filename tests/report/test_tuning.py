@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from tune.synthetic import FASTEST, SyntheticBench
+from tune.synthetic import FASTEST, SyntheticPool
 
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
@@ -23,7 +23,7 @@ from tri_apsp.report.sweeps import axes_of, best_of_blocks, best_so_far, read_sw
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tuned import cache, places, reload
+from tri_apsp.tuned import cache, paths, reload
 
 SLUG = describe(torch.device("cpu")).slug
 Tune = Callable[..., Path]
@@ -32,11 +32,11 @@ Tune = Callable[..., Path]
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
     """Run a sweep on a machine where nothing was tuned, and return the folder of its rows."""
-    monkeypatch.setattr(places, "_CHECKOUT", tmp_path / "none")
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
     monkeypatch.setattr("os.fsync", lambda _: None)
 
-    def run(name: str, *words: object, bench: SyntheticBench | None = None) -> Path:
-        made = bench or SyntheticBench()
+    def run(name: str, *words: object, bench: SyntheticPool | None = None) -> Path:
+        made = bench or SyntheticPool()
         monkeypatch.setattr(commands, "Workers", lambda devices: made)
         for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "TRI_APSP_CONFIG_DIR"):
             monkeypatch.setenv(variable, str(tmp_path / name / variable))
@@ -73,7 +73,7 @@ def narrow(task: Any, config: Any) -> Kind | None:
     return Kind.timeout if config.product.block_m == 96 else None
 
 
-class NearlyFlat(SyntheticBench):
+class NearlyFlat(SyntheticPool):
     """Has a best configuration that is faster by too little."""
 
     def time_ms(self, task: Any, config: Any) -> float:
@@ -94,7 +94,7 @@ def test_defaults_that_were_right_already(sweep: Tune, report: Callable[..., tup
 
 
 def test_a_whole_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
-    source = sweep("one", "--n", 512, 1024, "--trials", 300, bench=SyntheticBench(fails=narrow))
+    source = sweep("one", "--n", 512, 1024, "--trials", 300, bench=SyntheticPool(fails=narrow))
     folder, page = report(source)
     winners = rows(folder / "winners.csv")
     assert [(row["kernel"], row["n"]) for row in winners] == [(k, n) for k in ("product", "solve") for n in ("512", "1024")]
@@ -126,7 +126,7 @@ def test_a_whole_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> 
 def test_of_several_sweeps_the_last_counts(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
     few = ("--kernel", "product", "--n", 1024)
     first = sweep("one", *few, "--trials", 300)
-    slower = SyntheticBench(fails=lambda _, config: Kind.timeout if config.product == FASTEST else None)
+    slower = SyntheticPool(fails=lambda _, config: Kind.timeout if config.product == FASTEST else None)
     second = sweep("two", *few, "--trials", 25, "--seed", 3, bench=slower)
     best, later = (float(rows(source / "winners.csv")[0]["p50_ms"]) for source in (first, second))
     assert best < later
@@ -154,7 +154,7 @@ def test_a_sweep_that_took_a_task_over_does_not_replace_it(sweep: Tune) -> None:
 
 
 def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
-    bench = SyntheticBench(fails=lambda task, _: Kind.runtime_error if task.n == 512 else None)
+    bench = SyntheticPool(fails=lambda task, _: Kind.runtime_error if task.n == 512 else None)
     _, page = report(sweep("one", "--kernel", "product", "--n", 512, 1024, "--trials", 9, bench=bench))
     assert "Not tuned: cpu product, float32 nonnegative, n = 512 (a task needs a configuration that works" in " ".join(
         page.split()
@@ -164,7 +164,7 @@ def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Pa
 
 def test_what_is_drawn(sweep: Tune) -> None:
     few = ("--kernel", "product", "--n", 1024)
-    found = read_sweeps([sweep("one", *few, "--trials", 300, bench=SyntheticBench(fails=narrow))])
+    found = read_sweeps([sweep("one", *few, "--trials", 300, bench=SyntheticPool(fails=narrow))])
     (tuned,) = found.results.values()
     result = tuned.result
     assert swept(result)

@@ -1,4 +1,4 @@
-"""What the tests of the tuner share: a machine on which nothing was tuned, and whose user has directories of their own."""
+"""Fixtures of the tests of the tuner: a machine on which nothing was tuned, and directories of a fake user."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from optuna.storages import InMemoryStorage
 from tri_apsp import tuned
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.workers import processes
-from tri_apsp.tuned import cache, places
+from tri_apsp.tuned import cache, paths
 
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """Let Ctrl-C interrupt in the background too, where a script's shell has processes ignore it."""
+    """Let Ctrl-C interrupt also if the tests run in the background of a script, whose shell makes processes ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -35,13 +35,13 @@ def new_server() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that holds all that this user keeps: studies below `data`, tuned files below `tuned`; in other processes too."""
+    """A folder with all files of the user: studies below `data`, tuned files below `tuned`; other processes use it too."""
     for name in ("TRI_APSP_TUNED_FOR", "TRI_APSP_REQUIRE_TUNED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / "tuned"))
-    monkeypatch.setattr(places, "_CHECKOUT", tmp_path / "none")
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
     monkeypatch.setattr(os, "fsync", lambda _: None)  # half of the time, for files that live as long as a test
     tuned.reload()
     yield tmp_path
@@ -51,6 +51,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies in memory in place of the journal, which test_studies.py tests, for its files take most of the time."""
+    """Studies in memory in place of the journal, whose files take most of the time; test_studies.py tests it."""
     storage, real = InMemoryStorage(), sweep.open_storage
     monkeypatch.setattr(sweep, "open_storage", lambda url, slug: nullcontext(storage) if url is None else real(url, slug))

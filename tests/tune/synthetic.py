@@ -1,4 +1,4 @@
-"""Costs known in advance, in place of a device: a space with an optimum, and a bench for a sweep."""
+"""Times known in advance, in place of a device: a space with an optimum, and a pool for a sweep."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 import optuna
 import torch
 
-from tri_apsp.configs import Config, CpuTiles
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.search.search import Evaluate
-from tri_apsp.tune.space.space import Parameter, Space, Values
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan, Settings
 from tri_apsp.tune.sweep.result import SweepResult
 from tri_apsp.tune.sweep.sweep import sweep
-from tri_apsp.tune.workers.measurement_queue import Turn
+from tri_apsp.tune.workers.measurement_queue import Request
+from tri_apsp.tuned.records import Parameter, Space, Values
 
 SPACE = Space(
     (
@@ -60,30 +60,30 @@ def cost(values: Values) -> float:
     places = {p.name: p.choices.index(values[p.name]) for p in SPACE.parameters}
     steps = {p.name: abs(places[p.name] - p.choices.index(OPTIMUM[p.name])) / len(p.choices) for p in SPACE.parameters}
     total = sum(step * (1 + step) for step in steps.values())
-    rough = 0.05 * (hash(tuple(places.values())) % 97) / 97  # as a device is; the same each time
+    rough = 0.05 * (hash(tuple(places.values())) % 97) / 97  # noise, the same each time
     return 1.0 if values == OPTIMUM else (1 + total) * (1 + steps["product.block_m"]) * (1.01 + rough)
 
 
 def correct(p50_ms: float, spread: float = 0.001) -> Outcome:
-    """Return what a worker says of a right configuration; p20 and p80 are `spread` of the median away."""
-    return Outcome(Kind.correct, p50_ms * (1 - spread), p50_ms, p50_ms * (1 + spread), measure_seconds=1e-6)
+    """Return the outcome of a correct configuration; p20 and p80 are `spread` of the median away."""
+    return Outcome(Kind.correct, Times(p50_ms * (1 - spread), p50_ms, p50_ms * (1 + spread)), measure_seconds=1e-6)
 
 
 @dataclass
 class Costs:
-    """An evaluator that counts; `fails` says what fails, and how."""
+    """An evaluator that records its calls; `fails` returns the class of a failure."""
 
     fails: Callable[[Values], Kind | None] = lambda values: None
     before: Callable[[int], object] = lambda count: None
     calls: list[Values] = field(default_factory=list)
     limits: list[float | None] = field(default_factory=list)
 
-    def __call__(self, values: Values, turn: Turn) -> Outcome:
+    def __call__(self, values: Values, request: Request) -> Outcome:
         self.calls.append(values)
-        self.limits.append(turn.limit())
+        self.limits.append(request.limit_ms())
         self.before(len(self.calls))
         kind = self.fails(values)
-        return correct(cost(values)) if kind is None else Outcome(kind, message=f"planted {kind.value}")
+        return correct(cost(values)) if kind is None else Outcome(kind, message=f"fake {kind.value}")
 
     @property
     def most_often(self) -> int:
@@ -102,43 +102,39 @@ FASTEST = CpuTiles(384, 256, 256)
 
 
 @dataclass
-class SyntheticBench:
-    """A CPU whose products take longer the farther their tiles are from FASTEST, and whose solves depend on them.
+class SyntheticPool:
+    """A CPU whose products take longer the farther their tiles are from FASTEST, and so do its solves.
 
     Attributes:
         spread: noise, as a part of each median.
         flat: every configuration takes the same time.
-        in_solves: the best tiles of solves.
-        fails: what fails, and how.
+        fails: returns the class of a failure.
         before: called with the number of evaluations so far, before each.
         before_final: called before each final.
     """
 
     spread: float = 0.001
     flat: bool = False
-    in_solves: CpuTiles = FASTEST
-    fails: Callable[[Task, Config], Kind | None] = lambda task, config: None
+    fails: Callable[[Task, CompleteConfig], Kind | None] = lambda task, config: None
     before: Callable[[int], object] = lambda count: None
     before_final: Callable[[], object] = lambda: None
-    screened: list[tuple[Task, Config]] = field(default_factory=list)
-    finals: list[tuple[Task, list[Config], int]] = field(default_factory=list)
-    later: list[tuple[Task, list[Config]]] = field(default_factory=list)
-    finalists: list[tuple[Task, list[Config]]] = field(default_factory=list)
+    screened: list[tuple[Task, CompleteConfig]] = field(default_factory=list)
+    finals: list[tuple[Task, list[CompleteConfig], int]] = field(default_factory=list)
+    prefetched: list[tuple[Task, list[CompleteConfig]]] = field(default_factory=list)
     closed: bool = False
     _lock: Any = field(default_factory=threading.Lock)
 
-    def time_ms(self, task: Task, config: Config) -> float:
+    def time_ms(self, task: Task, config: CompleteConfig) -> float:
+        assert isinstance(config, CpuConfig)
         tiles = config.product
-        assert isinstance(tiles, CpuTiles)
         if self.flat:
             return 1.0
-        best = FASTEST if task.kernel == "product" else self.in_solves
-        far = sum(abs(getattr(tiles, name) / getattr(best, name) - 1) for name in ("block_m", "block_n", "block_k"))
-        solve = 0.0 if task.kernel == "product" else abs((config.cutoff or 0) - 128) / 1024 + (config.method != "kleene")
+        far = sum(abs(getattr(tiles, name) / getattr(FASTEST, name) - 1) for name in ("block_m", "block_n", "block_k"))
+        solve = 0.0 if task.kernel == "product" else abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
         return 1.0 + far / 4 + solve
 
-    def evaluators(self, task: Task, config: Callable[[Values], Config]) -> Sequence[Evaluate]:
-        def evaluate(values: Values, turn: Turn) -> Outcome:
+    def evaluators(self, task: Task, config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
+        def evaluate(values: Values, request: Request) -> Outcome:
             with self._lock:
                 self.screened.append((task, config(values)))
             self.before(len(self.screened))
@@ -146,13 +142,10 @@ class SyntheticBench:
 
         return [evaluate]
 
-    def ahead(self, task: Task, configs: Callable[[], Sequence[Config]]) -> None:
-        self.later.append((task, list(configs())))
+    def prefetch(self, task: Task, configs: Sequence[CompleteConfig]) -> None:
+        self.prefetched.append((task, list(configs)))
 
-    def ahead_of_final(self, task: Task, configs: Sequence[Config]) -> None:
-        self.finalists.append((task, list(configs)))
-
-    def final(self, task: Task, configs: Sequence[Config], rounds: int) -> list[Outcome]:
+    def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
         self.finals.append((task, list(configs), rounds))
         self.before_final()
         return [self._outcome(task, config) for config in configs]
@@ -160,9 +153,9 @@ class SyntheticBench:
     def close(self) -> None:
         self.closed = True
 
-    def _outcome(self, task: Task, config: Config) -> Outcome:
+    def _outcome(self, task: Task, config: CompleteConfig) -> Outcome:
         kind = self.fails(task, config)
-        return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="planted")
+        return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="fake")
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -177,7 +170,7 @@ PRODUCT = Task("cpu", "product", "float32", "nonnegative", 1024)
 SOLVE = dataclasses.replace(PRODUCT, kernel="solve")
 
 
-def run_sweep(bench: SyntheticBench, *tasks: Task, **settings: Any) -> SweepResult:
-    """Tune `tasks`, or PRODUCT, on `bench`."""
+def run_sweep(pool: SyntheticPool, *tasks: Task, **settings: Any) -> SweepResult:
+    """Tune `tasks`, or PRODUCT, on `pool`."""
     plan = Plan(tasks or (PRODUCT,), (torch.device("cpu"),), Settings(**{"trials": 200} | settings))
-    return sweep(plan, lambda: bench, Progress(plan, shown=False))
+    return sweep(plan, lambda: pool, Progress(plan, shown=False))

@@ -18,7 +18,7 @@ import filelock
 import pytest
 import torch
 from command_line import Outcome, in_this_process
-from tune.synthetic import FASTEST, SyntheticBench
+from tune.synthetic import FASTEST, SyntheticPool
 
 import tri_apsp
 from tri_apsp import tuned
@@ -39,21 +39,21 @@ FASTEST_SPELLED = "product.block_m 384, product.block_n 256, product.block_k 256
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> SyntheticBench:
-    """What measures in place of workers."""
-    made = SyntheticBench()
+def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
+    """A fake pool in place of Workers."""
+    made = SyntheticPool()
     monkeypatch.setattr(commands, "Workers", lambda devices: made)
     return made
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], home: Path, bench: SyntheticBench) -> Callable[..., Outcome]:
+def cli(capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool) -> Callable[..., Outcome]:
     """Run a command line in this process."""
     return in_this_process(main, capsys)
 
 
-def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
-    bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
+def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+    pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     said = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
     assert said.status == 0
     path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
@@ -75,15 +75,15 @@ def test_json(cli: Callable[..., Outcome]) -> None:
     assert found["files"] == [result["path"]]
 
 
-def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
-    bench.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
+    pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     for resume in ((), ("--resume",)):
         folder = home / f"report{len(resume)}"
         assert cli("--device", "cpu", "--kernel", "product", "--trials", 200, "--report", folder, *resume).status == 0
         with (folder / "trials.csv").open(newline="") as stream:
             rows = list(csv.DictReader(stream))
-        assert len(rows) == len(bench.screened)
+        assert len(rows) == len(pool.screened)
         assert {row["kind"] for row in rows} == {"correct", "timeout"}
         best = min((row for row in rows if row["p50_ms"]), key=lambda row: float(row["p50_ms"]))
         assert [best[f"product.{edge}"] for edge in ("block_m", "block_n", "block_k")] == ["384", "256", "256"]
@@ -98,25 +98,25 @@ def test_report(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench, 
     assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
 
 
-def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], bench: SyntheticBench) -> None:
-    bench.fails = lambda task, config: Kind.timeout if task.n == 256 else None
+def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+    pool.fails = lambda task, config: Kind.timeout if task.n == 256 else None
     said = cli("--device", "cpu", "--kernel", "product", "--n", 256, 512, "--trials", 9)
     assert said.status == FAILED
     assert "all of cpu product, float32 nonnegative, n = 256 failed (9 timeout" in said.out
     assert "tuned     1 of 2 tasks" in said.out
 
 
-def test_interrupt(cli: Callable[..., Outcome], bench: SyntheticBench) -> None:
+def test_interrupt(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
     def press() -> None:
         raise KeyboardInterrupt
 
-    bench.before_final = press
+    pool.before_final = press
     said = cli(*FEW)
     assert said.status == INTERRUPTED
     assert "interrupted; --resume continues" in said.out
 
 
-def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
+def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
     said = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
     assert said.status == 0
     assert re.search(
@@ -125,14 +125,14 @@ def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, bench
     found = cli("--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative").json
     assert [row["candidates"] <= row["space"] for row in found["tasks"]] == [True] * 4
     assert found["seconds"] == 7
-    assert bench.screened == []
+    assert pool.screened == []
     assert list(home.iterdir()) == []
 
 
 class TestStored:
     NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_apsp.tune` does\n"
 
-    def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, bench: SyntheticBench) -> None:
+    def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         folder = home / "tuned" / describe(CPU).slug
         (folder / "cpu-solve-float32.json").write_text("{")
@@ -145,10 +145,10 @@ class TestStored:
         assert cli("--show", "--json").json["entries"][0]["config"]["product"]["block_m"] == 384
         assert cli("--show", "--n", 512).out == self.NOTHING
 
-        bench.finals.clear()
+        pool.finals.clear()
         said = cli("--verify")
         assert said.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; stored: 1.92 x\n"
-        ((_, configs, _),) = bench.finals
+        ((_, configs, _),) = pool.finals
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
 
@@ -197,14 +197,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(cli: Callable[..., Outcome], home: Path, bench: SyntheticBench, case: str) -> None:
+def test_bad_input(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, case: str) -> None:
     words, status, parts = BAD[case]
     said = cli(*([] if "--device" in words else ["--device", "cpu"]), *words)
     assert (said.status, said.out) == (status, "")
     assert re.search(r"^error: [^\n]*\.\n\Z", said.err, re.MULTILINE)
     for part in parts:
         assert part in said.err
-    assert bench.screened == []
+    assert pool.screened == []
     assert not (home / "tuned").exists()
 
 
@@ -217,34 +217,34 @@ class TestLockedStore:
         return filelock.FileLock(folder / ".lock", timeout=0, thread_local=False)
 
     def test_is_refused_before_anything_is_measured(
-        self, cli: Callable[..., Outcome], bench: SyntheticBench, lock: filelock.FileLock, monkeypatch: pytest.MonkeyPatch
+        self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
         with lock:
             said = cli(*FEW)
         assert said.status == BAD_INPUT
         assert "must not be locked" in said.err
-        assert bench.screened == []
+        assert pool.screened == []
 
     def test_is_waited_for_before_anything_is_measured(
-        self, cli: Callable[..., Outcome], bench: SyntheticBench, lock: filelock.FileLock
+        self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock
     ) -> None:
-        bench.before = lambda _: None if not lock.is_locked else pytest.fail("it is locked still")
+        pool.before = lambda _: None if not lock.is_locked else pytest.fail("it is locked still")
         lock.acquire()
         ended = threading.Timer(0.2, lock.release)
         ended.start()
         assert cli(*FEW).status == 0
         assert not ended.is_alive()
-        assert len(bench.screened) > 1
+        assert len(pool.screened) > 1
 
     def test_is_free_while_a_sweep_measures(
-        self, cli: Callable[..., Outcome], bench: SyntheticBench, lock: filelock.FileLock
+        self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock
     ) -> None:
         def take(_: int) -> None:
             with lock:
                 pass
 
-        bench.before = take
+        pool.before = take
         assert cli(*FEW).status == 0
 
 

@@ -12,19 +12,19 @@ import tri_apsp
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
-from tri_apsp.gpu import result_buffers as rooms
+from tri_apsp.gpu import result_buffers
 from tri_apsp.tune import tune
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.space import candidates, resolved, space_of
+from tri_apsp.tune.space.candidates import candidates, resolved
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.compilation import compilation_for
 from tri_apsp.tune.workers.compilers import Compilers
 from tri_apsp.tune.workers.worker import Worker
-from tri_apsp.tuned.kernels import KERNELS
+from tri_apsp.tuned.records import KERNELS
 
 pytest.importorskip("triton")
-from tune import planted_gpu
+from tune import faulty_gpu
 
 pytestmark = pytest.mark.gpu
 GPU = torch.device("cuda", 0)
@@ -42,7 +42,7 @@ def worker() -> Iterator[Worker]:
 def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtype: str, sign: str) -> None:
     task = Task(engine, kernel, dtype, sign, 256 if kernel == "batch" else 1024, 200 if kernel == "batch" else 1)
     base = resolved(default_config(engine, task.torch_dtype), task.n)
-    space = space_of(task)
+    space = task.record.space
     found = candidates(space, task, describe(GPU), base)
     configs = [base, *(space.config(found[len(found) * part // 4], base) for part in (1, 3))]
     outcomes = [worker.screen(task, config) for config in configs]
@@ -57,12 +57,12 @@ def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtyp
 
 
 @pytest.mark.parametrize(("kernel", "n", "batch"), [("batch", 64, 200), ("batch", 256, 200), ("closure", 512, 1)])
-def test_what_solves_have_found_is_given_back(kernel: str, n: int, batch: int) -> None:
-    taken = set(rooms._TAKEN)
+def test_result_buffers_of_solves_are_freed(kernel: str, n: int, batch: int) -> None:
+    taken = set(result_buffers._IN_USE)
     measurement = Measurement(Task("nvidia", kernel, "float32", "any", n, batch), GPU)
     measurement.check_default()
     assert measurement.screen(default_config("nvidia", torch.float32)).kind is Kind.correct
-    assert taken == rooms._TAKEN
+    assert taken == result_buffers._IN_USE
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,15 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
     good = default_config("nvidia", torch.float32)
     # On a busy machine compiling alone takes seconds.
     limit_s = 5 if kind is Kind.timeout else 60
-    with Worker(GPU, planted_gpu.prepare) as worker:
+    with Worker(GPU, faulty_gpu.prepare) as worker:
         before = worker.screen(task, good)
-        outcome = worker.screen(task, planted_gpu.bad(act), limit_s=limit_s)
+        outcome = worker.screen(task, faulty_gpu.bad(act), limit_s=limit_s)
         assert outcome.kind is kind, outcome
         assert message in outcome.message
         after = worker.screen(task, good)
         print(f"\n{act}: {before}\n{outcome}\n{after}")
         assert (before.kind, after.kind) == (Kind.correct, Kind.correct)
-        assert before.p50_ms is not None
-        assert after.p50_ms is not None
-        assert after.p50_ms < 3 * before.p50_ms
+        assert after.median_ms < 3 * before.median_ms
         assert worker.processes == (1 if kind.lasting else 2)
 
 
@@ -118,7 +116,7 @@ def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatc
 
 
 def test_a_quick_sweep(home: Path) -> None:
-    """It keeps its time, the default unless that is beaten, and what it found where the next solve looks."""
+    """It keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
     sweep = tune(["closure"], [512], device="cuda", time_budget=30)
     (result,) = sweep.results
     print(f"\n{result.evaluated} of {result.candidates} in {sweep.seconds:.0f} s, {sweep.measuring:.0%} of them measuring")
@@ -127,12 +125,12 @@ def test_a_quick_sweep(home: Path) -> None:
     assert sweep.seconds < 90  # on a GPU that other tests use too
     assert 1 < result.evaluated <= result.candidates
     assert [trial.origin for trial in result.trials].count("default") == 1
-    assert result.p50_ms is not None
-    assert result.default_ms is not None
-    assert (result.p50_ms < result.default_ms) if result.gained else (result.p50_ms == result.default_ms)
+    winner = result.winner
+    assert winner is not None
+    assert (winner.speedup > 1) if winner.gained else (winner.speedup == 1)
     assert result.path is not None
     (entry,) = tuned.load(result.path).entries
-    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", result.p50_ms)
+    assert (entry.n, entry.sign, entry.p50_ms) == (512, "nonnegative", winner.times.p50_ms)
     used = tri_apsp.shortest_paths(torch.rand(512, 512, device=GPU)).config
     assert used.source in ("this process", str(result.path))
     assert (used.closure_tile, used.closure_warps) == (entry.config["closure_tile"], entry.config["closure_warps"])

@@ -1,4 +1,4 @@
-"""What a sweep shows on stderr: a live line on a terminal, a line a task elsewhere, nothing where nothing is wanted."""
+"""The progress on stderr: a live line on a terminal, else one line per task, or nothing if it is not shown."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pytest
 import torch
 from tune.synthetic import correct
 
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.progress import Progress, milliseconds, outcome_line
-from tri_apsp.tune.search.search import Evaluated
+from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan, Settings
-from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.result import TaskResult, Winner
 
 TASK = Task("cpu", "product", "float32", "any", 512)
 PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())
 COUNTED = "3 of 40 configurations"
-DONE = TaskResult(TASK, {"product": {}}, True, 1.5, 2.0, 2.5, 5.0, evaluated=3, candidates=40, complete=True)
+WINNER = Winner({"product": {}}, True, Times(1.5, 2.0, 2.5), 5.0)
+DONE = TaskResult(TASK, WINNER, evaluated=3, candidates=40, complete=True)
 
 
 class Terminal:
@@ -78,11 +79,11 @@ def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (DONE, f"2 ms, 2.50 x the default, {COUNTED}"),
         (
-            TaskResult(TASK, {}, False, 1.0, 2.0, 3.0, 2.0, 3, 40, complete=True),
+            TaskResult(TASK, Winner({}, False, Times(1.0, 2.0, 3.0), 2.0), 3, 40, complete=True),
             "2 ms, the default stays, 3 of 40 configurations",
         ),
         (
-            TaskResult(TASK, {}, True, 1.0, 2.0, 3.0, 5.0, 3, 40),
+            TaskResult(TASK, WINNER, 3, 40),
             "2 ms, 2.50 x the default, 3 of 40 configurations, interrupted",
         ),
         (TaskResult(TASK), "interrupted before anything was known"),

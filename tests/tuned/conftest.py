@@ -10,7 +10,7 @@ import pytest
 
 from tri_apsp import tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import cache, lookup, places
+from tri_apsp.tuned import cache, lookup, paths
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -37,9 +37,9 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
     found["shipped"].mkdir()
-    monkeypatch.setattr(places.platformdirs, "user_config_path", lambda *_, **__: found["user"])
-    monkeypatch.setattr(places, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(cache, "_told", set())
+    monkeypatch.setattr(paths.platformdirs, "user_config_path", lambda *_, **__: found["user"])
+    monkeypatch.setattr(paths, "_CHECKOUT", found["shipped"])
+    monkeypatch.setattr(cache, "_issued", set())
     tuned.reload()
     yield found
     cache.MEMORY.clear()
@@ -53,7 +53,7 @@ def install(directories: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Ca
     def make(kind: str) -> None:
         assert kind in INSTALLED
         if kind == "wheel":
-            monkeypatch.setattr(places, "_WHEEL", directories["shipped"])
+            monkeypatch.setattr(paths, "_WHEEL", directories["shipped"])
         elif kind == "checkout of somebody else":
             monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
 

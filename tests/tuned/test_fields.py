@@ -38,7 +38,9 @@ def test_there_and_back(engine):
         default = default_config(engine, dtype)
         fields = to_fields(default)
         assert not {"engine", "source"} & fields.keys()
-        assert dataclasses.replace(from_fields(engine, fields), source="default") == default
+        found = from_fields(engine, fields)
+        assert to_fields(found) == fields
+        assert dataclasses.replace(found.over(default), source="default") == default
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
 from tri_apsp.tuned import lookup
-from tri_apsp.tuned.kernels import KERNELS
+from tri_apsp.tuned.records import KERNELS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
@@ -272,10 +272,10 @@ class TestGiven:
                 find(given=Config(cutoff=cutoff))
 
     def test_the_answers_remembered_are_bounded(self, monkeypatch):
-        monkeypatch.setattr(lookup, "_MOST", 10)
+        monkeypatch.setattr(lookup, "_MOST_ANSWERS", 10)
         for cutoff in range(1, 50):
             assert tuned.find("cpu", CPU, torch.float32, Config(cutoff=cutoff)).cutoff == cutoff
-        assert len(lookup.FOUND) <= 10
+        assert len(lookup.ANSWERS) <= 10
 
 
 class TestUsing:

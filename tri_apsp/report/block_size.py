@@ -9,8 +9,9 @@ from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.report.study import Place, Study, task_of
-from tri_apsp.tune.space.space import Values
-from tri_apsp.tune.space.task import Task, batch_of
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.records import Values
+from tri_apsp.tuned.records.nvidia import batch_of
 
 __all__ = ["STUDY"]
 

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 
-from tri_apsp.configs import Config, default_config
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.report.study import Place, Study, task_of
-from tri_apsp.tune.space.space import Values
+from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDY"]
 
@@ -45,7 +45,7 @@ def _grid(place: Place, dtype: str, n: int) -> Grid:
     return Grid("solve", "recursion cutoff", task, (panel,), tuple(points))
 
 
-def _point(base: Config, beta: int, block: int) -> Point:
+def _point(base: CompleteConfig, beta: int, block: int) -> Point:
     return Point({"cutoff": beta, "block_size": block}, dataclasses.replace(base, cutoff=beta, block_size=block))
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tri_apsp.configs import Config, invalid_because, to_fields
+from tri_apsp.configs import CompleteConfig, invalid_because, to_fields
 from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.tune.space.space import SPACES, Choice, Parameter, Space, Values, candidates, resolved
+from tri_apsp.tune.space.candidates import candidates, resolved
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
+from tri_apsp.tuned.records import Choice, Parameter, Space, Values, record_of
 
 __all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "spelled", "spelled_fields"]
 
@@ -52,7 +53,7 @@ class Point:
     """One configuration: the values that the study varies, and the whole."""
 
     values: Values
-    config: Config
+    config: CompleteConfig
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[
 def filled(
     grid: Grid,
     device: Device,
-    base: Config,
+    base: CompleteConfig,
     parameters: Mapping[str, Sequence[Choice]],
     hidden: Mapping[str, Sequence[Choice]] | None = None,
 ) -> Grid:
@@ -104,7 +105,7 @@ def filled(
         grid: without points.
         device: where it will run.
         base: complete; gives the fields that are not varied.
-        parameters: the values of each field, named as in tri_apsp.tune.space.
+        parameters: the values of each field, named as in tri_apsp.tuned.records.
         hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
     """
     task = grid.task
@@ -132,7 +133,7 @@ def filled(
     )
 
 
-def spelled(task: Task, config: Config) -> str:
+def spelled(task: Task, config: CompleteConfig) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
     alone = task.engine == "nvidia" or task.kernel == "product"
     return spelled_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
@@ -146,11 +147,11 @@ def spelled_fields(fields: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in flat.items())
 
 
-def _within(base: Config, task: Task) -> Config:
+def _within(base: CompleteConfig, task: Task) -> CompleteConfig:
     """Return what `base` is at the size of `task`: a block of the cpu engine past n does what a shorter one does."""
     if (task.engine, task.kernel) != ("cpu", "product"):
         return base
-    space = SPACES["cpu", "product"]
+    space = record_of("cpu", "product").space
     values = space.values(base)
     for parameter in space.parameters:
         covering = [choice for choice in parameter.choices if int(choice) >= task.n]

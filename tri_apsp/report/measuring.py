@@ -17,14 +17,14 @@ from typing import Protocol
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.configs import Config
+from tri_apsp.configs import default_config
 from tri_apsp.device import check_memory
 from tri_apsp.errors import ApspError
 from tri_apsp.report.grids import Curve, Grid, Point, spelled
 from tri_apsp.report.rows import ENVIRONMENT, MEASURED, TASK, Row, Table, measured_fields, task_fields
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import MATRICES, Task
-from tri_apsp.tune.workers.measurement_queue import AT_ONCE
+from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
 __all__ = ["Found", "Machine", "Measured", "Provider", "Timed", "known", "measure"]
@@ -67,10 +67,11 @@ class Machine:
 
     @property
     def side_by_side(self) -> int:
-        return len(self._workers.evaluators(Task("cpu", "product", "float32", "any", 1), lambda _: Config()))
+        any_config = default_config("cpu", torch.float32)
+        return len(self._workers.evaluators(Task("cpu", "product", "float32", "any", 1), lambda _: any_config))
 
     def screen(self, task: Task, point: Point) -> Outcome:
-        return self._workers.evaluators(task, lambda _: point.config)[0](point.values, AT_ONCE)
+        return self._workers.evaluators(task, lambda _: point.config)[0](point.values, IMMEDIATE)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         return self._workers.final(task, [point.config for point in points], rounds)

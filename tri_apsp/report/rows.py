@@ -124,8 +124,9 @@ def task_fields(task: Task) -> dict[str, object]:
 
 def measured_fields(task: Task, outcome: Outcome) -> dict[str, object]:
     """Return the columns MEASURED; a product or a solve has n^3 operations per graph."""
-    rate = None if outcome.p50_ms is None else task.operations / (outcome.p50_ms / 1000)
-    times = {name: getattr(outcome, name) for name in ("p20_ms", "p50_ms", "p80_ms", "compile_seconds", "measure_seconds")}
+    rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
+    known = outcome.to_dict()
+    times = {name: known[name] for name in ("p20_ms", "p50_ms", "p80_ms", "compile_seconds", "measure_seconds")}
     return {"outcome": outcome.kind.value, "message": outcome.message, "ops_per_second": rate, **times}
 
 

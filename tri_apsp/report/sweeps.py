@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.result import TaskResult, Winner
 from tri_apsp.tune.sweep.rows import read_rows
 
 __all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_share", "read_sweeps", "swept"]
@@ -37,13 +35,11 @@ class Tuned:
 
     Attributes:
         result: of the sweep.
-        ms: median time of the winner.
-        default_ms: median time of the default, measured in turns with the winner.
+        winner: of the task.
     """
 
     result: TaskResult
-    ms: float
-    default_ms: float
+    winner: Winner
 
     @property
     def task(self) -> Task:
@@ -51,9 +47,14 @@ class Tuned:
         return self.result.task
 
     @property
+    def ms(self) -> float:
+        """Median time of the winner."""
+        return self.winner.times.p50_ms
+
+    @property
     def gain(self) -> float:
         """How many times as fast as the default the winner is."""
-        return self.default_ms / self.ms
+        return self.winner.speedup
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,10 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
             task = result.task
             if swept(result):
                 whole[task] = result
-            if result.p50_ms is None or result.default_ms is None:
+            if result.winner is None:
                 errors.append(result)
             elif task not in results or not result.resumed:
-                results[task] = Tuned(result, result.p50_ms, result.default_ms)
+                results[task] = Tuned(result, result.winner)
                 importances[task] = rows.importances.get(task, {})
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
@@ -124,7 +125,7 @@ def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
     """Yield each improvement of the search: evaluations until then, and the median of its first measurement, in ms."""
     best = math.inf
     for count, trial in enumerate(result.trials, 1):
-        time = _ms(trial)
+        time = trial.outcome.median_ms
         if time < best:
             best = time
             yield count, time
@@ -132,7 +133,7 @@ def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
 
 def default_share(result: TaskResult) -> float | None:
     """Return what part of the best rate the default had, both as first measured; None where it was not right."""
-    default = next((_ms(trial) for trial in result.trials if trial.origin == "default"), math.inf)
+    default = next((trial.outcome.median_ms for trial in result.trials if trial.origin == "default"), math.inf)
     return None if math.isinf(default) else min(time for _, time in best_so_far(result)) / default
 
 
@@ -153,11 +154,5 @@ def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], floa
     best: dict[tuple[tuple[int, ...], int], float] = {}
     for trial in result.trials:
         cell = tuple(int(trial.values[name]) for name in rows), int(trial.values[column])
-        best[cell] = min(best.get(cell, math.inf), _ms(trial))
+        best[cell] = min(best.get(cell, math.inf), trial.outcome.median_ms)
     return dict(sorted(best.items(), key=lambda item: (math.prod(item[0][0]), item[0])))
-
-
-def _ms(trial: Evaluated) -> float:
-    """Return the median of a trial; infinity where it failed."""
-    time = trial.outcome.p50_ms
-    return math.inf if time is None or trial.outcome.kind is not Kind.correct else time

@@ -15,9 +15,10 @@ from tri_apsp.report.papers import PaperCurve, nearest_lund_smith
 from tri_apsp.report.study import Place, Study, task_of
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.space.space import Choice, Parameter, Space
-from tri_apsp.tune.space.task import Task, batch_of
+from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Worker
+from tri_apsp.tuned.records import Choice, Parameter, Space
+from tri_apsp.tuned.records.nvidia import batch_of
 
 __all__ = ["STUDY"]
 
@@ -83,7 +84,7 @@ class Threads:
 
 
 def _ms(outcome: Outcome) -> float:
-    return outcome.p50_ms if outcome.p50_ms is not None else float("inf")
+    return outcome.median_ms
 
 
 def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:

@@ -58,13 +58,13 @@ def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
     for tuned in sweeps.tuned():
         row = {name: value for name, value in tuned.result.to_dict().items() if name not in ("failures", "path", "error")}
         row |= {name: f"{value:.6g}" for name, value in row.items() if isinstance(value, float)}
-        rows.append(row | {name: json.dumps(row[name]) for name in ("config", "product")})
+        rows.append(row | {"config": json.dumps(row["config"])})
     return rows
 
 
 def _result(sweeps: Sweeps) -> str:
     tuned = sweeps.tuned()
-    kept = sum(not one.result.gained for one in tuned)
+    kept = sum(not one.winner.gained for one in tuned)
     sentence = paragraph(
         f"Tuned configurations are {_mean(one.gain for one in tuned)} times as fast as the defaults in the geometric mean of "
         f"{len(tuned)} tasks; for {kept} of them the default stays."
@@ -74,7 +74,7 @@ def _result(sweeps: Sweeps) -> str:
     for engine, kernel in sweeps.kernels():
         found = sweeps.of(engine, kernel)
         means = [_mean(one.gain for one in found if one.task.dtype == dtype) for dtype in dtypes]
-        stays = sum(not one.result.gained for one in found)
+        stays = sum(not one.winner.gained for one in found)
         whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
         shares = [share for share in map(default_share, whole) if share is not None]
         best = f"{geometric_mean(shares):.0%} ({min(shares):.0%} at least) in {len(shares)}" if shares else ""
@@ -103,14 +103,11 @@ def _best(sweeps: Sweeps) -> str:
             name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
             rate = f"{amount(task.operations / (tuned.ms / 1000))}/s"
             gain = f"{tuned.gain:.2f}" + ("" if result.complete else " *")
-            times = [milliseconds(tuned.ms), rate, milliseconds(tuned.default_ms), gain]
-            config = spelled_fields((result.config or {}) | (result.product or {}))
-            rows.append([task.engine, name, task.dtype, task.sign, *times, config])
+            times = [milliseconds(tuned.ms), rate, milliseconds(tuned.winner.default_ms), gain]
+            rows.append([task.engine, name, task.dtype, task.sign, *times, spelled_fields(tuned.winner.config)])
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
     notes = ["An operation is one addition and one minimum, n^3 per graph."]
-    if any(tuned.result.product for tuned in sweeps.tuned()):
-        notes.append("Where a solve names a product, it is faster with that one than with the best for the product alone.")
     if not all(tuned.result.complete for tuned in sweeps.tuned()):
         notes.append("\\* interrupted: the best of what was evaluated.")
     notes += [f"Not tuned: {result.task} ({result.error or 'interrupted'})." for result in sweeps.errors]

@@ -1,4 +1,4 @@
-"""The tuner: finds the fastest configuration for this machine, and keeps it where every later solve finds it.
+"""The tuner: finds the fastest configurations for this machine, and keeps them where every later solve finds them.
 
 `tune()` is `python -m tri_apsp.tune` as a function.
 """
@@ -37,37 +37,37 @@ def tune(
 ) -> SweepResult:
     """Search the fastest configurations, and write them to tuned files, which later solves use.
 
-    Each worker process reads the script that calls this, which must do so under `if __name__ == "__main__":`.
+    Each worker process imports the script that calls this, so the call must be under `if __name__ == "__main__":`.
 
     Args:
         kernels: names of tri_apsp.tuned.KERNELS[engine]; none: all, each with the winners of those before it.
-        n: sizes, which must fit the memory; none: those of the effort that fit. A kernel that a solve of that size runs
-            at a smaller one is tuned at that, and batches that do not fit are left out unless `kernels` names them.
+        n: sizes, which must fit the memory; none: those of the effort that fit. A kernel that a solve of such a size runs at a
+            smaller size is tuned at the smaller one, and batches that do not fit are left out unless `kernels` names them.
         dtypes: names such as "float32"; none: those of the effort.
         signs: of the weights, "nonnegative" or "any"; none: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
-        gpus: how many to measure on, from `device` on; they must be alike.
-        effort: "quick", up to 45 s a task, or "full", up to 10 minutes.
-        trials: most configurations a task; None: those of the effort.
-        time_budget: seconds in all, shared over the tasks; None: those of the effort for each.
+        gpus: the number of GPUs to measure on, from `device` on; they must be of one model.
+        effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
+        trials: most configurations per task; None: those of the effort.
+        time_budget: seconds for all tasks together; None: those of the effort for each.
         sampler: "tpe", "random" or "grid".
         seed: of the sampler.
-        save_dir: where tuned files go; None: tri_apsp.tuned.save_directory().
+        save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
         storage: URL of a database that keeps the trials, which several machines may share; None: a journal on this machine.
-        resume: continue where an earlier call was ended.
+        resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
-        progress: show it on stderr.
+        progress: show progress on stderr.
 
     Returns:
-        SweepResult: one result a task.
+        SweepResult: one result per task.
 
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
         EngineError: the engine cannot run here, or not one task could be tuned.
     """
-    # A worker imports this package too, and needs neither optuna nor the rest.
+    # Imported here, since a worker imports this package too, and needs neither optuna nor the rest.
     from tri_apsp.tune.progress import Progress
     from tri_apsp.tune.sweep.plan import Settings, plan
     from tri_apsp.tune.sweep.sweep import sweep

@@ -23,8 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> int:
-        if not (args.dry_run or args.list or args.show):  # which start no process
-            processes.begin()  # beside the imports of this process, which take as long
+        if not (args.dry_run or args.list or args.show):  # these start no process
+            processes.start_server()  # during the imports of this process, which take as long
         from tri_apsp.tune.commands import run
 
         return run(args)

@@ -1,4 +1,4 @@
-"""What the command line of the tuner does."""
+"""The actions of the command line of the tuner."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.tune.progress import Progress, failures_line, milliseconds
-from tri_apsp.tune.space.space import candidates, space_of
+from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.space.task import Task, size_at
-from tri_apsp.tune.sweep.baselines import contest_of
+from tri_apsp.tune.sweep.baselines import baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings, plan
 from tri_apsp.tune.sweep.result import SweepResult
 from tri_apsp.tune.sweep.rows import check_folder, write_rows
@@ -82,12 +82,12 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def _print_summary(result: SweepResult, tasks: int) -> None:
     for done in result.results:
-        if done.config is not None and done.p50_ms is not None:
-            times = f"{milliseconds(done.p50_ms)}, {done.speedup:.2f} x the default"
-            print(f"{done.task}: {times}: {', '.join(_spelled(done.config))}")
+        if done.winner is not None:
+            times = f"{milliseconds(done.winner.times.p50_ms)}, {done.winner.speedup:.2f} x the default"
+            print(f"{done.task}: {times}: {', '.join(_spelled(done.winner.config))}")
         elif done.error:
             print(f"{done.task}: {done.error}")
-    gains = [done.speedup for done in result.results if done.speedup is not None]
+    gains = [done.winner.speedup for done in result.results if done.winner is not None]
     fields = [("tuned", f"{len(gains)} of {tasks} tasks" + (", interrupted; --resume continues" if result.interrupted else ""))]
     if not result.interrupted and len(result.results) < tasks:
         fields = [("tuned", f"{len(gains)} of {tasks} tasks in the time given; --resume with more --time-budget continues")]
@@ -104,7 +104,7 @@ def _print_summary(result: SweepResult, tasks: int) -> None:
 
 
 def _overhead(result: SweepResult) -> str:
-    """Return where a sweep spends time without measuring."""
+    """Return where a sweep spent time without measuring."""
     names = ("prepare_seconds", "compile_seconds", "final_seconds")
     prepare, load, final = (sum(getattr(done, name) for done in result.results) for name in names)
     return f"{prepare:.0f} s before the first of each task, {load:.0f} s loading or compiling; finals took {final:.0f} s"
@@ -114,8 +114,8 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> None:
     device, settings = planned.devices[0], planned.settings
     rows = []
     for task in planned.tasks:
-        space = space_of(task)
-        allowed = candidates(space, task, describe(device), contest_of(task, device).default)
+        space = task.record.space
+        allowed = candidates(space, task, describe(device), baselines_of(task, device).default)
         path = tuned.path_of(task.engine, task.kernel, task.dtype, describe(device).slug, settings.save_dir)
         rows.append({"task": str(task), "file": str(path), "space": space.size, "candidates": len(allowed)})
     seconds = settings.seconds(len(planned.tasks))
@@ -124,11 +124,11 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> None:
         return
     for row in rows:
         print(f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}")
-    print(f"up to {settings.budget.trials} evaluations a task, at most {seconds:.0f} s in all")
+    print(f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all")
 
 
 def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Any]]:
-    """Yield file, task and entry of all that is used here and was asked for; the first file of a kernel and size counts."""
+    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
     device, seen = describe(planned.devices[0]), set()
     directory: Path | None = args.save_dir
     paths = tuned.files() if directory is None else sorted(directory.glob("*/*.json"))
@@ -194,17 +194,17 @@ def _spelled(config: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 def _verify(args: argparse.Namespace, planned: Plan) -> None:
     rows = []
-    with closing(Workers(planned.devices[:1])) as bench:
+    with closing(Workers(planned.devices[:1])) as workers:
         for path, task, entry in _entries(args, planned):
-            contest = contest_of(task, planned.devices[0])
-            stored = from_fields(task.engine, entry.config).over(contest.default)
-            plain, winner = bench.final(task, [contest.plain, stored], planned.settings.budget.rounds)
-            now = None if plain.p50_ms is None or winner.p50_ms is None else plain.p50_ms / winner.p50_ms
-            said = ", ".join(dict.fromkeys(filter(None, (plain.message, winner.message))))
-            row = {"file": str(path), "task": str(task), "stored_speedup": entry.speedup, "speedup": now, "message": said}
+            baselines = baselines_of(task, planned.devices[0])
+            stored = from_fields(task.engine, entry.config).over(baselines.default)
+            plain, winner = workers.final(task, [baselines.plain, stored], planned.settings.budget.rounds)
+            now = None if plain.times is None or winner.times is None else plain.times.p50_ms / winner.times.p50_ms
+            message = ", ".join(dict.fromkeys(filter(None, (plain.message, winner.message))))
+            row = {"file": str(path), "task": str(task), "stored_speedup": entry.speedup, "speedup": now, "message": message}
             rows.append(row)
             if not args.json:
-                found = said if now is None else f"{now:.2f} x the default"
+                found = message if now is None else f"{now:.2f} x the default"
                 print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
     if args.json:
         print_json({"entries": rows})

@@ -9,20 +9,19 @@ from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json
 from tri_apsp.console.parser import Parser
 from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
-from tri_apsp.tuned import KERNELS, SIGNS
+from tri_apsp.tuned.records import RECORDS, SIGNS
 
 __all__ = ["build_parser"]
 
-_KERNELS = list(dict.fromkeys(kernel for kernels in KERNELS.values() for kernel in kernels))
-
 _DESCRIPTION = """\
-Find the fastest configuration for this machine, and keep it in tuned files, which every later solve uses. Without options,
-everything useful for the GPU is tuned, or for the CPU where there is none.
+Find the fastest configurations for this machine, and keep them in tuned files, which every later solve uses. Without options,
+all kernels of the GPU's best engine are tuned, or those of the CPU where there is no GPU.
 """
 
 _EPILOG = f"""\
-Ctrl-C or SIGTERM at any time keeps what is known; --resume continues. Environment: TRI_APSP_CONFIG_DIR, where tuned files are
-looked for first, and written to; TRI_APSP_REQUIRE_TUNED=1, a solve for which nothing was tuned is an error.
+Ctrl-C or SIGTERM at any time keeps what is known; --resume continues. Environment: TRI_APSP_CONFIG_DIR, the directory
+that is searched first for tuned files and that they are written to; TRI_APSP_REQUIRE_TUNED=1, which makes a solve for which
+nothing was tuned an error.
 
 exit status:
     0  done
@@ -40,40 +39,51 @@ def build_parser() -> Parser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _add_tasks(parser)
+    _add_settings(parser)
+    _add_actions(parser)
+    add_json(parser, "device, seconds, interrupted, files, results; or the output of the option given instead of tuning")
+    return parser
+
+
+def _add_tasks(parser: Parser) -> None:
     what = parser.add_argument_group("what to tune")
-    what.add_argument("--kernel", nargs="+", choices=_KERNELS, default=[], help="default: all of the engine")
+    kernels = list(dict.fromkeys(kernel for _, kernel in RECORDS))
+    what.add_argument("--kernel", nargs="+", choices=kernels, default=[], help="default: all of the engine")
     what.add_argument(
         "--n",
         type=int,
         nargs="+",
         default=[],
-        help="sizes, which must fit the memory; a kernel that a solve of that size runs at a smaller one is tuned at that, and "
-        "batches that do not fit are left out unless --kernel names them; default: those of the effort that fit",
+        help="sizes, which must fit the memory; a kernel that a solve of such a size runs at a smaller size is tuned at the "
+        "smaller one, and batches that do not fit are left out unless --kernel names them; default: those of the effort",
     )
     what.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: those of the effort")
     what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")
     add_device(what)
-    what.add_argument("--gpus", type=int, default=1, metavar="G", help="measure on so many GPUs side by side; default: 1")
+    what.add_argument("--gpus", type=int, default=1, metavar="G", help="measure on G GPUs at the same time; default: 1")
 
+
+def _add_settings(parser: Parser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument(
         "--effort",
         choices=list(BUDGETS),
         default="quick",
-        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s a task; full: up to {BUDGETS['full'].seconds:.0f} s",
+        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s per task; full: up to {BUDGETS['full'].seconds:.0f} s",
     )
     trials = ", ".join(f"{budget.trials} {effort}" for effort, budget in BUDGETS.items())
-    how.add_argument("--trials", type=int, metavar="T", help=f"most configurations a task; default: {trials}")
-    how.add_argument("--time-budget", type=float, metavar="SECONDS", help="in all, shared over the tasks")
+    how.add_argument("--trials", type=int, metavar="T", help=f"most configurations per task; default: {trials}")
+    how.add_argument("--time-budget", type=float, metavar="SECONDS", help="for all tasks; default: that of the effort for each")
     how.add_argument(
         "--sampler",
         choices=SAMPLERS,
         default="tpe",
-        help="default: tpe; where --trials allows, all are tried",
+        help="default: tpe; if there are at most --trials candidates, all are tried",
     )
     how.add_argument("--seed", type=int, default=0, help="of the sampler; default: 0")
     how.add_argument(
-        "--save-dir", type=Path, metavar="DIR", help="where tuned files go; `python -m tri_apsp info` has the default"
+        "--save-dir", type=Path, metavar="DIR", help="directory of tuned files; `python -m tri_apsp info` shows the default"
     )
     how.add_argument(
         "--storage",
@@ -81,14 +91,14 @@ def build_parser() -> Parser:
         help="database for the trials, which machines with the same GPU may share, such as sqlite:///studies.db or "
         "postgresql+psycopg://user@host/name; default: a journal in this user's data directory",
     )
-    how.add_argument("--resume", action="store_true", help="continue the newest studies, and join those of other machines")
+    how.add_argument("--resume", action="store_true", help="continue the newest studies, also those of other machines")
     how.add_argument("--force", action="store_true", help="replace tuned files that cannot be used")
-    how.add_argument("--report", type=Path, metavar="DIR", help="also write every trial there, and what it was measured with")
+    how.add_argument("--report", type=Path, metavar="DIR", help="also write every trial, the machine and the versions there")
 
+
+def _add_actions(parser: Parser) -> None:
     instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
     instead.add_argument("--dry-run", action="store_true", help="show the tasks, their files, and the sizes of their spaces")
     instead.add_argument("--list", action="store_true", help="list the tuned files, and which of them are used here")
     instead.add_argument("--show", action="store_true", help="show the configurations that are used here")
-    instead.add_argument("--verify", action="store_true", help="time the stored winners against the defaults again")
-    add_json(parser, "device, seconds, interrupted, files, results; or what was asked for instead")
-    return parser
+    instead.add_argument("--verify", action="store_true", help="time the stored winners and the defaults again")

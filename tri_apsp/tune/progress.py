@@ -1,7 +1,8 @@
-"""What a sweep shows while it runs, on stderr: a live line on a terminal, a line a task elsewhere."""
+"""The progress of a sweep on stderr: a live line on a terminal, else one line per task."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter
@@ -10,7 +11,7 @@ from tqdm import tqdm
 
 from tri_apsp.console.progress import terminal_shape
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.search import Evaluated
+from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
 from tri_apsp.tune.sweep.result import TaskResult
@@ -30,34 +31,32 @@ class Progress:
         self._tasks, self._shown, self._done = len(plan.tasks), shown, 0
         self._bar: tqdm[None] | None = None
         self._end = 0.0
-        self._best: float | None = None
-        self._default: float | None = None
+        self._best_ms = self._default_ms = math.inf
         self._failures: Counter[Kind] = Counter()
 
     def started(self, task: Task, trials: int, end: float) -> None:
         """A search of at most `trials` configurations begins, and is over by `end` on the monotonic clock."""
-        self._end, self._best, self._default, self._failures = end, None, None, Counter()
+        self._end, self._best_ms, self._default_ms, self._failures = end, math.inf, math.inf, Counter()
         if self._shown and sys.stderr.isatty():
             layout = "{desc} |{bar:16}| {n_fmt}/{total_fmt}{postfix}"
             title = f"[{self._done + 1}/{self._tasks}] {task}"
             self._bar = tqdm(total=trials, desc=title, bar_format=layout, leave=False, file=sys.stderr, **terminal_shape())
 
     def evaluated(self, trial: Evaluated) -> None:
-        """One more configuration is known."""
-        time_ms = trial.outcome.p50_ms
-        if time_ms is None:
+        """One more configuration was evaluated."""
+        if trial.outcome.kind is not Kind.correct:
             self._failures[trial.outcome.kind] += 1
-        else:
-            self._default = time_ms if trial.origin == "default" else self._default
-            self._best = time_ms if self._best is None else min(self._best, time_ms)
+        elif trial.origin == "default":
+            self._default_ms = trial.outcome.median_ms
+        self._best_ms = min(self._best_ms, trial.outcome.median_ms)
         if self._bar is not None:
-            self._bar.set_postfix_str(self._state(), refresh=False)
+            self._bar.set_postfix_str(self._state(self._bar), refresh=False)
             self._bar.update()
 
     def final(self, count: int) -> None:
-        """The search is over, and the fastest `count` are timed in turns."""
+        """The search is over, and a final of `count` configurations begins."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._state()}, final of {count}")
+            self._bar.set_postfix_str(f"{self._state(self._bar)}, final of {count}")
 
     def finished(self, result: TaskResult) -> None:
         """A task is done."""
@@ -67,47 +66,47 @@ class Progress:
             print(f"[{self._done}/{self._tasks}] {outcome_line(result)}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Take the live line away."""
+        """Remove the live line."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
-    def _state(self) -> str:
-        assert self._bar is not None
+    def _state(self, bar: tqdm[None]) -> str:
         parts = []
-        if self._best is not None:
-            gain = "" if self._default is None else f" ({self._default / self._best:.2f} x default)"
-            parts.append(f"best {milliseconds(self._best)}{gain}")
+        if self._best_ms < math.inf:
+            gain = "" if self._default_ms == math.inf else f" ({self._default_ms / self._best_ms:.2f} x default)"
+            parts.append(f"best {milliseconds(self._best_ms)}{gain}")
         if self._failures:
             parts.append(failures_line(self._failures))
-        count, total = self._bar.n + 1, self._bar.total
-        by_rate = (time.time() - self._bar.start_t) / count * (total - count)
+        count, total = bar.n + 1, bar.total
+        by_rate = (time.time() - bar.start_t) / count * (total - count)
         left = max(0.0, min(by_rate, self._end - time.monotonic()))
         parts.append(f"{tqdm.format_interval(left)} left")
         return ", ".join(parts)
 
 
 def milliseconds(time_ms: float) -> str:
-    """Return a time for people."""
+    """Return a time with its unit, to three digits."""
     return f"{time_ms / 1000:.3g} s" if time_ms >= 1000 else f"{time_ms:.3g} ms"
 
 
 def failures_line(failures: Counter[Kind]) -> str:
-    """Return how many configurations failed, by class, for people."""
+    """Return how many configurations failed, by class."""
     return (
         "failed: " + ", ".join(f"{count} {kind.value}" for kind, count in failures.most_common()) if failures else "none failed"
     )
 
 
 def outcome_line(result: TaskResult) -> str:
-    """Return what became of a task in one line."""
+    """Return the result of a task in one line."""
     if result.error:
         return f"{result.task}: {result.error}"
-    if result.p50_ms is None or result.speedup is None:
+    winner = result.winner
+    if winner is None:
         return f"{result.task}: interrupted before anything was known"
-    said = "found by an earlier run" if result.resumed else f"{result.evaluated} of {result.candidates} configurations"
-    gain = f"{result.speedup:.2f} x the default" if result.gained or result.speedup > 1 else "the default stays"
-    parts = [f"{milliseconds(result.p50_ms)}", gain, said, *([failures_line(result.failures)] if result.failures else [])]
+    extent = "found by an earlier run" if result.resumed else f"{result.evaluated} of {result.candidates} configurations"
+    gain = f"{winner.speedup:.2f} x the default" if winner.gained or winner.speedup > 1 else "the default stays"
+    parts = [milliseconds(winner.times.p50_ms), gain, extent, *([failures_line(result.failures)] if result.failures else [])]
     parts += ["interrupted"] if not result.complete else []
     parts += ["the device changed its speed meanwhile"] if result.throttled else []
     return f"{result.task}: {', '.join(parts)}"

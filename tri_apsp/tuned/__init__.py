@@ -1,25 +1,25 @@
-"""Tuned configurations: what was found to be the fastest on a GPU (or CPU), kept in files, and used by every later solve.
+"""Tuned configurations: the fastest that were found on a GPU (or CPU), kept in files, and used by every later solve.
 
-`find` is the lookup that every solve makes. For people:
+`find` is the lookup that every solve makes. For users:
 
     tuned.load(path)            read a file
     tuned.save(file)            write one, merged with what is there
     tuned.remember(file)        use one in this process only
     tuned.reset()               remove this machine's files from the user's directory
     with tuned.using(config):   force a configuration on all solves inside
-    tuned.files()               all files, of any GPU
+    tuned.files()               the paths of all files, of any GPU
 
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
 from tri_apsp.tuned.cache import reload
+from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.kernels import FIELDS, KERNELS, SIGNS, allowed_fields
 from tri_apsp.tuned.lookup import find
-from tri_apsp.tuned.places import directories, file_name, files, save_directory, user_directory
+from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load
-from tri_apsp.tuned.refusals import refusal
+from tri_apsp.tuned.records import FIELDS, KERNELS, SIGNS, allowed_fields
 from tri_apsp.tuned.sources import remember
 from tri_apsp.tuned.store import conflict, new_file, path_of, reset, save
 

@@ -1,4 +1,4 @@
-"""What is remembered between lookups: the files that were read, what they said, and what the user was already told."""
+"""What is kept between lookups: the files that were read, the answers, and the warnings that were issued."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
     from tri_apsp.configs import CompleteConfig
     from tri_apsp.tuned.schema import TunedFile
 
-__all__ = ["FILES", "FOUND", "MEMORY", "reload", "warn_once"]
+__all__ = ["ANSWERS", "FILES", "MEMORY", "reload", "warn_once"]
 
-FOUND: dict[Any, CompleteConfig] = {}
-"""The answers of `find` by what was asked."""
+ANSWERS: dict[Any, CompleteConfig] = {}
+"""The answers of `find` by its arguments and the environment."""
 
 FILES: dict[Any, TunedFile | None] = {}
-"""The files by their path and by who reads them; None: missing, or refused."""
+"""The files by their path and the device that they are read for; None: missing, or refused."""
 
 MEMORY: list[TunedFile] = []
-"""What `remember` was given, newest first."""
+"""The files given to `remember`, newest first."""
 
-_told: set[str] = set()
+_issued: set[str] = set()
 
 
 def reload() -> None:
-    """Read the tuned files again at the next lookup: another process may have written some."""
-    FOUND.clear()
+    """Read the tuned files again at the next lookup: another process may have written one."""
+    ANSWERS.clear()
     FILES.clear()
 
 
 def warn_once(topic: str, message: str) -> None:
     """Issue a TuningWarning, unless one on this topic was issued in this process before."""
-    if topic not in _told:
-        _told.add(topic)
+    if topic not in _issued:
+        _issued.add(topic)
         warnings.warn(message, TuningWarning, stacklevel=2)

@@ -9,28 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tri_apsp.tuned.kernels import check_kernel
+from tri_apsp.tuned.records import record_of
 
 __all__ = ["kernel_hash", "tokens"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "kernels"
-
-_GLUON = ("nvidia/tiles.py", "nvidia/int16x2.py", "nvidia/synchronization.py", "nvidia/gluon_names.py")
-_CLOSURE = ("nvidia/closure.py", "nvidia/tile_closure.py")
-_SOURCES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("cpu", "product"): ("cpu/min_plus.py",),
-    ("cpu", "solve"): ("cpu/min_plus.py",),
-    ("nvidia", "product"): ("nvidia/product.py", *_GLUON),
-    ("nvidia", "small_product"): ("nvidia/product.py", *_GLUON),
-    # Tuned as a call runs them: where one closure solves a graph, the call launches nvidia/solve.py.
-    ("nvidia", "closure"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
-    ("nvidia", "batch"): (*_CLOSURE, "nvidia/solve.py", *_GLUON),
-    ("nvidia", "solve"): ("nvidia/product.py", *_CLOSURE, "nvidia/solve.py", *_GLUON),
-    ("portable", "product"): ("portable/product.py", "portable/tiles.py"),
-    ("portable", "closure"): ("portable/closure.py", "portable/tiles.py"),
-    ("portable", "panels"): ("portable/panels.py", "portable/tiles.py"),
-    ("portable", "solve"): ("portable/product.py", "portable/closure.py", "portable/panels.py", "portable/tiles.py"),
-}
 
 _LAYOUT = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 _SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER}
@@ -48,9 +31,9 @@ def kernel_hash(engine: str, kernel: str) -> str:
 
     Cost: some milliseconds, once per process.
     """
-    check_kernel(engine, kernel)
+    sources = record_of(engine, kernel).sources
     digest = hashlib.sha256()
-    for name in _SOURCES[engine, kernel]:
+    for name in sources:
         for token in tokens((_FOLDER / name).read_text(encoding="utf-8")):
             digest.update(f"{token}\0".encode())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Reading a tuned file, whatever it holds."""
+"""Reading a tuned file, with one sentence for each way in which it may be unusable."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tri_apsp.errors import InputError
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile
 
-__all__ = ["REMEDY", "explained", "load"]
+__all__ = ["REMEDY", "load", "schema_errors"]
 
 REMEDY = "remove it, or tune again with --force"
-"""What can be done about a tuned file that cannot be used."""
+"""The remedy for a tuned file that cannot be used."""
 
 
 def load(path: Path | str) -> TunedFile:
     """Read a tuned file.
 
     Args:
-        path: the file. It may be of any GPU and of other kernel sources; see `refusal` for whether it would be used.
+        path: of the file. It may be of any GPU and of other kernel sources; `refusal` says whether it would be used.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.
@@ -41,20 +41,20 @@ def load(path: Path | str) -> TunedFile:
     version = content.get("schema_version") if isinstance(content, dict) else None
     if version is not None and version != SCHEMA:
         raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {REMEDY}.")
-    with explained(what):
+    with schema_errors(what):
         return TunedFile.model_validate_json(text)
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn what pydantic says inside the `with` into one sentence."""
+def schema_errors(what: str) -> Iterator[None]:
+    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of one sentence."""
     from pydantic import ValidationError
 
     try:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        said = (f"{place}: " if place else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
+        location = ".".join(map(str, first["loc"]))
+        fault = (f"{location}: " if location else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({said}{more}); {REMEDY}.") from None
+        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {REMEDY}.") from None

@@ -1,4 +1,4 @@
-"""The schema of a tuned file, as tuning/README.md tells it. Imported only where a file is read or written: pydantic is slow."""
+"""The schema of a tuned file; tuning/README.md describes it. Imported only to read or write a file: pydantic loads slowly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tri_apsp.configs import from_fields
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tuned.kernels import allowed_fields, check_kernel
+from tri_apsp.tuned.records import allowed_fields, record_of
 
 __all__ = ["SCHEMA", "Entry", "Run", "TunedFile"]
 
@@ -26,7 +26,7 @@ class _Model(BaseModel):
 
 
 class Run(_Model):
-    """What a measurement depends on besides the machine and the kernel.
+    """The conditions of a measurement besides the machine and the kernel.
 
     Attributes:
         triton: version; None for an engine without it.
@@ -36,9 +36,9 @@ class Run(_Model):
         space_hash: hash of the search space.
         protocol: how times were taken, in words.
         seed: of the search.
-        budget_seconds: what the search was allowed; None: no limit.
-        complete: whether its own budget or candidates ended it, not Ctrl-C; Entry.evaluated says how many ran.
-        created: the day.
+        budget_seconds: time budget of the search; None: no limit.
+        complete: whether the search ended by itself rather than by Ctrl-C; Entry.evaluated says how many configurations ran.
+        created: the date.
     """
 
     triton: str | None = None
@@ -61,9 +61,9 @@ class Entry(_Model):
         n: vertices.
         batch: graphs solved in one call.
         config: the fields of tri_apsp.Config that the kernel sets, as configs.to_fields writes them.
-        p20_ms: of the times of the winner, in milliseconds, as the next two.
-        p50_ms: the median.
-        p80_ms: see p20_ms.
+        p20_ms: 20th percentile of the winner's times, in milliseconds.
+        p50_ms: their median.
+        p80_ms: their 80th percentile.
         default_ms: the median of the default configuration, timed in the same rounds.
         speedup: default_ms / p50_ms.
         evaluated: configurations that were run.
@@ -84,7 +84,7 @@ class Entry(_Model):
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """What an entry is the best for: no file has two entries with the same key. Sorted in a file by it."""
+        """The sign, batch and n of the entry: unique within a file, which is sorted by it."""
         return self.sign, self.batch, self.n
 
 
@@ -124,7 +124,7 @@ class TunedFile(Run):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TunedFile:
-        check_kernel(self.engine, self.kernel)
+        record_of(self.engine, self.kernel)  # raises if there is none
         names = [dtype_name(dtype) for dtype in DTYPES]
         if self.dtype not in names:
             raise ValueError(f"dtype must be one of {', '.join(names)}, but is {self.dtype!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import itertools
 import json
@@ -19,23 +18,22 @@ from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tuned.cache import MEMORY, reload
-from tri_apsp.tuned.kernels import KERNELS
-from tri_apsp.tuned.lookup import near
-from tri_apsp.tuned.places import file_name, save_directory, user_directory
-from tri_apsp.tuned.reading import REMEDY, explained, load
-from tri_apsp.tuned.refusals import Identity, difference, identity, triton_version
-from tri_apsp.tuned.sources import usable
+from tri_apsp.tuned.compatibility import Identity, difference, identity, triton_version
+from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.paths import file_name, save_directory, user_directory
+from tri_apsp.tuned.reading import REMEDY, load, schema_errors
+from tri_apsp.tuned.records import KERNELS
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["conflict", "new_file", "path_of", "reset", "save", "wait_for_others"]
+__all__ = ["conflict", "new_file", "path_of", "reset", "save", "wait_for_lock"]
 
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
 _DTYPE_NAMES = tuple(map(dtype_name, DTYPES))
 
 LOCK_SECONDS = 30.0
-"""How long `save` waits for another process that writes to the same folder."""
+"""Seconds for which `save` waits for another process that writes to the same folder."""
 
 
 def new_file(
@@ -75,7 +73,7 @@ def new_file(
         "complete": complete,
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
     }
-    with explained("a tuned file"):
+    with schema_errors("a tuned file"):
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
 
 
@@ -87,15 +85,15 @@ def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | s
 def conflict(engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None) -> str | None:
     """Return why `save` would refuse to write there without `force`, as one sentence, or None if it would not.
 
-    That is so where a file lies that is damaged, or was measured on another GPU or with other kernel sources. A tuner asks
+    It refuses where a file is damaged, or was measured on another GPU or with other kernel sources. The tuner checks that
     before it starts.
     """
     path = path_of(engine, kernel, dtype, device.slug, directory)
-    return _present(path, identity(engine, kernel, dtype, device))[1]
+    return _existing(path, identity(engine, kernel, dtype, device))[1]
 
 
-def _present(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, None if there is none, or why it must not be overwritten."""
+def _existing(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None]:
+    """Return the file at `path`, None if there is none; and why it must not be overwritten, None if it may."""
     if not path.exists():
         return None, None
     try:
@@ -107,38 +105,42 @@ def _present(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
-    """Write what was tuned to `<directory>/<slug>/<engine>-<kernel>-<dtype>.json`, where the next solve finds it.
+    """Write `file` to `<directory>/<slug>/<engine>-<kernel>-<dtype>.json`, where the next solve finds it.
 
-    Entries of a file that lies there are kept unless `file` has one of the same sign, n and batch. Other processes that
-    save at the same time wait for each other, and a reader sees the old file or the new one, never a part.
+    Entries of a file that is there are kept unless `file` has one of the same sign, n and batch. Processes that save at the
+    same time wait for each other, and a reader sees the old file or the new one, never a part.
 
     Args:
         file: from `new_file`.
         directory: None for save_directory(): TRI_APSP_CONFIG_DIR, a checkout's tuning/, or the user's directory.
-        force: replace a file that cannot be used, all of it: damaged, of another GPU or of other kernel sources.
+        force: replace a whole file that cannot be used: one that is damaged, of another GPU or of other kernel sources.
 
     Returns:
         The path written to.
 
     Raises:
-        InputError: such a file lies there and `force` is not given; the directory cannot be written to, is full, or stays
-            locked for half a minute; a solve would not find there what was written. What lies there is then as it was.
+        InputError: such a file is there and `force` is not given; `file` was measured with other kernel sources; the directory
+            cannot be written to, is full, or stays locked for half a minute. The directory is then as it was.
     """
     path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
+    own = Identity(*(getattr(file, name) for name in Identity._fields))
+    stale = difference(file, own._replace(kernel_hash=kernel_hash(file.engine, file.kernel)))
+    if stale is not None:
+        raise InputError(f"a tuned file {stale}; tune again.")
     with _locked(path.parent):
-        present, reason = _present(path, Identity(*(getattr(file, name) for name in Identity._fields)))
+        present, reason = _existing(path, own)
         if reason is not None and not force:
             raise InputError(reason)
-        _write_and_find(path, file if present is None else _merged(present, file))
+        _write(path, _content(file if present is None else _merged(present, file)))
     reload()
     return path
 
 
-def wait_for_others(slug: str, directory: Path | str | None = None) -> None:
-    """Return when no other process writes tuned files of the GPU `slug`; a tuner waits before it starts.
+def wait_for_lock(slug: str, directory: Path | str | None = None) -> None:
+    """Return when no other process writes tuned files of the GPU `slug`; the tuner waits for that before it starts.
 
     Raises:
-        InputError: as of `save`, which waits as long.
+        InputError: as `save`, after the same time.
     """
     folder = Path(directory or save_directory()) / slug
     if folder.exists():
@@ -148,7 +150,7 @@ def wait_for_others(slug: str, directory: Path | str | None = None) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Make `folder`, and have it to ourselves inside the `with`; what fails there becomes one sentence."""
+    """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes one sentence."""
     import filelock
 
     try:
@@ -168,7 +170,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
-    """Return `file` with the entries of `present` that it has none for; these name the run that measured them."""
+    """Return `file` with the entries of `present` whose keys it does not have; these name the run that measured them."""
     new = {entry.key: entry for entry in file.entries}
     own = present.run
     kept = {
@@ -177,45 +179,6 @@ def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
         if entry.key not in new
     }
     return file.model_copy(update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))})
-
-
-def _write_and_find(path: Path, file: TunedFile) -> None:
-    """Write a file, and look it up again; where that finds something else, put back what lay there.
-
-    Raises:
-        InputError: it is not found as it was written.
-    """
-    before = None
-    with contextlib.suppress(OSError):  # there is none, or it may be replaced and not read
-        before = path.read_bytes()
-    _write(path, _content(file))
-    reason = _lost(path, file)
-    if reason is None:
-        return
-    if before is None:
-        path.unlink(missing_ok=True)
-    else:
-        _write(path, before)
-    raise InputError(reason)
-
-
-def _lost(path: Path, file: TunedFile) -> str | None:
-    """Return why a solve that reads `path` would not find there each entry of `file`, as one sentence, or None if it would.
-
-    Whether it reads `path` at all does not count: another place may come first, and the GPU of `file` need not be here.
-    """
-    kind = "cpu" if file.engine == "cpu" else "cuda"
-    found, reason = usable(path, Device(kind, file.gpu, file.slug, file.units, 0, capability=file.capability))
-    if found is None:
-        return reason or f"tuned file {path} must be there once it was written, but is not; tune again."
-    for entry in file.entries:
-        first = next(iter(near(found, entry.n, entry.batch, entry.sign)), None)
-        if (first, found.run) != (entry, file.run):
-            return (
-                f"tuned file {path} must be found again as it was written, but its entry for sign {entry.sign}, n = {entry.n} "
-                f"and batch = {entry.batch} is not; check the disk, and tune again."
-            )
-    return None
 
 
 def _content(file: TunedFile) -> bytes:
@@ -227,8 +190,8 @@ def _content(file: TunedFile) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write under a name of its own, then rename: whoever reads sees the old file or the new one."""
-    part = path.with_name(f".{path.name}.part")  # one name is enough under the lock, and a crash leaves one file at most
+    """Write under another name, then rename, so that a reader sees the old file or the new one."""
+    part = path.with_name(f".{path.name}.part")  # under the lock one name is enough, and a crash leaves one file at most
     try:
         with part.open("wb") as stream:
             stream.write(content)
@@ -250,11 +213,11 @@ def reset(
 ) -> list[Path]:
     """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
 
-    Those in a checkout's tuning/, which are under version control, and those in TRI_APSP_CONFIG_DIR stay unless `directory`
-    names their directory. Where the tuner writes there, so that solves go on with what it found, a TuningWarning says so.
+    Files in a checkout's tuning/, which are under version control, and files in TRI_APSP_CONFIG_DIR stay unless `directory`
+    names their directory. Where such files stay in use, a TuningWarning says so.
 
     Args:
-        device: "auto", "cpu", "cuda" or "cuda:N": whose files.
+        device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
         engine: None: of every engine.
         kernel: None: every kernel; see tri_apsp.tuned.KERNELS.
         dtype: such as "float32"; None: every dtype.

@@ -1,4 +1,4 @@
-"""What a worker does with a configuration: find it right, then time it. Only a worker's process runs this."""
+"""What a worker does with a configuration: compare its results, then time it. Only the process of a worker runs this."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp import engines
-from tri_apsp.configs import CompleteConfig, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, wait
-from tri_apsp.engines import Engine, Weights
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import Problem, WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.measure.problems import PROBLEMS, Make, Operation, Problem, WrongResultError, problem_of, small_sizes
 from tri_apsp.tune.space.task import MATRICES, Task
 
-__all__ = ["TURN_SECONDS", "Make", "Measurement", "kind_of", "measured", "outcome_of"]
+__all__ = ["SLICE_SECONDS", "Measurement", "kind_of", "outcome_of"]
 
-Make = Callable[[str, Weights, CompleteConfig], Engine]
-
-# A first look at a configuration: so many seconds of runs, on a CPU, whose times vary more, and on a GPU; and so many runs.
+# Screening: the seconds of runs on a CPU, whose times vary more, and on a GPU; and the least and most runs.
 _SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
-# Before the final rounds, so that clocks settle; and the time, or the runs, that a configuration has in a turn.
-_WARM_UP_SECONDS, TURN_SECONDS, _TURN_RUNS = 0.5, 0.005, 20
-# How far the second half of the final rounds may be from the first. Clocks are not read before and after instead: that needs
-# NVML, which is no dependency, and only what they do to the time matters.
+# The warm-up before the rounds of a final, so that clocks settle; and the time, or the runs, of a configuration in half a
+# round.
+_WARM_UP_SECONDS, SLICE_SECONDS, _SLICE_RUNS = 0.5, 0.005, 20
+# How far the second half of the rounds of a final may be from the first. Clocks are not read before and after instead: that
+# needs NVML, which is no dependency, and only their effect on the time matters.
 _DRIFT = 1.1
 # Written before each run: more than twice the L2 cache of any GPU (126 MB on a B200).
 _FLUSH_BYTES = 256 << 20
@@ -45,11 +43,11 @@ _COMPILER_MESSAGES = ("PassManager::run failed", "failed to translate module", "
 class Measurement:
     """The operands of a task on a device, and configurations measured with them.
 
-    Making one compiles nothing, so that it can be made while others compile.
+    Making one compiles nothing, so other processes can compile meanwhile.
 
     Args:
-        task: what is tuned.
-        device: where.
+        task: to tune.
+        device: of the operands.
         make: makes an engine.
 
     Raises:
@@ -61,17 +59,16 @@ class Measurement:
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         self._timer = _Timer(device)
         self._problems: dict[tuple[int, int, bool], Problem] = {}
-        self._right: set[Problem] = set()
+        self._with_expected: set[Problem] = set()
         self._default = default_config(task.engine, task.torch_dtype)
         self._small(self._default)
-        problem = self._operands(self._default, task.n, small=False)
-        self._engine(self._default, problem)  # for what it imports, which takes a second
+        self._operands(self._default, task.n, small=False).operation(self._default, make)  # imports the engine: a second
 
     def check_default(self) -> None:
-        """Compare the results of the default configuration, before any other is asked for.
+        """Compare the results of the default configuration; to be called before any other configuration is measured.
 
         Raises:
-            WrongResultError: what it computes is wrong.
+            WrongResultError: its result is wrong.
         """
         for problem in (*self._small(self._default), self._large(self._default)):
             self._compare(self._default, problem)
@@ -82,20 +79,20 @@ class Measurement:
         problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
         compiled = time.perf_counter()
-        engine = self._compare(config, problem)
+        operation = self._compare(config, problem)
         began = time.perf_counter()
-        samples = [self._run(problem, engine)]
+        samples = [self._time(problem, operation)]
         message = ""
         if give_up_ms is not None and samples[0] > give_up_ms:
             message = f"given up after one run, for it took more than {give_up_ms:.4g} ms"
         else:
             seconds, (least, most) = _SCREEN_SECONDS[self._device.type != "cpu"], _SCREEN_RUNS
             while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
-                samples.append(self._run(problem, engine))
-        return _timed(samples, message, compiled - start, time.perf_counter() - compiled)
+                samples.append(self._time(problem, operation))
+        return Outcome(Kind.correct, _times(samples), message, compiled - start, time.perf_counter() - compiled)
 
     def verify(self, config: CompleteConfig) -> Outcome:
-        """Compare the results of a configuration on small problems, and on the task's; no times."""
+        """Compare the results of a configuration on both small problems and on the task's; no times."""
         start = time.perf_counter()
         problem = self._large(config)
         for small in self._small(config):
@@ -105,21 +102,24 @@ class Measurement:
         return Outcome(Kind.correct, compile_seconds=compiled - start, measure_seconds=time.perf_counter() - compiled)
 
     def final(self, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        """Time configurations in turns, each round forward and backward, after a warm-up; they must be right."""
-        turns = [(self._large(config), self._engine(config, self._large(config))) for config in configs]
+        """Time configurations that were verified, after a warm-up, in interleaved rounds: each forward and backward."""
+        runs = []
+        for config in configs:
+            problem = self._large(config)
+            runs.append((problem, problem.operation(config, self._make)))
         start = time.perf_counter()
-        runs = [1] * len(turns)
+        counts = [1] * len(runs)
         while time.perf_counter() - start < _WARM_UP_SECONDS:
-            for index, turn in enumerate(turns):
-                runs[index] = min(_TURN_RUNS, max(1, int(1000 * TURN_SECONDS / self._run(*turn))))
-        samples: list[list[list[float]]] = [[] for _ in turns]  # of each configuration, for each turn
+            for index, run in enumerate(runs):
+                counts[index] = min(_SLICE_RUNS, max(1, int(1000 * SLICE_SECONDS / self._time(*run))))
+        samples: list[list[list[float]]] = [[] for _ in runs]  # of each configuration, for each half of a round
         for _ in range(rounds):
-            for index in (*range(len(turns)), *reversed(range(len(turns)))):
-                samples[index].append([self._run(*turns[index]) for _ in range(runs[index])])
-        drift = _drift(samples)
-        seconds = (time.perf_counter() - start) / len(turns)
+            for index in (*range(len(runs)), *reversed(range(len(runs)))):
+                samples[index].append([self._time(*runs[index]) for _ in range(counts[index])])
+        throttled = not 1 / _DRIFT < _drift(samples) < _DRIFT
+        seconds = (time.perf_counter() - start) / len(runs)
         return [
-            dataclasses.replace(_timed(np.concatenate(found), "", 0.0, seconds), throttled=not 1 / _DRIFT < drift < _DRIFT)
+            Outcome(Kind.correct, _times(np.concatenate(found)), measure_seconds=seconds, throttled=throttled)
             for found in samples
         ]
 
@@ -128,63 +128,46 @@ class Measurement:
         return self._operands(config, similar, small=True), self._operands(config, odd, small=True)
 
     def _large(self, config: CompleteConfig) -> Problem:
-        """Return the problem of the task, where what the default computes is taken for right."""
+        """Return the problem of the task, whose expected result is that of the default configuration."""
         problem = self._operands(config, self._task.n, small=False)
-        if problem not in self._right:
+        if problem not in self._with_expected:
             self._execute(dataclasses.replace(self._default, block_size=config.block_size), problem)
             problem.adopt()
-            self._right.add(problem)
+            self._with_expected.add(problem)
         return problem
 
     def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Problem:
-        assert config.block_size is not None
-        key = n, config.block_size if self._task.kernel == "panels" else 0, small
+        block_size = config.block_size if PROBLEMS[self._task.record.problem].by_block_size else 0
+        key = n, block_size, small
         if key not in self._problems:
-            self._problems[key] = problem_of(self._task, self._device, n, config.block_size, small=small)
+            self._problems[key] = problem_of(self._task, self._device, n, block_size, small=small)
         return self._problems[key]
 
-    def _engine(self, config: CompleteConfig, problem: Problem) -> Engine:
-        weights = Weights(problem.n, problem.dtype, self._device, self._task.nonnegative)
-        return self._make(self._task.engine, weights, measured(config, self._task))
-
-    def _execute(self, config: CompleteConfig, problem: Problem) -> Engine:
-        engine = self._engine(config, problem)
+    def _execute(self, config: CompleteConfig, problem: Problem) -> Operation:
+        operation = problem.operation(config, self._make)
         problem.restore()
-        with _poisoned_memory(engine.floor):
-            problem.run(engine)
+        with _poisoned_memory(problem.floor):
+            operation.run()
         wait(self._device)
-        problem.settle()
-        return engine
+        return operation
 
-    def _compare(self, config: CompleteConfig, problem: Problem) -> Engine:
-        engine = self._execute(config, problem)
+    def _compare(self, config: CompleteConfig, problem: Problem) -> Operation:
+        operation = self._execute(config, problem)
         problem.check()
-        return engine
+        return operation
 
-    def _run(self, problem: Problem, engine: Engine) -> float:
-        if not problem.idempotent:
+    def _time(self, problem: Problem, operation: Operation) -> float:
+        if not operation.idempotent:
             problem.restore()
-        time_ms = self._timer.milliseconds(lambda: problem.run(engine), problem.queued)
-        problem.settle()
-        return time_ms
-
-
-def measured(config: CompleteConfig, task: Task) -> CompleteConfig:
-    """Return `config` so that what is tuned runs at every size: an engine else takes its small tiles for a small product."""
-    if task.engine == "nvidia" and task.kernel == "product":
-        assert isinstance(config.product, GpuTiles)
-        return dataclasses.replace(config, small_product=config.product)
-    if task.kernel == "small_product":
-        return dataclasses.replace(config, product=config.small_product)
-    return config
+        return self._timer.milliseconds(operation.run, blocks=operation.blocks)
 
 
 def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
-    """Return what an exception means for the configuration that raised it after `seconds`."""
+    """Return the outcome of a configuration that raised `error` after `seconds`."""
     kind = kind_of(error)
     first = error
     while kind is Kind.compile_error and isinstance(first.__cause__, Exception):
-        first = first.__cause__  # a compiler shows each call on the way to it
+        first = first.__cause__  # a compiler chains an error for each call in between
     # A compiler shows the source first and its reason last; CUDA's advice follows its reason.
     lines = [line.strip() for line in str(first).splitlines() if line.strip()] or [""]
     line = lines[-1 if kind is Kind.compile_error else 0]
@@ -196,7 +179,7 @@ def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
 
 
 def kind_of(error: Exception) -> Kind:
-    """Return the class of an exception. Triton's are known by name, since it need not be installed."""
+    """Return the class of an exception. Those of Triton are recognized by name, since it need not be installed."""
     if isinstance(error, WrongResultError):
         return Kind.wrong_result
     names = {base.__name__ for base in type(error).__mro__}
@@ -208,20 +191,20 @@ def kind_of(error: Exception) -> Kind:
 
 
 class _Timer:
-    """Milliseconds of one run: on a GPU with a cold L2 cache, as whoever solves once finds it."""
+    """Milliseconds of one run: on a GPU with a cold L2 cache, as for a single solve."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._flush = torch.empty(0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device)
 
-    def milliseconds(self, run: Callable[[], None], queued: bool) -> float:
-        """Return how long `run` takes; on a GPU that is busy while the first of it is queued, or that waits for the host."""
+    def milliseconds(self, run: Callable[[], None], *, blocks: bool) -> float:
+        """Return how long `run` takes: on a GPU that is still busy as it is queued, unless the host `blocks` within it."""
         if self._device.type == "cpu":
             began = time.perf_counter()
             run()
             return 1000 * (time.perf_counter() - began)
         self._flush.zero_()  # it also keeps the GPU busy
-        if not queued:
+        if blocks:
             wait(self._device)
         start, stop = (torch.Event(self._device.type, enable_timing=True) for _ in range(2))
         start.record()
@@ -233,7 +216,7 @@ class _Timer:
 
 @contextlib.contextmanager
 def _poisoned_memory(floor: float | int) -> Iterator[None]:
-    """Fill what an engine allocates, its workspace and what a solve returns, with `floor`, which wins every minimum."""
+    """Fill the memory that an engine allocates, for workspace and results, with `floor`, which wins every minimum."""
     new_empty = torch.Tensor.new_empty
 
     def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
@@ -246,15 +229,14 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
 
 
-def _timed(samples: npt.ArrayLike, message: str, compile_seconds: float, measure_seconds: float) -> Outcome:
-    p20, p50, p80 = np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist()
-    return Outcome(Kind.correct, p20, p50, p80, message, compile_seconds, measure_seconds)
+def _times(samples: npt.ArrayLike) -> Times:
+    return Times(*np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist())
 
 
 def _drift(samples: Sequence[Sequence[Sequence[float]]]) -> float:
-    """Return the time of the second half of the turns over that of the first, in geometric mean over the configurations."""
+    """Return the time of the second half of the slices over that of the first, in geometric mean over the configurations."""
     ratios = []
-    for turns in samples:
-        half = len(turns) // 2
-        ratios.append(np.median(np.concatenate(turns[-half:])) / np.median(np.concatenate(turns[:half])))
+    for slices in samples:
+        half = len(slices) // 2
+        ratios.append(np.median(np.concatenate(slices[-half:])) / np.median(np.concatenate(slices[:half])))
     return float(np.exp(np.mean(np.log(ratios))))

@@ -1,17 +1,18 @@
-"""What became of a configuration that was tried."""
+"""The outcome of trying a configuration."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Kind", "Outcome"]
+__all__ = ["Kind", "Outcome", "Times"]
 
 
 class Kind(str, enum.Enum):
-    """How a configuration ended; the value is what files and tables say."""
+    """The class of an outcome; its value is the text in files and tables."""
 
     correct = "correct"
     wrong_result = "wrong result"
@@ -22,44 +23,61 @@ class Kind(str, enum.Enum):
 
     @property
     def lasting(self) -> bool:
-        """Whether another try would end the same: the compiler's word is kept, what happened at run time is not."""
+        """Whether another try ends the same way: what fails to compile does so again, what fails at run time may not."""
         return self in (Kind.compile_error, Kind.does_not_fit)
 
     @property
     def spoils(self) -> bool:
-        """Whether the process is not to be trusted any more: it may hang, or hold what a stray write left."""
+        """Whether the process must be replaced: it may hang, or its memory may be corrupt."""
         return self in (Kind.wrong_result, Kind.runtime_error, Kind.timeout)
 
 
 @dataclass(frozen=True)
+class Times:
+    """Percentiles of the times of some runs, in milliseconds: the 20th, the median, and the 80th."""
+
+    p20_ms: float
+    p50_ms: float
+    p80_ms: float
+
+
+_NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """One configuration, measured or refused.
+    """The outcome of one configuration.
 
     Attributes:
-        kind: how it ended.
-        p20_ms: of the runs, milliseconds, as the next two; None unless `kind` is correct.
-        p50_ms: the median.
-        p80_ms: see p20_ms.
-        message: what went wrong in one line; "" where nothing did.
+        kind: its class.
+        times: of the runs; None where it was not timed, as where `kind` is not correct.
+        message: the error in one line; "" where there was none.
         compile_seconds: until the first result: mostly compilation, where the kernels were not in a cache.
         measure_seconds: the rest: comparing and timing.
         throttled: whether the device became slower or faster while it was measured, so that times are not its best.
     """
 
     kind: Kind
-    p20_ms: float | None = None
-    p50_ms: float | None = None
-    p80_ms: float | None = None
+    times: Times | None = None
     message: str = ""
     compile_seconds: float = 0.0
     measure_seconds: float = 0.0
     throttled: bool = False
 
+    @property
+    def median_ms(self) -> float:
+        """The median time; infinity where it was not timed, so that outcomes can be ranked."""
+        return math.inf if self.times is None else self.times.p50_ms
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON takes them."""
-        return {**dataclasses.asdict(self), "kind": self.kind.value}
+        """Return all fields as JSON takes them, those of `times` among them."""
+        fields = dataclasses.asdict(self)
+        times = fields.pop("times") or _NO_TIMES
+        return {"kind": fields.pop("kind").value, **times, **fields}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
         """Return the outcome that `to_dict` wrote."""
-        return cls(**{**fields, "kind": Kind(fields["kind"])})
+        others = {name: value for name, value in fields.items() if name not in _NO_TIMES}
+        times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
+        return cls(**{**others, "kind": Kind(fields["kind"]), "times": times})

@@ -1,26 +1,32 @@
-"""The operation that a task measures, on operands that show a mistake, and what must come out.
+"""The operation that a task measures, on operands that reveal a mistake, with its expected result.
 
-Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. There are so few edges that each
-counts: in a product a finite value has about one pair of finite summands, and shortest paths have many edges.
+Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. The matrices are sparse, so that
+each edge matters: in a product a finite value has about one pair of finite summands, and shortest paths have many edges.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import torch
 
-from tri_apsp.configs import Config
-from tri_apsp.engines import Block, Engine, Update, block
-from tri_apsp.engines.triton_base import TritonEngine
-from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.engines import Block, Engine, Update, Weights, block
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, no_edge, reach
+from tri_apsp.solver import run as solver
+from tri_apsp.solver.arguments import Problem as Graphs
+from tri_apsp.solver.result import Selection
 from tri_apsp.tune.space.task import Task
-from tri_apsp.value_range import PendingRanges
 
-__all__ = ["Problem", "WrongResultError", "problem_of", "small_sizes"]
+__all__ = ["PROBLEMS", "Make", "Operation", "Problem", "WrongResultError", "problem_of", "small_sizes"]
+
+Make = Callable[[str, Weights, CompleteConfig], Engine]
+"""Makes an engine, as tri_apsp.engines.make does."""
 
 _HEAVIEST = 500
 _LONGEST_EDGE = 16
@@ -28,14 +34,31 @@ _DEGREE = 6
 _PANEL_DEGREE = 3
 # Potentials of the vertices, whose differences make weights negative, but no cycle.
 _POTENTIALS = 50
-# A small problem has no more different graphs than this: they repeat.
+# A small problem repeats this many different graphs.
 _GRAPHS = 3
-# Around the blocks of a small problem: a multiple of 16 columns keeps their alignment, and with it the kernel that is compiled.
+# The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment, by which Triton compiles.
 _MARGIN_ROWS, _MARGIN_COLUMNS = 2, 16
 
 
+_REFUSALS = (InputError, NegativeCycleError, DistanceRangeError)
+
+
 class WrongResultError(Exception):
-    """A configuration computed something else."""
+    """A configuration computed something else than expected."""
+
+
+class Operation(NamedTuple):
+    """An operation on the operands of a problem.
+
+    Attributes:
+        run: queues it.
+        idempotent: whether it may follow itself without Problem.restore, and then does the same work.
+        blocks: whether the host blocks within it. Then a GPU is idle when it starts, and the launches take time.
+    """
+
+    run: Callable[[], None]
+    idempotent: bool = False
+    blocks: bool = False
 
 
 class Output(NamedTuple):
@@ -50,16 +73,14 @@ class Problem(ABC):
 
     Args:
         task: what is tuned.
-        device: of the operands; "meta": there are none, and only `run` and `settle` may be called.
+        device: of the operands; "meta": there are none, and only operations may be called, which then only compile.
         n: rows of the matrices, near enough to task.n for the same kernels to be compiled.
-        block_size: of the configurations that it is for; only panels depend on it.
-        small: compute what must come out from the definition, and put what is written inside of a poisoned matrix.
+        block_size: of the configurations that it is for, where `by_block_size`.
+        small: compute the expected result from the definition, and let the engine write inside a poisoned matrix.
     """
 
-    queued: ClassVar[bool] = True
-    """Whether a GPU is still busy when it is asked for the operation, so that launching it costs nothing."""
-    idempotent: ClassVar[bool] = False
-    """Whether `run` may follow itself without `restore`, and then does the same work."""
+    by_block_size: ClassVar[bool] = False
+    """Whether the operands depend on the block_size of a configuration."""
 
     def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
         self.task, self.device, self.n, self.block_size, self.small = task, device, n, block_size, small
@@ -67,47 +88,49 @@ class Problem(ABC):
         self._outputs: list[Output] = []
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
-        self._pending: PendingRanges | None = None
         self._seed = n
 
     @abstractmethod
-    def run(self, engine: Engine) -> None:
-        """Queue the operation."""
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        """Return the operation as `config` has it, on an engine that `make` makes."""
 
-    def settle(self) -> None:
-        """Read what `run` found, once it is done. Call it after each: only that frees what a run has to itself."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.read()
+    @property
+    def floor(self) -> float | int:
+        """A value below all results, which wins every minimum."""
+        return -reach(self.dtype)
 
     def restore(self) -> None:
-        """Queue copies that bring back what `run` overwrites."""
+        """Queue copies that bring back what an operation overwrites."""
         for output, initial in zip(self._outputs, self._initial, strict=True):
             output.whole.copy_(initial)
 
     def adopt(self) -> None:
-        """Take what the last run computed for right."""
+        """Take the result of the last operation as the expected one."""
         self._expected = [self._canonical(found).clone() for found in self._found()]
 
     def check(self) -> None:
-        """Compare what the last run computed.
+        """Compare the result of the last operation with the expected one.
 
         Raises:
-            WrongResultError: if any value differs.
+            WrongResultError: a value differs.
         """
         for output, found, expected in zip(self._outputs, self._found(), self._expected, strict=True):
             self._canonical(found)
             if not torch.equal(found, expected):
                 wrong = int((found != expected).sum())
                 batch, rows, columns = output.view.shape
-                raise WrongResultError(f"{wrong} values of {batch} x {rows} x {columns} differ from what they must be")
+                raise WrongResultError(f"{wrong} values of {batch} x {rows} x {columns} differ from the expected ones")
 
     def _found(self) -> list[torch.Tensor]:
-        """Return what the last run computed, for each output."""
+        """Return the result of the last operation, for each output."""
         return [output.whole for output in self._outputs]
 
+    def _engine(self, config: CompleteConfig, make: Make) -> Engine:
+        weights = Weights(self.n, self.dtype, self.device, self.task.nonnegative)
+        return make(self.task.engine, weights, self.task.record.isolated(config))
+
     def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
-        """Replace what may stand for "no edge" beside no_edge, in negative integers, where the order of sums decides it."""
+        """Write no_edge for other integers that mean "no edge": with negative weights they depend on the order of sums."""
         if not matrix.is_floating_point() and not self.task.nonnegative:
             matrix.masked_fill_(matrix >= distance_range(self.dtype, negative=True).beyond, no_edge(self.dtype))
         return matrix
@@ -128,7 +151,7 @@ class Problem(ABC):
             return values
         batch, rows, columns = values.shape
         shape = (batch, rows + 2 * _MARGIN_ROWS, columns + 2 * _MARGIN_COLUMNS)
-        whole = torch.full(shape, -reach(self.dtype), dtype=self.dtype, device=self.device)
+        whole = torch.full(shape, self.floor, dtype=self.dtype, device=self.device)
         self._view(whole).copy_(values)
         return whole
 
@@ -138,7 +161,7 @@ class Problem(ABC):
         return block(whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS))
 
     def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
-        """Return (batch, rows, columns) of whole numbers low..high, a `share` of them, and no_edge."""
+        """Return (batch, rows, columns) of no_edge, but for a `share` of whole numbers from low to high."""
         shape = (self.task.batch, rows, columns)
         if self.device.type == "meta":
             return torch.empty(shape, dtype=self.dtype, device=self.device)
@@ -173,8 +196,6 @@ class Problem(ABC):
 class _Product(Problem):
     """C <- min(C, A B); a small one is two products in one launch, of which the first leaves a cross of C as it is."""
 
-    idempotent = True
-
     def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
         super().__init__(task, device, n, block_size, small=small)
         shapes = [(n, n + 32, max(1, n - 16)), (max(1, n - 16), n, n)] if small else [(n, n, n)]
@@ -199,8 +220,9 @@ class _Product(Problem):
         a, b = (self._view(self._in_margin(self._batch(x))) for x in (a, b))
         return Update(self._output(self._batch(c), expected), a, b, skip)
 
-    def run(self, engine: Engine) -> None:
-        engine.product(*self._updates)
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        engine = self._engine(config, make)
+        return Operation(lambda: engine.product(*self._updates), idempotent=True)
 
 
 class _Distances(Problem):
@@ -218,9 +240,9 @@ class _Distances(Problem):
         return weights, self._distances(weights)
 
     def _distances(self, weights: torch.Tensor) -> torch.Tensor:
-        """Return what tri_apsp.reference finds for each of the graphs (batch, n, n), whose diagonals are zero.
+        """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference, on the device of the task.
 
-        A GPU does it in hundredths of a second, where a CPU takes seconds for which the GPU waits.
+        A GPU takes hundredths of a second for it, a CPU seconds, in which the GPU would be idle.
         """
         found = weights.to(torch.float64, copy=True).masked_fill_(weights == no_edge(self.dtype), float("inf"))
         through = torch.empty_like(found)
@@ -231,65 +253,65 @@ class _Distances(Problem):
         return found.masked_fill_(missing, 0).to(self.dtype).masked_fill_(missing, no_edge(self.dtype))
 
 
-class _Closure(_Distances):
-    """One closure of all n vertices; where a call runs nothing else, as it does: with a copy first, and scans of both."""
+class _Solve(_Distances):
+    """A whole solve by the method of the configuration, as a public call of checked weights runs it."""
 
     _solved: torch.Tensor | None = None
 
-    def run(self, engine: Engine) -> None:
-        self._solved = None  # first, so that its memory is there for the next
-        if isinstance(engine, TritonEngine) and self._is_whole_solve(engine.config):
-            self._solved, self._pending = engine.solve_in_one_launch(self._d)
-        else:
-            self._run_rest(engine)
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        task, method = self.task, self._method(config)
+        if self.n <= config.block_size < task.n:  # a small problem must not become the one closure that the task is not
+            config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
+        selection, graphs = Selection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
 
-    def _run_rest(self, engine: Engine) -> None:
-        engine.closure(self._d)
+        def make_for_sign(name: str, weights: Weights, config: CompleteConfig) -> Engine:
+            return make(name, dataclasses.replace(weights, nonnegative=task.nonnegative), config)
+
+        def run() -> None:
+            self._solved = None  # first, so that its memory is there for the next
+            try:
+                self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_sign).distances
+            except _REFUSALS as error:  # of a checked call, although the operands are valid
+                raise WrongResultError(str(error)) from None
+
+        return Operation(run, idempotent=True, blocks=True)
 
     def check(self) -> None:
         super().check()
         if self._solved is not None and not torch.equal(self._outputs[0].whole, self._initial[0]):
-            raise WrongResultError("the weights changed in a solve that must leave them as they are")
+            raise WrongResultError("the weights changed in a solve that must not write to them")
 
-    def _is_whole_solve(self, config: Config) -> bool:
-        """Return whether one closure solves a graph of the task; a small problem does as the task, to compile its kernels."""
-        assert config.block_size is not None
-        method = config.method or auto.choose(self.task.n, config).method
-        return method == "floyd_warshall" and self.task.n <= config.block_size
+    def _method(self, config: CompleteConfig) -> str:
+        return config.method or auto.choose(self.task.n, config).method
 
     def _found(self) -> list[torch.Tensor]:
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
 
 
-class _Solve(_Closure):
-    """A whole method: that of the configuration. On a GPU all that a checked call does, with its waits for what it reads."""
+class _Closure(_Solve):
+    """One closure of all n vertices; a whole solve where one closure is all of it."""
 
-    queued = False
-
-    def _run_rest(self, engine: Engine) -> None:
-        config, distances = engine.config, self._d
-        scanned = is_readable(distances)
-        if scanned:
-            findings = ValueRangeReader(distances)
-            distances = self._solved = findings.initial_matrix(distances, None)
-            findings.read()
-        METHODS[config.method or auto.choose(self.n, config).method].solve(distances, engine, Observer())
-        if scanned:
-            self._pending = findings = ValueRangeReader(distances)
-            findings.queue(distances, no_edge(self.dtype), diagonal=not self.task.nonnegative)
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        # A small problem follows the task, so that the same kernels are compiled.
+        if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
+            return super().operation(config, make)
+        self._solved = None
+        engine = self._engine(config, make)
+        return Operation(lambda: engine.closure(self._d))
 
 
 class _Blocks(_Distances):
-    """floyd_warshall, whose blocks are what the configuration changes."""
+    """floyd_warshall, whose diagonal blocks the configuration changes."""
 
-    def run(self, engine: Engine) -> None:
-        METHODS["floyd_warshall"].solve(self._d, engine, Observer())
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        engine = self._engine(config, make)
+        return Operation(lambda: METHODS["floyd_warshall"].solve(self._d, engine, Observer()))
 
 
 class _Panels(_Distances):
-    """R <- D R and C <- C D for one closed diagonal block D, in all of its rows and columns but its own."""
+    """R <- D R and C <- C D for one closed diagonal block D, in all of its rows and columns outside of it."""
 
-    idempotent = True
+    by_block_size = True
 
     def _initial_and_expected(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         size = min(self.block_size, max(1, self.n // 2))
@@ -312,38 +334,34 @@ class _Panels(_Distances):
         changed = panels[:, None] ^ panels
         return weights, torch.where(changed, expected, weights)
 
-    def run(self, engine: Engine) -> None:
-        every = (0, self.n)
-        pivot = self._pivot
-        engine.panels(block(self._d, pivot, pivot), block(self._d, pivot, every), block(self._d, every, pivot), pivot)
+    def operation(self, config: CompleteConfig, make: Make) -> Operation:
+        engine = self._engine(config, make)
+        every, pivot = (0, self.n), self._pivot
+        blocks = block(self._d, pivot, pivot), block(self._d, pivot, every), block(self._d, every, pivot)
+        return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
 
 
-_PROBLEMS: dict[tuple[str, str], type[Problem]] = {
-    ("cpu", "product"): _Product,
-    ("cpu", "solve"): _Solve,
-    ("nvidia", "product"): _Product,
-    ("nvidia", "small_product"): _Product,
-    ("nvidia", "closure"): _Closure,
-    ("nvidia", "batch"): _Closure,
-    ("nvidia", "solve"): _Solve,
-    ("portable", "product"): _Product,
-    ("portable", "closure"): _Blocks,
-    ("portable", "panels"): _Panels,
-    ("portable", "solve"): _Solve,
+PROBLEMS: dict[str, type[Problem]] = {
+    "product": _Product,
+    "closure": _Closure,
+    "blocks": _Blocks,
+    "panels": _Panels,
+    "solve": _Solve,
 }
+"""The kinds of problems, by the names that the records of tunable kernels use."""
 
 
 def problem_of(task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> Problem:
     """Return the problem of a task, on matrices of `n` rows; see Problem."""
-    return _PROBLEMS[task.engine, task.kernel](task, device, n, block_size, small=small)
+    return PROBLEMS[task.record.problem](task, device, n, block_size, small=small)
 
 
 def small_sizes(task: Task) -> tuple[int, int]:
-    """Return the n of two small problems: one that compiles the same kernels as task.n, and one that nothing divides.
+    """Return the n of two small problems: one that compiles the same kernels as task.n, and an odd one.
 
-    Triton compiles for sizes that 16 divides apart, and a closure changes its tile where there are fewer than eight of them.
+    Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles takes smaller tiles.
     """
-    most = 528 if task.engine == "cpu" or task.kernel.endswith("product") else 1040
+    most = 528 if task.engine == "cpu" or task.record.problem == "product" else 1040
     below = task.n - (16 if task.n % 32 < 16 else 32)  # so that 32 does not divide it
     similar = max(1, min(below, most + task.n % 16))
     return similar, max(1, similar - 15 if similar % 16 == 0 else similar - similar % 2 - 1)

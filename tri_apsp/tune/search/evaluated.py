@@ -1,16 +1,16 @@
-"""What a search evaluated."""
+"""The configurations that a search evaluated."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.space import Values
+from tri_apsp.tuned.records import Values
 
-__all__ = ["Evaluated", "SearchResult", "default_of", "fastest_ms"]
+__all__ = ["Evaluated", "SearchResult", "default_of"]
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Evaluated:
 
     Attributes:
         values: its choices.
-        outcome: what became of it.
-        origin: who proposed it: default, anchor, start, tpe, climb or sweep.
-        seconds: when that was known, since the start of the search.
-        earlier: whether the study knew it before.
+        outcome: of it.
+        origin: where the proposal came from: default, anchor, start, tpe, climb or sweep.
+        seconds: when its outcome was known, since the start of the search.
+        earlier: whether the study knew it before the search.
     """
 
     values: Values
@@ -37,54 +37,46 @@ def default_of(trials: Iterable[Evaluated]) -> Values | None:
     return next((trial.values for trial in trials if trial.origin == "default"), None)
 
 
-def fastest_ms(trials: Iterable[Evaluated]) -> float:
-    """Return the shortest median among those trials that are correct; infinity if none is."""
-    correct = (trial for trial in trials if trial.outcome.kind is Kind.correct)
-    return min((cast(float, trial.outcome.p50_ms) for trial in correct), default=float("inf"))
-
-
 @dataclass
 class SearchResult:
-    """What a search evaluated, in the order of evaluation.
+    """The configurations that a search evaluated, in the order of evaluation.
 
     Attributes:
         evaluated: distinct configurations, those of earlier runs of the same study first.
-        candidates: how many there were to choose from.
-        interrupted: Ctrl-C ended it.
-        seconds: that it took.
-        dominated: configurations passed over, since a smaller one of the same kind did not fit.
+        candidates: the number of configurations to choose from.
+        interrupted: whether Ctrl-C ended it.
+        dominated: candidates passed over, since one that needs no more memory did not fit.
     """
 
     evaluated: list[Evaluated] = field(default_factory=list)
     candidates: int = 0
     interrupted: bool = False
-    seconds: float = 0.0
     dominated: int = 0
 
     @property
     def ranked(self) -> list[Evaluated]:
-        """Return the correct ones, fastest first."""
-        correct = [trial for trial in self.evaluated if trial.outcome.kind is Kind.correct]
-        return sorted(correct, key=lambda trial: cast(float, trial.outcome.p50_ms))
+        """The correct ones, fastest first."""
+        timed = [trial for trial in self.evaluated if trial.outcome.times is not None]
+        return sorted(timed, key=lambda trial: trial.outcome.median_ms)
 
     @property
     def best(self) -> Evaluated | None:
-        """Return the fastest correct one; None if there is none."""
+        """The fastest correct one; None if there is none."""
         return next(iter(self.ranked), None)
 
     @property
     def best_ms(self) -> float:
-        """Return the median of the fastest correct one; infinity if there is none."""
-        return fastest_ms(self.evaluated)
+        """The median time of the fastest correct one; infinity if there is none."""
+        return min((trial.outcome.median_ms for trial in self.evaluated), default=math.inf)
 
     @property
     def failures(self) -> Counter[Kind]:
-        """Return how many failed, by class."""
+        """The number of failures, by class."""
         return Counter(trial.outcome.kind for trial in self.evaluated if trial.outcome.kind is not Kind.correct)
 
     @property
-    def waited(self) -> float:
-        """Return the seconds until a worker had the first configuration that was right."""
+    def seconds_to_first(self) -> float:
+        """The seconds until a worker received the first configuration that was correct."""
         new = [trial for trial in self.evaluated if not trial.earlier and trial.outcome.kind is Kind.correct]
         starts = (trial.seconds - trial.outcome.compile_seconds - trial.outcome.measure_seconds for trial in new)
         return max(0.0, min(starts, default=0.0))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 
-from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.search import Evaluated, memory_study
-from tri_apsp.tune.space.space import Space
+from tri_apsp.tune.search.evaluated import Evaluated
+from tri_apsp.tune.search.search import memory_study
+from tri_apsp.tuned.records import Space
 
 __all__ = ["importances"]
 
@@ -21,19 +21,19 @@ _LEAST = 20
 def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
     """Return the share of each parameter, 1 in all, most important first, by Optuna's PED-ANOVA.
 
-    There are none for fewer than 20 configurations that are right. Unless every candidate is among the trials, the shares
-    describe those that the search preferred.
+    Fewer than 20 correct configurations give none. Unless every candidate is among the trials, the shares describe those that
+    the search preferred.
     """
-    # Only here, since it takes seconds where scikit-learn is installed, before anything is measured.
+    # Imported here, since it takes seconds where scikit-learn is installed, before anything is measured.
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
-    correct = [trial for trial in trials if trial.outcome.kind is Kind.correct]
-    if len(correct) < _LEAST:
+    timed = [(trial.values, trial.outcome.times) for trial in trials if trial.outcome.times is not None]
+    if len(timed) < _LEAST:
         return {}
     distributions: dict[str, BaseDistribution] = {p.name: CategoricalDistribution(p.choices) for p in space.parameters}
     study = memory_study()
     study.add_trials(
-        optuna.create_trial(value=trial.outcome.p50_ms, params=trial.values, distributions=distributions) for trial in correct
+        optuna.create_trial(value=times.p50_ms, params=values, distributions=distributions) for values, times in timed
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # version 4: that it is experimental

@@ -1,4 +1,4 @@
-"""Where trials are kept: Optuna's journal on this machine, or a database that several machines share."""
+"""The storage of trials: Optuna's journal on this machine, or a database that several machines share."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tri_apsp.errors import InputError
 
 __all__ = ["journal_path", "open_storage", "open_study", "study_name"]
 
-# Seconds after which a database does not answer, and what drivers call them. A driver refuses a name that it does not know.
-_PATIENCE = 10
-_PATIENCE_NAMES = {
+# Seconds to wait for a database, and the option of each driver for it. A driver refuses an option that it does not know.
+_TIMEOUT = 10
+_TIMEOUT_OPTIONS = {
     "pysqlite": "timeout",
     "psycopg": "connect_timeout",
     "psycopg2": "connect_timeout",
@@ -43,17 +43,17 @@ def journal_path(slug: str) -> Path:
 
 @contextmanager
 def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
-    """Give the storage of the studies inside a `with`; what goes wrong with it there becomes one sentence.
+    """Open the storage of the studies for a `with`; an error of it in there becomes an InputError of one sentence.
 
     Args:
-        url: of a database, as SQLAlchemy writes it; None: the journal of this machine, which is then ours alone.
+        url: of a database, as SQLAlchemy writes it; None: the journal of this machine, which is then locked.
         slug: of the device.
 
     Raises:
         InputError: it is no URL, its driver is missing, it does not answer, its tables are of another version of Optuna, or
             the journal is locked, unreadable or damaged.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it tells of each trial on stderr
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each trial on stderr
     if url is None:
         with _journal(journal_path(slug)) as storage:
             yield storage
@@ -96,16 +96,16 @@ def _read(path: Path) -> JournalStorage:
     last = _repair(path)
     try:
         if last is not None:
-            json.loads(last)  # Optuna takes a damaged one for one that is still being written, until another follows
+            json.loads(last)  # Optuna waits for the rest of a damaged last line, and reports it only once another line follows
         return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
     except OSError:
         raise
-    except Exception:  # Optuna checks no line, so a damaged one may raise anything
+    except Exception:  # Optuna checks no line, so a damaged one may raise any exception
         raise InputError(f"the journal of studies must be one that Optuna wrote, but {path} is not; move it away.") from None
 
 
 def _repair(path: Path) -> bytes | None:
-    """Clear away what a killed process left: Optuna's lock, and a last line cut short, to which it would append.
+    """Remove what a killed process left: Optuna's lock, and a last line cut short, to which it would append.
 
     Returns:
         The last line that is left, None if there is none.
@@ -122,11 +122,11 @@ def _repair(path: Path) -> bytes | None:
 def _database(url: str, shown: str) -> RDBStorage:
     try:
         parsed = sqlalchemy.engine.make_url(url)
-        name = _PATIENCE_NAMES.get(parsed.get_driver_name())
-        patience = {} if name is None else {name: _PATIENCE}
+        option = _TIMEOUT_OPTIONS.get(parsed.get_driver_name())
+        timeout = {} if option is None else {option: _TIMEOUT}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # experimental drivers, advice on SQLite
-            return RDBStorage(url, engine_kwargs={"connect_args": patience, "pool_pre_ping": True})
+            return RDBStorage(url, engine_kwargs={"connect_args": timeout, "pool_pre_ping": True})
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the latter of a port that is no number
         raise InputError(
             f"--storage must be the URL of a database, as sqlite:///studies.db or postgresql+psycopg://user@host/name, but is "
@@ -167,18 +167,18 @@ def _answering(shown: str) -> Iterator[None]:
 
 
 def study_name(words: list[str], facts: dict[str, Any]) -> str:
-    """Return the name of the studies of a task: readable `words`, and a hash of all `facts` that times depend on."""
+    """Return the name of the studies of a task: readable `words`, and a hash of all `facts` that its times depend on."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
     return "-".join([*words, digest])
 
 
 def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
-    """Return a study to minimise milliseconds, `name` and a number behind it.
+    """Return a study to minimise milliseconds, whose name is `name` and a number.
 
     Args:
-        storage: where.
+        storage: that holds it.
         name: of study_name().
-        resume: continue the newest of these, if there is one; else begin another, and leave the old ones as they are.
+        resume: continue the newest study of that name, if there is one; else begin another, and leave the old ones.
     """
     names = optuna.get_all_study_names(storage)
     numbers = [int(known.removeprefix(f"{name}-")) for known in names if known.startswith(f"{name}-")]

@@ -1,30 +1,41 @@
-"""What is tuned: one kernel of one engine, for one dtype, sign and size; and which of these a sweep takes."""
+"""A task: one kernel of one engine to tune, for one dtype, sign and size; and which tasks a sweep consists of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.tuned.kernels import KERNELS, SIGNS, size_in_solve
+from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
-__all__ = ["EFFORTS", "MATRICES", "SIGNS", "Task", "batch_of", "default_tasks", "size_at"]
+__all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "size_at"]
 
 EFFORTS = ("quick", "full")
+
+MATRICES = 5
+"""How many matrices of a task are held at once: operands, copies of them, and the expected result."""
+
+_DTYPES: dict[str, tuple[str, ...]] = {
+    "quick": ("float32",),
+    "full": ("float32", "int32", "int16", "float64", "int64"),
+}
+_TORCH_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to tune.
+    """One kernel to tune at one size.
 
     Attributes:
         engine: "cpu", "nvidia" or "portable".
-        kernel: one of KERNELS[engine].
-        dtype: of the weights, as "float32".
-        sign: of the weights: one of SIGNS.
+        kernel: the name of one of the engine's tunable kernels.
+        dtype: of the weights, such as "float32".
+        sign: of the weights: one of tri_apsp.tuned.SIGNS.
         n: vertices, or rows of a square product.
         batch: graphs.
     """
@@ -37,11 +48,14 @@ class Task:
     batch: int = 1
 
     @property
+    def record(self) -> TunableKernel[Any]:
+        """The record of the kernel."""
+        return record_of(self.engine, self.kernel)
+
+    @property
     def torch_dtype(self) -> torch.dtype:
-        """The dtype itself."""
-        dtype = getattr(torch, self.dtype)
-        assert isinstance(dtype, torch.dtype)
-        return dtype
+        """The dtype as torch has it."""
+        return _TORCH_DTYPES[self.dtype]
 
     @property
     def nonnegative(self) -> bool:
@@ -50,36 +64,12 @@ class Task:
 
     @property
     def operations(self) -> int:
-        """Min-plus operations that the task is counted with: batch * n^3."""
+        """Min-plus operations of the task, by which its rate is counted: batch * n^3."""
         return self.batch * self.n**3
 
     def __str__(self) -> str:
         graphs = "" if self.batch == 1 else f", {self.batch} graphs"
         return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}"
-
-
-# Sizes by engine and kernel, ("quick", "full"). The lookup takes a size that is at most a factor of two away, so kernels have
-# every fourth. The nvidia engine runs small products with the tiles of `small_product`, up to n = 700 to 2100 by dtype and
-# sign, and no closure beyond a block_size of 1920; where that ends, between 1024 and 2048, the sizes of a solve lie closer.
-_SIZES: dict[tuple[str, str], tuple[tuple[int, ...], tuple[int, ...]]] = {
-    ("cpu", "product"): ((1024,), (256, 1024, 2048)),
-    ("cpu", "solve"): ((1024,), (128, 256, 512, 1024, 2048)),
-    ("nvidia", "product"): ((4096,), (2048, 4096, 16384)),
-    ("nvidia", "small_product"): ((512,), (256, 512, 1024)),
-    ("nvidia", "closure"): ((1024,), (256, 1024)),
-    ("nvidia", "batch"): ((128,), (64, 128, 256)),
-    ("nvidia", "solve"): ((4096,), (256, 512, 1024, 1536, 2048, 4096, 8192, 16384, 32768)),
-    ("portable", "product"): ((4096,), (1024, 4096, 16384)),
-    ("portable", "closure"): ((2048,), (512, 2048, 8192)),
-    ("portable", "panels"): ((2048,), (512, 2048, 8192)),
-    ("portable", "solve"): ((4096,), (256, 512, 1024, 2048, 4096, 8192, 16384)),
-}
-MATRICES = 5
-"""How many matrices of a task are held at once: operands, copies of them, and what the result is compared with."""
-_DTYPES: dict[str, tuple[str, ...]] = {
-    "quick": ("float32",),
-    "full": ("float32", "int32", "int16", "float64", "int64"),
-}
 
 
 def default_tasks(
@@ -93,58 +83,47 @@ def default_tasks(
     """Return the tasks of a sweep, in the order in which they must run.
 
     Args:
-        engine: a key of KERNELS.
-        device: where they will run.
+        engine: "cpu", "nvidia" or "portable".
+        device: that they will run on.
         effort: one of EFFORTS: how many dtypes, signs and sizes.
         dtypes: instead of those of the effort.
-        kernels: only these; the others' defaults, or what is tuned already, then serve.
+        kernels: only these; the others run as tuned already, or with their defaults.
         ns: sizes instead of those of the effort, for every kernel, each as size_at() has it.
 
-    Sizes of the effort that do not fit the memory are left out. Of `ns` only the batches are, and only where `kernels` does not
-    name them; whether the others fit is for the caller to check.
+    Sizes of the effort that do not fit the memory are left out. Of `ns` only batches are left out, and only where `kernels`
+    does not name their kernel; the caller checks whether the others fit.
     """
     quick = effort == EFFORTS[0]
-    wanted = [kernel for kernel in KERNELS[engine] if not kernels or kernel in kernels]
     tasks = [
-        Task(engine, kernel, dtype, sign, n, batch_of(n) if kernel == "batch" else 1)
+        Task(engine, record.name, dtype, sign, n, record.batch(n))
         for dtype in dtypes or _DTYPES[effort]
-        for kernel in wanted
-        for sign in _signs(engine, kernel, dtype, quick)
-        for n in _distinct_sizes(engine, kernel, dtype, ns) or _SIZES[engine, kernel][0 if quick else 1]
+        for record in records_of(engine)
+        if not kernels or record.name in kernels
+        for sign in _signs(record, dtype, quick)
+        for n in _distinct_sizes(record, dtype, ns) or (record.quick_sizes if quick else record.full_sizes)
     ]
-    return [task for task in tasks if (ns and (kernels or task.kernel != "batch")) or _fits(task, device)]
+    return [task for task in tasks if (ns and (kernels or task.batch == 1)) or _fits(task, device)]
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
-    """Return the size at which to tune a kernel where `n` is asked for: that at which it works in a solve of `n` by default.
+    """Return the size at which to tune a kernel where `n` is asked for: the size at which a solve of `n` runs it by default.
 
-    So it is for a kernel asked for by name too: no such solve looks for an entry of a larger size.
+    The same holds for a kernel asked for by name, since no such solve looks for an entry of a larger size.
     """
-    return size_in_solve(kernel, n, default_config(engine, getattr(torch, dtype)))
+    record: TunableKernel[Any] = record_of(engine, kernel)
+    return record.size_in_solve(n, default_config(engine, _TORCH_DTYPES[dtype]))
 
 
-def _distinct_sizes(engine: str, kernel: str, dtype: str, ns: Sequence[int]) -> list[int]:
-    return list(dict.fromkeys(size_at(engine, kernel, dtype, n) for n in ns))
+def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(size_at(record.engine, record.name, dtype, n) for n in ns))
 
 
 def _fits(task: Task, device: Device) -> bool:
     return MATRICES * task.batch * task.n**2 * task.torch_dtype.itemsize < device.memory
 
 
-def batch_of(n: int) -> int:
-    """Return how many graphs of `n` vertices the kernel `batch` is tuned with: about 16 million values, 256 to 4096 graphs.
-
-    With fewer graphs than multiprocessors, several would share one, which is the kernel `closure`.
-    """
-    return max(256, min(4096, (1 << 24) // max(1, n * n)))
-
-
-def _signs(engine: str, kernel: str, dtype: str, quick: bool) -> tuple[str, ...]:
-    """Return the signs to tune for: "any", which the lookup takes for both, where the engine runs the same instructions."""
-    if engine == "nvidia":
-        differ = dtype == "float32" or kernel == "solve" or (kernel in ("closure", "batch") and dtype in ("float64", "int64"))
-    else:
-        differ = engine == "cpu" and dtype.startswith("float")
-    if not differ:
+def _signs(record: TunableKernel[Any], dtype: str, quick: bool) -> tuple[str, ...]:
+    """Return the signs to tune for: only "any", which the lookup takes for both, where both run the same instructions."""
+    if dtype not in record.signed_dtypes:
         return ("any",)
     return ("nonnegative",) if quick else ("nonnegative", "any")

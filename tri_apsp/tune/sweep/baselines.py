@@ -1,4 +1,4 @@
-"""What a search has to beat: the default, and what is used now."""
+"""The configurations that a search has to beat: the default, and the one in use."""
 
 from __future__ import annotations
 
@@ -10,57 +10,62 @@ from typing import Any
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.configs import Config, default_config, to_fields
+from tri_apsp.configs import CompleteConfig, Config, default_config, to_fields
 from tri_apsp.errors import InputError, TuningWarning
-from tri_apsp.tune.space.space import resolved
+from tri_apsp.tune.space.candidates import resolved
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned import FIELDS, allowed_fields
 
-__all__ = ["Contest", "contest_of", "own_fields"]
+__all__ = ["Baselines", "baselines_of", "own_fields"]
 
 
 @dataclass(frozen=True)
-class Contest:
-    """The configurations that take part in a final besides those found; all are complete.
+class Baselines:
+    """The configurations that take part in a final besides those found.
 
     Attributes:
-        default: the default of what is tuned, over what is tuned already for the rest: what the candidates are made from.
-        plain: what runs where nothing was tuned: for a solve the default throughout, else the same as `default`.
+        default: the default in the fields of the task's kernel, and what was tuned already in the others: the candidates are
+            made of it.
+        plain: what runs where nothing was tuned: for a solve the default in all fields, else the same as `default`.
         incumbent: what is used now; the same as `default` where the kernel was not tuned for this size.
     """
 
-    default: Config
-    plain: Config
-    incumbent: Config
+    default: CompleteConfig
+    plain: CompleteConfig
+    incumbent: CompleteConfig
+
+    @property
+    def distinct(self) -> list[CompleteConfig]:
+        """The distinct ones, the default first."""
+        return list(dict.fromkeys((self.default, self.plain, self.incumbent)))
 
 
-def contest_of(task: Task, device: torch.device) -> Contest:
-    """Return the configurations to beat; what earlier tasks of the same sweep found is used already."""
+def baselines_of(task: Task, device: torch.device) -> Baselines:
+    """Return the configurations to beat; they use what earlier tasks of the same sweep found."""
     plain = default_config(task.engine, task.torch_dtype)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TuningWarning)  # that it is not tuned is why we are here
+            warnings.simplefilter("ignore", TuningWarning)  # of a miss, which is the reason to tune
             used = tuned.find(
                 task.engine, device, task.torch_dtype, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
-                product=task.kernel.endswith("product"),
+                product=task.record.problem == "product",
             )  # fmt: skip
     except InputError:  # TRI_APSP_REQUIRE_TUNED
         used = plain
-    own = {name: getattr(plain, name) for name in FIELDS[task.engine, task.kernel]}
-    default = dataclasses.replace(used, **own)
-    return Contest(
-        default=_complete(default, task),
-        plain=_complete(plain if task.kernel == "solve" else default, task),
-        incumbent=_complete(used, task),
+    default = dataclasses.replace(used, **{name: getattr(plain, name) for name in task.record.fields})
+    return Baselines(
+        default=_comparable(default, task),
+        plain=_comparable(plain if task.record.is_solve else default, task),
+        incumbent=_comparable(used, task),
     )
 
 
-def _complete(config: Config, task: Task) -> Config:
+def _comparable(config: CompleteConfig, task: Task) -> CompleteConfig:
+    """Return `config` with a method and without its source, so that equal configurations compare equal."""
     return dataclasses.replace(resolved(config, task.n), source="given")
 
 
 def own_fields(task: Task, config: Config, *, every: bool = False) -> dict[str, Any]:
-    """Return the fields of `config` that the kernel of `task` sets, or may set, as a tuned file holds them."""
+    """Return the fields of `config` that the kernel of `task` sets, or with `every` may set, as a tuned file holds them."""
     fields = to_fields(config)
-    names = allowed_fields(task.engine, task.kernel) if every else FIELDS[task.engine, task.kernel]
+    names = tuned.allowed_fields(task.engine, task.kernel) if every else task.record.fields
     return {name: fields[name] for name in names if name in fields}

@@ -1,4 +1,4 @@
-"""What a sweep is asked to do, checked before anything runs."""
+"""The tasks, devices and settings of a sweep, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tri_apsp.device import check_memory, cuda_count, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks
-from tri_apsp.tuned import KERNELS, SIGNS
+from tri_apsp.tuned.records import SIGNS, record_of
 
 __all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
 
@@ -26,7 +26,7 @@ SAMPLERS = ("tpe", "random", "grid")
 
 @dataclass(frozen=True)
 class Budget:
-    """What one task gets: distinct configurations, seconds in all, configurations in the final, and rounds of it."""
+    """The budget of one task: distinct configurations, seconds, configurations in the final besides the baselines, rounds."""
 
     trials: int
     seconds: float
@@ -35,7 +35,7 @@ class Budget:
 
 
 BUDGETS = {"quick": Budget(300, 45, 3, 5), "full": Budget(400, 600, 6, 11)}
-"""By effort. A hundred evaluations reach 97% of the optimum of spaces of thousands, four hundred all but the noise.
+"""By effort. A hundred evaluations reach 97% of the optimum of spaces of thousands, four hundred reach it but for the noise.
 
 With start and end of all processes, one task of a quick sweep takes less than a minute.
 """
@@ -43,17 +43,17 @@ With start and end of all processes, one task of a quick sweep takes less than a
 
 @dataclass(frozen=True)
 class Settings:
-    """How to tune.
+    """The settings of a sweep.
 
     Attributes:
         effort: a key of BUDGETS.
-        trials: distinct configurations a task; None: those of the effort.
+        trials: distinct configurations per task; None: those of the effort.
         time_budget: seconds in all; None: those of the effort for each task.
         sampler: one of SAMPLERS.
         seed: of the sampler.
         save_dir: where tuned files are written to; None: tri_apsp.tuned.save_directory().
         storage: URL of a database for the studies; None: a journal on this machine.
-        resume: continue the newest studies, and skip what they finished.
+        resume: continue the newest studies, and skip finished tasks.
         force: replace tuned files that cannot be used.
     """
 
@@ -82,7 +82,7 @@ class Settings:
 
     @property
     def budget(self) -> Budget:
-        """The budget of one task; its seconds are shared over all tasks where a time budget is given."""
+        """The budget of one task; a time budget replaces its seconds."""
         chosen = BUDGETS[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 
@@ -93,7 +93,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which tasks to tune, in their order, and on which devices, which are alike."""
+    """The tasks of a sweep, in their order, and the devices to measure on, which are of one model."""
 
     tasks: tuple[Task, ...]
     devices: tuple[torch.device, ...]
@@ -114,18 +114,18 @@ def plan(
     """Return the plan of a sweep.
 
     Args:
-        settings: how.
+        settings: of the sweep.
         kernels: of the engine; none: all.
-        ns: sizes; none: those of the effort that fit the memory. A kernel that a solve of that size runs at a smaller one is
-            tuned at that, and `batch`, unless it is one of `kernels`, only at sizes whose batches fit.
+        ns: sizes; none: those of the effort that fit the memory. A kernel that a solve of such a size runs at a smaller size is
+            tuned at the smaller one, and `batch`, unless `kernels` names it, only at sizes whose batches fit.
         dtypes: names; none: those of the effort.
         signs: of the weights; none: those of the effort.
         engine: None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
-        gpus: how many to use, from `device` on.
+        gpus: the number of GPUs to use, from `device` on.
 
     Raises:
-        InputError: a name, size or device that does not exist, what should be a list is none, or nothing to tune.
+        InputError: a name, size or device that does not exist, an argument that is no list, or nothing to tune.
         EngineError: the engine cannot run there.
         TooLargeError: one of `ns` does not fit the memory in a dtype of the sweep.
     """
@@ -140,15 +140,13 @@ def plan(
         _require_whole("n", n, 1)
     engine = engines.choose(devices[0], Config(engine=engine), getattr(torch, dtypes[0]) if dtypes else None)
     for kernel in kernels:
-        if kernel not in KERNELS[engine]:
-            known = ", ".join(KERNELS[engine])
-            raise InputError(f"kernel must be one of {known} for the {engine} engine, but is {kernel!r}; choose one of these.")
+        record_of(engine, kernel)  # raises if there is none
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
     if signs:
         tasks = list(dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs))
     usable = tuple(task for task in tasks if engines.unusable_because(engine, devices[0], task.torch_dtype) is None)
     for task in usable:
-        if ns and (kernels or task.kernel != "batch"):
+        if ns and (kernels or task.batch == 1):
             check_memory(task.n, task.batch, task.torch_dtype, devices[0], matrices=MATRICES)
     if not usable:
         raise InputError("a sweep must have something to tune, but nothing that was asked for fits this device; ask for less.")

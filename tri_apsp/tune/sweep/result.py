@@ -1,63 +1,78 @@
-"""What a sweep gave."""
+"""The results of a sweep."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tri_apsp.device import Device
-from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["SweepResult", "TaskResult"]
+__all__ = ["SweepResult", "TaskResult", "Winner"]
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The configuration that won a final.
+
+    Attributes:
+        config: its fields that the kernel sets.
+        gained: whether it is another one than the default.
+        times: of its runs.
+        default_ms: the median time of the default, in the same final.
+    """
+
+    config: dict[str, Any]
+    gained: bool
+    times: Times
+    default_ms: float
+
+    @property
+    def speedup(self) -> float:
+        """The default's time over the winner's."""
+        return self.default_ms / self.times.p50_ms
+
+
+_NO_WINNER: dict[str, Any] = {
+    "config": None, "gained": False, "p20_ms": None, "p50_ms": None, "p80_ms": None, "default_ms": None, "speedup": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What tuning one thing gave.
+    """The result of tuning one task.
 
     Attributes:
-        task: what was tuned.
-        config: the fields of the winner that the kernel sets; None where nothing was found.
-        gained: whether the winner is another than the default.
-        p20_ms: of the winner's times, as the next two; None where nothing was found.
-        p50_ms: the median.
-        p80_ms: see p20_ms.
-        default_ms: the default's median, timed in turns with the winner.
+        task: that was tuned.
+        winner: None where nothing was found.
         evaluated: distinct configurations that were run.
-        candidates: how many there were.
-        product: of a solve, the fields that replace those found for the product alone, since the solve is faster so; None
-            where they stayed.
-        dominated: candidates passed over, since a smaller one of the same kind did not fit.
-        failures: how many failed, by class.
-        complete: whether the search and the final came to their end.
+        candidates: the number of configurations to choose from.
+        dominated: candidates passed over, since one that needs no more memory did not fit.
+        failures: the number of failures, by class.
+        complete: whether the search and the final ended by themselves.
         resumed: whether an earlier run had tuned it already.
         throttled: whether the device changed its speed during the final.
-        seconds: that it took.
-        measure_seconds: of these, what the workers spent comparing and timing, all workers together.
-        compile_seconds: what they spent until the first results of configurations that were right: loading kernels where these
-            were compiled ahead, else compiling.
+        seconds: for all of it.
+        measure_seconds: of these, the time that workers compared and measured, summed over the workers.
+        compile_seconds: the time until the first results of configurations that were correct: to load kernels that were
+            compiled already, else to compile them.
         prepare_seconds: of `seconds`, those until a worker had the first configuration: processes, operands, the default.
-        final_seconds: of `seconds`, those of the final, and of looking again at the products of a solve; measuring or not.
-        path: the tuned file; None where nothing was written.
+        final_seconds: of `seconds`, those of the final, measuring or not.
+        path: of the tuned file; None where nothing was written.
         error: why nothing was found; "" otherwise.
         trials: every configuration that was evaluated.
     """
 
     task: Task
-    config: dict[str, Any] | None = None
-    gained: bool = False
-    p20_ms: float | None = None
-    p50_ms: float | None = None
-    p80_ms: float | None = None
-    default_ms: float | None = None
+    winner: Winner | None = None
     evaluated: int = 0
     candidates: int = 0
-    product: dict[str, Any] | None = None
     dominated: int = 0
     failures: Counter[Kind] = field(default_factory=Counter)
     complete: bool = False
@@ -72,37 +87,53 @@ class TaskResult:
     error: str = ""
     trials: tuple[Evaluated, ...] = ()
 
-    @property
-    def speedup(self) -> float | None:
-        """The default's time over the winner's."""
-        return None if self.p50_ms is None or self.default_ms is None else self.default_ms / self.p50_ms
+    def with_time_of(self, outcomes: Iterable[Outcome]) -> TaskResult:
+        """Return the result with the time that workers took for `outcomes` added."""
+        done = list(outcomes)
+        measuring = sum(outcome.measure_seconds for outcome in done)
+        # A configuration that fails to compile does so beside the workers, where anything compiles for them.
+        compiling = sum(outcome.compile_seconds for outcome in done if outcome.kind is Kind.correct)
+        return dataclasses.replace(
+            self, measure_seconds=self.measure_seconds + measuring, compile_seconds=self.compile_seconds + compiling
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, but the trials, as JSON takes them; those of the task come first."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("task", "trials")}
-        fields["failures"] = {kind.value: count for kind, count in self.failures.items()}
-        fields["path"] = None if self.path is None else str(self.path)
-        return {**dataclasses.asdict(self.task), **fields, "speedup": self.speedup}
+        """Return all fields, but the trials, as JSON takes them; those of the task and the winner come first."""
+        winner = dict(_NO_WINNER)
+        if self.winner is not None:
+            winner |= {"config": self.winner.config, "gained": self.winner.gained, **dataclasses.asdict(self.winner.times)}
+            winner |= {"default_ms": self.winner.default_ms, "speedup": self.winner.speedup}
+        speedup = winner.pop("speedup")
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("task", "winner", "trials")}
+        own["failures"] = {kind.value: count for kind, count in self.failures.items()}
+        own["path"] = None if self.path is None else str(self.path)
+        return {**dataclasses.asdict(self.task), **winner, **own, "speedup": speedup}
 
     @classmethod
     def from_dict(cls, task: Task, fields: dict[str, Any]) -> TaskResult:
-        """Return what `to_dict` wrote for `task`, without the trials."""
-        names = {f.name for f in dataclasses.fields(cls)} - {"task", "trials"}
-        kept = {name: value for name, value in fields.items() if name in names}
-        kept["failures"] = Counter({Kind(name): count for name, count in kept["failures"].items()})
-        kept["path"] = Path(kept["path"]) if kept["path"] else None
-        return cls(task, **kept)
+        """Return the result that `to_dict`, also of an earlier version, wrote for `task`, without the trials."""
+        names = {f.name for f in dataclasses.fields(cls)} - {"task", "winner", "trials"}
+        own = {name: value for name, value in fields.items() if name in names}
+        own["failures"] = Counter({Kind(name): count for name, count in own["failures"].items()})
+        own["path"] = Path(own["path"]) if own["path"] else None
+        winner = None
+        if fields["config"] is not None:
+            # Earlier versions wrote the tiles of a solve's products apart.
+            config = {**fields["config"], **(fields.get("product") or {})}
+            times = Times(fields["p20_ms"], fields["p50_ms"], fields["p80_ms"])
+            winner = Winner(config, fields["gained"], times, fields["default_ms"])
+        return cls(task, winner, **own)
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep gave.
+    """The results of a sweep.
 
     Attributes:
-        device: what was tuned for.
-        workers: how many measured side by side.
-        results: one a task, as far as the sweep came.
-        seconds: that it took.
+        device: that was tuned for.
+        workers: the number of devices that measured side by side.
+        results: one per task, as far as the sweep came.
+        seconds: for all of it.
         interrupted: whether Ctrl-C ended it.
     """
 
@@ -114,17 +145,17 @@ class SweepResult:
 
     @property
     def files(self) -> list[Path]:
-        """Return the tuned files that were written, each once."""
+        """The tuned files that were written, each once."""
         return list(dict.fromkeys(result.path for result in self.results if result.path is not None))
 
     @property
     def failures(self) -> Counter[Kind]:
-        """Return how many configurations failed, by class."""
+        """The number of failures, by class."""
         return sum((result.failures for result in self.results), Counter())
 
     @property
     def measuring(self) -> float:
-        """Return the part of the time in which the workers measured."""
+        """The part of the time in which the workers measured."""
         return sum(result.measure_seconds for result in self.results) / (self.workers * max(self.seconds, 1e-9))
 
     def to_dict(self) -> dict[str, Any]:

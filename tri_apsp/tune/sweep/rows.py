@@ -1,4 +1,4 @@
-"""The raw rows of a sweep, for reports: every trial, every winner, what matters, and what it was measured with."""
+"""The rows of a sweep, for reports: trials, winners, importances of parameters, and the machine and versions."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from typing import Any
 
 from tri_apsp.console.machine import versions
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.search.importance import importances
-from tri_apsp.tune.search.search import Evaluated
-from tri_apsp.tune.space.space import Choice, space_of
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import SweepResult, TaskResult
+from tri_apsp.tuned.records import Choice
 
 __all__ = ["SweepRows", "check_folder", "read_rows", "read_trials", "write_csv", "write_rows"]
 
 _TASK = tuple(field.name for field in dataclasses.fields(Task))
-_OUTCOME = {field.name: str(field.type) for field in dataclasses.fields(Outcome)}
+_OUTCOME = Outcome(Kind.correct).to_dict()
 
 
 @dataclass(frozen=True)
 class SweepRows:
-    """What `write_rows` wrote.
+    """The content of the files that `write_rows` wrote.
 
     Attributes:
         header: `sweep.json` without the results: device, versions, command, settings, created, seconds and so on.
-        results: one a task, with its trials.
+        results: one per task, with its trials.
         importances: of the parameters of a task, where it had enough trials.
     """
 
@@ -46,7 +46,7 @@ class SweepRows:
 
 
 def check_folder(directory: Path, option: str = "--report") -> None:
-    """Make the folder of a report, which `option` names.
+    """Make the folder of a report, which the option `option` names.
 
     Raises:
         InputError: it cannot be made.
@@ -60,11 +60,12 @@ def check_folder(directory: Path, option: str = "--report") -> None:
 
 
 def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None:
-    """Write the rows of a sweep, and what it was measured with.
+    """Write the rows of a sweep, with the machine and versions.
 
-    `trials.csv` has one row a configuration that was evaluated, `winners.csv` one a task, `importances.csv` one a parameter of
-    a task that had enough trials; `sweep.json` has the machine, versions, settings and results. Numbers have six digits, more
-    than is measured, and files in the current folder are named from there: what is written can be kept with the project.
+    `trials.csv` has one row per configuration that was evaluated, `winners.csv` one per task, `importances.csv` one per
+    parameter of a task that had enough trials; `sweep.json` has the machine, versions, settings and results. Numbers have six
+    digits, more than the measurements have, and paths below the current folder are relative, so that the files can be kept with
+    the project.
 
     Args:
         result: of the sweep. A task that an earlier run finished has its trials too.
@@ -77,14 +78,13 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
         for number, trial in enumerate(done.trials):
             tried = {"number": number, "origin": trial.origin, "seconds": trial.seconds}
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
-        for name, share in importances(space_of(done.task), done.trials).items():
+        for name, share in importances(done.task.record.space, done.trials).items():
             shares.append({**head, "parameter": name, "importance": share})
     write_csv(directory / "trials.csv", trials)
     write_csv(directory / "importances.csv", shares)
-    winners = [
-        {**done.to_dict(), "config": json.dumps(done.config), "product": json.dumps(done.product)} for done in result.results
-    ]
+    winners = [done.to_dict() for done in result.results]
     for row in winners:
+        row["config"] = json.dumps(row["config"])
         row |= {f"failed: {kind}": count for kind, count in row.pop("failures").items()}
     write_csv(directory / "winners.csv", winners)
     header = {
@@ -108,7 +108,7 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _short(value: Any, here: str) -> Any:
-    """Return a value of JSON with six digits of each number, and the files below `here` named from there."""
+    """Return a value of JSON with six digits of each number, and paths below `here` relative to it."""
     if isinstance(value, dict):
         return {name: _short(item, here) for name, item in value.items()}
     if isinstance(value, list):
@@ -140,7 +140,7 @@ def read_rows(directory: Path) -> SweepRows:
 
 
 def read_trials(path: Path) -> dict[Task, list[Evaluated]]:
-    """Read `trials.csv`, or a table with some of its columns: of the task, `origin`, `kind`, `p50_ms`, and the parameters.
+    """Read `trials.csv`.
 
     Raises:
         InputError: it is no such file.
@@ -170,10 +170,11 @@ def _task(row: dict[str, str]) -> Task:
     return Task(engine, kernel, dtype, sign, int(n), int(batch))
 
 
-def _parsed(text: str, kind: str) -> Any:
-    if kind == "bool":
+def _parsed(text: str, like: object) -> Any:
+    """Return the value of a column whose values are of the type of `like`; None: times, which may be missing."""
+    if isinstance(like, bool):
         return text == "True"
-    if "float" in kind:
+    if like is None or isinstance(like, float):
         return float(text) if text else None
     return text
 

@@ -1,49 +1,160 @@
-"""One task while it is tuned: who may win, and how long that may take."""
+"""Tuning one task: a search, a final among the fastest and the baselines, and the decision."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Iterable
 
-from tri_apsp.configs import Config
-from tri_apsp.tune.space.space import Space, Values, space_of
+import optuna
+
+from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.device import Device
+from tri_apsp.errors import EngineError
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.progress import Progress
+from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
+from tri_apsp.tune.search.search import Search
+from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import Contest
-from tri_apsp.tune.sweep.decision import unlike
-from tri_apsp.tune.workers.pool import Bench
+from tri_apsp.tune.sweep.baselines import Baselines
+from tri_apsp.tune.sweep.decision import choose_winner
+from tri_apsp.tune.sweep.final import FinalBudget
+from tri_apsp.tune.sweep.plan import Settings
+from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.workers.pool import Pool
+from tri_apsp.tuned.records import Values
 
-__all__ = ["Race"]
+__all__ = ["TaskRun"]
 
 
-@dataclass(frozen=True)
-class Race:
-    """A task whose configurations compete.
+class TaskRun:
+    """Tunes one task.
+
+    Args:
+        task: to tune.
+        baselines: of the task.
+        device: that the pool measures on.
+        settings: of the sweep.
+        seconds: for the search and the final.
+        pool: measures.
+        progress: is told of each evaluation.
 
     Attributes:
-        task: what is tuned.
-        contest: who takes part in any case.
-        candidates: who else may.
-        bench: what measures.
-        seconds: for the search and the final.
-        end: of these, on the monotonic clock.
+        interrupted: whether Ctrl-C ended it.
     """
 
-    task: Task
-    contest: Contest
-    candidates: list[Values]
-    bench: Bench
-    seconds: float
-    end: float
+    def __init__(
+        self,
+        task: Task,
+        baselines: Baselines,
+        device: Device,
+        settings: Settings,
+        seconds: float,
+        pool: Pool,
+        progress: Progress,
+    ) -> None:
+        self._start = time.monotonic()
+        self._task, self._baselines, self._settings = task, baselines, settings
+        self._seconds, self._end = seconds, self._start + seconds
+        self._pool, self._progress = pool, progress
+        self._space = task.record.space
+        self._candidates = candidates(self._space, task, device, baselines.default)
+        self._final_budget = FinalBudget(settings.budget, len(baselines.distinct))
+        self._best_ms = math.inf
+        self.interrupted = False
 
-    @property
-    def space(self) -> Space:
-        """The space of the task."""
-        return space_of(self.task)
+    def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig], after: Task | None) -> TaskResult:
+        """Return the result.
 
-    @property
-    def known(self) -> list[Config]:
-        """Who is in the final in any case."""
-        return unlike([self.contest.default, self.contest.plain, self.contest.incumbent])
+        Args:
+            study: holds the trials.
+            anchors: configurations to evaluate early.
+            after: the next task, whose default is compiled during the final.
 
-    def config(self, values: Values) -> Config:
-        """Return the configuration of `values`."""
-        return self.space.config(values, self.contest.default)
+        Raises:
+            EngineError: no configuration works.
+        """
+        searching = time.monotonic()
+        found = self._search(study, [self._space.values(config) for config in anchors])
+        searched = time.monotonic()
+        outcomes = self._screened(found) if self.interrupted else self._final(found, after)
+        complete = not self.interrupted
+        result = TaskResult(
+            self._task,
+            choose_winner(self._task, self._baselines, outcomes),
+            evaluated=len(found.evaluated),
+            candidates=found.candidates,
+            dominated=found.dominated,
+            failures=found.failures,
+            complete=complete,
+            throttled=any(outcome.throttled for outcome in outcomes.values()),
+            prepare_seconds=searching - self._start + found.seconds_to_first,
+            final_seconds=time.monotonic() - searched,
+            trials=tuple(found.evaluated),
+        )
+        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.earlier)
+        return result.with_time_of(outcomes.values()) if complete else result
+
+    def _search(self, study: optuna.Study, anchors: list[Values]) -> SearchResult:
+        settings = self._settings
+        self._progress.started(self._task, min(settings.budget.trials, len(self._candidates)), self._end)
+        search = Search(
+            self._space,
+            self._candidates,
+            study=study,
+            default=self._space.values(self._baselines.default),
+            anchors=anchors,
+            sampler=settings.sampler,
+            seed=settings.seed,
+            trials=settings.budget.trials,
+            seconds=self._seconds,
+            reserve=self._final_budget.reserve(self._seconds),
+            on_trial=self._evaluated,
+        )
+        found = search.run(self._pool.evaluators(self._task, self._config))
+        self.interrupted = found.interrupted
+        if found.best is None and not found.interrupted:
+            raise EngineError(_all_failed(self._task, found))
+        return found
+
+    def _evaluated(self, trial: Evaluated) -> None:
+        self._progress.evaluated(trial)
+        if trial.outcome.median_ms < self._best_ms:
+            self._best_ms = trial.outcome.median_ms
+            self._pool.prefetch(self._task, [self._config(trial.values)])
+
+    def _final(self, found: SearchResult, after: Task | None) -> dict[CompleteConfig, Outcome]:
+        """Return the outcomes of a final of the baselines and the fastest others."""
+        baselines, budget, left = self._baselines.distinct, self._final_budget, self._end - time.monotonic()
+        others = [config for trial in found.ranked if (config := self._config(trial.values)) not in baselines]
+        configs = baselines + others[: budget.finalists(left, found.best_ms)]
+        self._progress.final(len(configs))
+        try:
+            self._pool.prefetch(self._task, configs)
+            if after is not None:
+                self._pool.prefetch(after, [default_config(after.engine, after.torch_dtype)])
+            left = self._end - time.monotonic()
+            outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
+            return dict(zip(configs, outcomes, strict=True))
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return self._screened(found)
+
+    def _screened(self, found: SearchResult) -> dict[CompleteConfig, Outcome]:
+        """Return the outcomes that the search had for the default and the fastest, for want of a final."""
+        outcomes = {self._baselines.default: Outcome(Kind.timeout, message="interrupted")}
+        known = {self._config(trial.values): trial.outcome for trial in found.evaluated}
+        best = [self._config(trial.values) for trial in found.ranked[:1]]
+        return outcomes | {config: known[config] for config in (self._baselines.default, *best) if config in known}
+
+    def _config(self, values: Values) -> CompleteConfig:
+        return self._space.config(values, self._baselines.default)
+
+
+def _all_failed(task: Task, found: SearchResult) -> str:
+    classes = ", ".join(f"{count} {kind.value}" for kind, count in found.failures.most_common())
+    last = found.evaluated[-1].outcome.message if found.evaluated else "none ran"
+    return (
+        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); nothing was stored."
+    )

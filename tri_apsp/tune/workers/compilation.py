@@ -1,7 +1,8 @@
-"""Compiling ahead what a worker will measure, in a process that leaves the GPU alone, or has none."""
+"""Compiling what a worker will measure, in a process that does not use the GPU and works without one."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import time
 from functools import cache, partial
@@ -12,10 +13,9 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
-from tri_apsp.engines import Weights
-from tri_apsp.tune.measure.measurement import Make, measured
+from tri_apsp.engines import Engine, Weights
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import problem_of, small_sizes
+from tri_apsp.tune.measure.problems import Make, problem_of, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Prepare
 
@@ -26,20 +26,20 @@ NOWHERE = torch.device("meta")
 
 
 def compilation_for(gpu: torch.device) -> Prepare:
-    """Return what a worker on NOWHERE prepares with, to compile for `gpu`."""
+    """Return the `prepare` of a worker on NOWHERE that compiles for `gpu`."""
     return partial(Compilation, gpu=gpu, facts=describe(gpu))
 
 
 class Compilation:
     """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs, and no operand exists.
 
-    Whatever else its process would compile or ask of a GPU from now on, it does for this one.
+    From now on its process compiles for this GPU, and takes its facts for those of every device.
 
     Args:
         task: what is tuned.
         device: NOWHERE.
         gpu: the device to compile for.
-        facts: what is known of it.
+        facts: of that device.
         make: makes an engine.
     """
 
@@ -53,23 +53,23 @@ class Compilation:
         """Do nothing, since nothing runs; see Measurement."""
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile what Measurement.screen launches; or what else verify does, for the small size that nothing divides.
+        """Compile the kernels that Measurement.screen launches; or with `odd` those that verify launches in addition.
 
-        Correct is what compiles.
+        The outcome is correct if all of them compile.
         """
         start = time.perf_counter()
-        assert config.block_size is not None
-        similar, indivisible = small_sizes(self._task)
-        for n, small in ((indivisible, True),) if odd else ((similar, True), (self._task.n, False)):
+        similar, odd_size = small_sizes(self._task)
+        for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
             problem = problem_of(self._task, self._device, n, config.block_size, small=small)
-            weights = Weights(n, problem.dtype, self._gpu, self._task.nonnegative)
-            problem.run(self._make(self._task.engine, weights, measured(config, self._task)))
-            problem.settle()
+            problem.operation(config, self._make_for_gpu).run()
         return Outcome(Kind.correct, compile_seconds=time.perf_counter() - start)
+
+    def _make_for_gpu(self, name: str, weights: Weights, config: CompleteConfig) -> Engine:
+        return self._make(name, dataclasses.replace(weights, device=self._gpu), config)
 
 
 class _Driver:
-    """What Triton asks of the driver of an NVIDIA GPU before it compiles."""
+    """The part of Triton's driver of an NVIDIA GPU that compilation uses."""
 
     def __init__(self, capability: tuple[int, int]) -> None:
         major, minor = capability
@@ -89,13 +89,13 @@ class _Driver:
 def _only_compile(facts: Device) -> None:
     """Make every launch of this process a compilation for a GPU with these `facts`."""
     assume(facts)
-    # By name, since only kernels and engines may depend on Triton: this is no dependency but a change to it.
-    if facts.capability is not None:  # an AMD GPU must be there, to say its architecture
+    # Imported by name, since only kernels and engines may depend on Triton: this changes Triton, and does not need it.
+    if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
         importlib.import_module("triton.runtime").driver.set_active(_Driver(facts.capability))
     jit = importlib.import_module("triton.runtime.jit").JITFunction
     launch = jit.run
 
     def compile_only(self: Any, *arguments: Any, warmup: bool, **options: Any) -> None:
-        launch(self, *arguments, warmup=True, **options)  # what it returns could be launched without asking again
+        launch(self, *arguments, warmup=True, **options)  # its result could be launched later, so nothing is returned
 
     jit.run = compile_only

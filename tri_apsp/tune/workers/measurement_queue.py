@@ -1,4 +1,4 @@
-"""Who of those that wait for a device measures next, and whether it still may."""
+"""The order in which threads that share a device measure on it."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["AT_ONCE", "LateError", "Turn", "Turns"]
+__all__ = ["IMMEDIATE", "MeasurementQueue", "OutOfTimeError", "Request"]
 
 
-class LateError(Exception):
+class OutOfTimeError(Exception):
     """The time of a search was up before an evaluation began to measure."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What an evaluation goes by when it begins to measure, which may be long after it was proposed.
+class Request:
+    """A request to measure, which may be granted long after its configuration was proposed.
 
     Attributes:
-        number: of two that wait for the same device, the lower measures first.
-        limit: asked as measuring begins; returns a time in ms beyond which the configuration cannot win (None: unknown).
-            Raises LateError if there is no time left.
+        number: of two requests that wait for the same device, the lower is granted first.
+        limit_ms: called as measuring begins; returns the time beyond which the configuration cannot win (None: unknown).
+            Raises OutOfTimeError if no time is left.
     """
 
     number: int
-    limit: Callable[[], float | None]
+    limit_ms: Callable[[], float | None]
 
 
-AT_ONCE = Turn(0, lambda: None)
-"""The turn of what nothing else competes with."""
+IMMEDIATE = Request(0, lambda: None)
+"""The request used when no other measurement is queued."""
 
 
-class Turns:
+class MeasurementQueue:
     """Lets one thread at a time measure on a device."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: list[int] = []
-        self._taken = False
+        self._busy = False
 
     @contextlib.contextmanager
-    def wait(self, number: int) -> Iterator[None]:
-        """Wait until nobody measures, and nobody with a lower number waits."""
+    def enter(self, number: int) -> Iterator[None]:
+        """Block until no other thread measures and no lower number is queued; the body of the `with` may then measure."""
         with self._changed:
             heapq.heappush(self._waiting, number)
-            self._changed.wait_for(lambda: not self._taken and self._waiting[0] == number)
+            self._changed.wait_for(lambda: not self._busy and self._waiting[0] == number)
             heapq.heappop(self._waiting)
-            self._taken = True
+            self._busy = True
         try:
             yield
         finally:
             with self._changed:
-                self._taken = False
+                self._busy = False
                 self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Processes that run configurations for us: whatever a configuration does to its process, the next one is measured."""
+"""Processes that run configurations, so that one that crashes or hangs does not keep the next from being measured."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import Config
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import current
 from tri_apsp.errors import ApspError, EngineError
 from tri_apsp.tune.measure.measurement import Measurement, outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.processes import start
+from tri_apsp.tune.workers.processes import start_process
 
 __all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[Task, torch.device], Any]
-"""Makes what a worker measures with, as Measurement: a function or class of a module, since its name travels.
+"""Makes the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name.
 
-Before the first question, its `check_default` must return without an error.
+Before its first other method is called, `check_default` must return without an error.
 """
 
-# Starting Python, torch and CUDA; then operands, and later the default configuration's result.
+# Limits for starting Python, torch and CUDA; for making operands and checking the default; and for ending.
 _START_SECONDS = 180.0
 _PREPARE_SECONDS = 600.0
 _END_SECONDS = 10.0
 
 
 class Worker:
-    """One process that measures configurations on one device, and is replaced when it crashes, hangs or cannot be trusted.
+    """One process that measures configurations on one device, and is replaced when it crashes, hangs or may be corrupt.
 
     Args:
-        device: where to measure.
+        device: to measure on.
         prepare: makes the operands of a task and measures its configurations.
 
     Attributes:
-        processes: how many were started so far.
+        processes: the number of processes started so far.
     """
 
     def __init__(self, device: torch.device, prepare: Prepare = Measurement) -> None:
@@ -58,61 +58,59 @@ class Worker:
         self._prepare = prepare
         self._process: multiprocessing.process.BaseProcess | None = None
         self._ready = self._closed = False
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
         self.processes = 0
 
-    def begin(self) -> None:
-        """Start the process ahead of the first question, which need not wait for it then; takes as long as processes.start."""
-        with self._asking:
+    def start(self) -> None:
+        """Start the process before the first request, which then need not wait for it; takes as long as start_process."""
+        with self._lock:
             if self._process is None and not self._closed:
                 self._start()
 
     def prepare(self, task: Task) -> None:
-        """Make the operands of a task ahead of its first question, who is told if that fails; the default is checked then."""
+        """Make the operands of a task before its first request, which checks the default, and raises if this failed."""
         with contextlib.suppress(ApspError, CancelledError):
-            self._ask(task, None, limit_s=0)
+            self._request(task, None, limit_s=0)
 
-    def compile(self, task: Task, config: Config, odd: bool, limit_s: float = 120.0) -> Outcome:
-        """Return whether one configuration compiles, of a worker that prepares with Compilation.
+    def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
+        """Return whether one configuration compiles; for a worker that prepares with Compilation.
 
         Args:
-            task: what it is for.
-            config: complete.
-            odd: for the size that only the final compares, instead of those that screening does.
-            limit_s: seconds, after which the worker is replaced.
+            task: that it is for.
+            config: to compile.
+            odd: for the odd size that only a final compares, instead of the sizes of screening.
+            limit_s: seconds, after which the process is replaced.
 
         Raises:
             ApspError: the worker cannot start.
         """
-        outcome = self._ask(task, "compile", config, odd, limit_s=limit_s)
-        assert isinstance(outcome, Outcome)
-        # Even what a process took that was lost over it.
+        outcome: Outcome = self._request(task, "compile", config, odd, limit_s=limit_s)
+        # The time of a process that was lost over it counts too.
         spent = outcome.compile_seconds + outcome.measure_seconds
         return dataclasses.replace(outcome, compile_seconds=spent, measure_seconds=0.0)
 
-    def screen(self, task: Task, config: Config, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
-        """Return what became of one configuration: compared, then timed in a few runs.
+    def screen(self, task: Task, config: CompleteConfig, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
+        """Return the outcome of one configuration, whose results are compared and which is then timed in a few runs.
 
         Args:
-            task: what it is for; its operands stay in the worker until another task comes.
-            config: complete.
-            give_up_ms: take the first run's time if it is longer than this; None: never.
-            limit_s: seconds for compiling, comparing and timing, after which the worker is replaced.
+            task: that it is for; its operands stay in the process until another task comes.
+            config: to measure.
+            give_up_ms: stop after the first run if it takes longer than this; None: never.
+            limit_s: seconds for compiling, comparing and timing, after which the process is replaced.
 
         Raises:
             ApspError: if no configuration can be measured: the worker cannot start, the task does not fit the memory, or its
                 default configuration fails.
         """
-        answer = self._ask(task, "screen", config, give_up_ms, limit_s=limit_s)
-        assert isinstance(answer, Outcome)
-        return answer
+        outcome: Outcome = self._request(task, "screen", config, give_up_ms, limit_s=limit_s)
+        return outcome
 
-    def final(self, task: Task, configs: Sequence[Config], rounds: int = 5, limit_s: float = 600.0) -> list[Outcome]:
-        """Return what became of a few configurations, compared once more and timed in turns: the times can be compared.
+    def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int = 5, limit_s: float = 600.0) -> list[Outcome]:
+        """Return the outcomes of configurations, verified once more and timed in interleaved rounds, so that times compare.
 
         Args:
             task: as for screen().
-            configs: complete.
+            configs: to measure.
             rounds: each times every configuration twice, in forward and in reverse order.
             limit_s: seconds for all.
 
@@ -122,13 +120,13 @@ class Worker:
         deadline = time.monotonic() + limit_s
         outcomes: list[Outcome] = []
         for config in configs:
-            outcomes.append(self._ask(task, "verify", config, limit_s=max(1.0, deadline - time.monotonic())))
+            outcomes.append(self._request(task, "verify", config, limit_s=max(1.0, deadline - time.monotonic())))
         right = [index for index, outcome in enumerate(outcomes) if outcome.kind is Kind.correct]
         if right:
             left = max(1.0, deadline - time.monotonic())
-            timed = self._ask(task, "final", [configs[index] for index in right], rounds, limit_s=left)
-            for place, index in enumerate(right):
-                verified, found = outcomes[index], timed if isinstance(timed, Outcome) else timed[place]
+            timed = self._request(task, "final", [configs[index] for index in right], rounds, limit_s=left)
+            for position, index in enumerate(right):
+                verified, found = outcomes[index], timed if isinstance(timed, Outcome) else timed[position]
                 outcomes[index] = dataclasses.replace(
                     found,
                     compile_seconds=verified.compile_seconds + found.compile_seconds,
@@ -137,12 +135,12 @@ class Worker:
         return outcomes
 
     def close(self) -> None:
-        """End the process, from any thread; a question that is under way then raises CancelledError."""
+        """End the process, from any thread; a request in progress then raises CancelledError."""
         self._closed = True
         process = self._process
         if process is not None:
             process.kill()  # it has nothing to save
-        with self._asking:
+        with self._lock:
             self._discard()
 
     def __enter__(self) -> Worker:
@@ -157,7 +155,7 @@ class Worker:
         os.close(handle)
         arguments = (theirs, self._log, self._device, self._prepare)
         try:
-            self._process = start(_serve, arguments, f"tri_apsp tuner {self._device}")
+            self._process = start_process(_serve, arguments, f"tri_apsp tuner {self._device}")
         except BaseException:
             Path(self._log).unlink()
             raise
@@ -169,39 +167,39 @@ class Worker:
         if self._process is None:
             return
         self._process.kill()
-        self._process.join(_END_SECONDS)  # one that sits in a driver call may take longer: it is not waited for
+        self._process.join(_END_SECONDS)  # in a driver call it may take longer, without any harm
         self._pipe.close()
         Path(self._log).unlink(missing_ok=True)
         self._process = None
 
-    def _ask(self, task: Task, action: str | None, *arguments: Any, limit_s: float) -> Any:
-        """Return the worker's answer; an Outcome where there is none because it crashed, or took more than `limit_s`.
+    def _request(self, task: Task, action: str | None, *arguments: Any, limit_s: float) -> Any:
+        """Return the result of a method of the prepared object; an Outcome if the process crashes or takes over `limit_s`.
 
-        No action: it only prepares, and the answer is empty.
+        Without an action the process only prepares, and the result is empty.
         """
-        with self._asking:
+        with self._lock:
             try:
-                answer = self._answer(task, action, arguments, limit_s)
+                result = self._result(task, action, arguments, limit_s)
             except ApspError:
                 raise
             except BaseException:
-                self._discard()  # else its late answer would be taken for that of the next question
+                self._discard()  # else its late result would be taken for that of the next request
                 raise
-            if any(outcome.kind.spoils for outcome in ([answer] if isinstance(answer, Outcome) else answer)):
+            if any(outcome.kind.spoils for outcome in ([result] if isinstance(result, Outcome) else result)):
                 self._discard()
-            return answer
+            return result
 
-    def _answer(self, task: Task, action: str | None, arguments: tuple[Any, ...], limit_s: float) -> Any:
+    def _result(self, task: Task, action: str | None, arguments: tuple[Any, ...], limit_s: float) -> Any:
         if self._process is not None and not self._process.is_alive():
-            self._discard()  # it ended while nobody asked
+            self._discard()  # it ended between two requests
         if self._process is None and not self._closed:
             self._start()
         started = time.monotonic()
         try:
             if not self._ready:
-                self._receive(_START_SECONDS, _unstarted)
+                self._receive(_START_SECONDS, _not_started)
                 self._ready = True
-            with contextlib.suppress(OSError):  # where nobody reads any more, nobody answers either
+            with contextlib.suppress(OSError):  # of a process that has ended, which _receive reports
                 self._pipe.send((task, action, arguments))
             failure = self._receive(_PREPARE_SECONDS, partial(_unmeasurable, task))
             if isinstance(failure, ApspError):
@@ -216,55 +214,56 @@ class Worker:
         except _LostError as lost:
             if self._closed:
                 raise CancelledError from None
-            if lost.fatal is not None:
+            if lost.error is not None:
                 self._discard()
-                raise EngineError(lost.fatal(lost.message)) from None
+                raise EngineError(lost.error(lost.message)) from None
             return Outcome(lost.kind, message=lost.message, measure_seconds=time.monotonic() - started)
 
-    def _receive(self, limit_s: float, fatal: Callable[[str], str] | None = None) -> Any:
-        """Return what the process says; `fatal` makes the sentence for a user to whom it must not fall silent now."""
+    def _receive(self, limit_s: float, error: Callable[[str], str] | None = None) -> Any:
+        """Return what the process sends; where it must not be lost now, `error` makes the message of the EngineError."""
         if self._process is None or self._closed:
-            raise _LostError(Kind.runtime_error, "it is closed", fatal)
+            raise _LostError(Kind.runtime_error, "it is closed", error)
         with contextlib.suppress(EOFError, OSError):
             if not wait([self._pipe, self._process.sentinel], limit_s):
-                raise _LostError(Kind.timeout, f"took more than {limit_s:.3g} s", fatal)
+                raise _LostError(Kind.timeout, f"took more than {limit_s:.3g} s", error)
             if self._pipe.poll():
                 return self._pipe.recv()
         self._process.join(_END_SECONDS)
-        raise _LostError(Kind.runtime_error, f"the process ended {_how(self._process.exitcode)}{_last_line(self._log)}", fatal)
+        ending = _ending(self._process.exitcode)
+        raise _LostError(Kind.runtime_error, f"the process ended {ending}{_last_line(self._log)}", error)
 
 
 class _LostError(Exception):
-    """The process cannot answer any more."""
+    """The process crashed, hangs, or is closed."""
 
-    def __init__(self, kind: Kind, message: str, fatal: Callable[[str], str] | None) -> None:
+    def __init__(self, kind: Kind, message: str, error: Callable[[str], str] | None) -> None:
         super().__init__(message)
-        self.kind, self.message, self.fatal = kind, message, fatal
+        self.kind, self.message, self.error = kind, message, error
 
 
 def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -> None:
-    """Answer questions until the other end is closed; runs in the process of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: who asked decides
+    """Serve requests until the other end of the pipe is closed; runs in the process of a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the sweep decides what ends
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):  # compilers print, and would break the progress display
         os.dup2(output, stream)
-    measuring: Any = None
-    prepared: Task | None = None
+    prepared: Any = None
+    prepared_for: Task | None = None
     checked = False
     with contextlib.suppress(EOFError, OSError), current(device):
         pipe.send(None)
         while True:
             task, action, arguments = pipe.recv()
             try:
-                if task != prepared:
-                    measuring, prepared, checked = None, None, False  # its memory goes before the next operands come
-                    measuring = prepare(task, device)
-                    prepared = task
+                if task != prepared_for:
+                    prepared, prepared_for, checked = None, None, False  # frees its memory before the next operands are made
+                    prepared = prepare(task, device)
+                    prepared_for = task
                 if action is not None and not checked:
-                    measuring.check_default()
+                    prepared.check_default()
                     checked = True
             except Exception as error:
-                measuring = prepared = None
+                prepared = prepared_for = None
                 pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
                 continue
             pipe.send(None)
@@ -272,13 +271,13 @@ def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -
                 continue
             started = time.perf_counter()
             try:
-                answer = getattr(measuring, action)(*arguments)
+                result = getattr(prepared, action)(*arguments)
             except Exception as error:
-                answer = outcome_of(error, time.perf_counter() - started)
-            pipe.send(answer)
+                result = outcome_of(error, time.perf_counter() - started)
+            pipe.send(result)
 
 
-def _how(code: int | None) -> str:
+def _ending(code: int | None) -> str:
     if code is None:
         return "its connection"
     return f"with {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
@@ -294,7 +293,7 @@ def _unmeasurable(task: Task, failure: str) -> str:
     return f"a default configuration must be right before others are timed, but for {task}: {failure}; leave this task out."
 
 
-def _unstarted(failure: str) -> str:
+def _not_started(failure: str) -> str:
     return (
         f"a process of the tuner must start, but {failure}; keep a script that calls the tuner in a file, and the call under "
         "`if __name__ == '__main__':`, since each process reads that file."

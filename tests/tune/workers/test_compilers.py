@@ -1,4 +1,4 @@
-"""Compiling ahead: what is urgent comes first, nothing is done twice, Triton's cache is filled, and no GPU is needed."""
+"""Compiling for a worker: nothing is done twice, Triton's cache is filled, and no GPU is needed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tune import planted
+from tune import faulty
 from tune.synthetic import until
 
-from tri_apsp.configs import Config, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
 from tri_apsp.device import Device
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.compilation import Compilation
 from tri_apsp.tune.workers.compilers import Compilers
-from tri_apsp.tuned.kernels import KERNELS
+from tri_apsp.tuned.records import KERNELS
 
 GPU = torch.device("cuda", 0)
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -31,24 +31,24 @@ TASK = Task("cpu", "product", "float32", "any", 96)
 DEFAULT = default_config("nvidia", torch.float32)
 
 
-def with_tiles(**changes: int) -> Config:
-    assert isinstance(DEFAULT.product, GpuTiles)
+def with_tiles(**changes: int) -> CompleteConfig:
+    assert isinstance(DEFAULT, GpuConfig)
     return dataclasses.replace(DEFAULT, product=dataclasses.replace(DEFAULT.product, **changes))
 
 
 def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    with Compilers(1, planted.Answering) as compilers:
-        compilers.submit(TASK, planted.GOOD).result()
+    with Compilers(1, faulty.Fake) as compilers:
+        compilers.submit(TASK, faulty.GOOD).result()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # which no server knows that has started before
 
     def cubins(kernel: str) -> int:
         return len(list(tmp_path.rglob(f"{kernel}.cubin")))
 
-    product = Task("nvidia", "product", "float32", "nonnegative", 1 << 15)  # operands of 12 GB, which nobody allocates
+    product = Task("nvidia", "product", "float32", "nonnegative", 1 << 15)  # operands of 12 GB, which are not allocated
     with Compilers(1, ABSENT) as compilers:
         first = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
-        assert (first.kind, first.message, first.p50_ms) == (Kind.correct, "", None)
+        assert (first.kind, first.message, first.times) == (Kind.correct, "", None)
         assert first.compile_seconds > 0.1
         assert cubins("_product_kernel") == 1  # the small problem and that of the task run the same kernel
         odd = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1), odd=True).result()
@@ -87,77 +87,61 @@ class TestWithoutAGpu:
         assert [(outcome.kind, outcome.message) for outcome in outcomes] == [(Kind.correct, "")] * 2
 
 
-def some(number: int) -> Config:
-    return dataclasses.replace(planted.GOOD, cutoff=number)
-
-
-class Order(list[tuple[int | None, bool]]):
-    """The configurations that are done, in their order."""
-
-    def follow(self, job: concurrent.futures.Future[Outcome], number: int, odd: bool = False) -> None:
-        job.add_done_callback(lambda job: job.cancelled() or self.append((number, odd)))
+def some(number: int) -> CompleteConfig:
+    return dataclasses.replace(faulty.GOOD, cutoff=number)
 
 
 def test_processes_work_side_by_side() -> None:
-    with Compilers(2, planted.Answering) as compilers:
-        compilers.begin()
+    with Compilers(2, faulty.Fake) as compilers:
+        compilers.start()
         jobs = [compilers.submit(TASK, some(number)) for number in range(6)]
         assert len({job.result(60).message for job in jobs}) == 2
 
 
-def test_what_is_urgent_comes_first_and_nothing_is_done_twice() -> None:
-    done = Order()
-    with Compilers(1, planted.Answering) as compilers:
+def test_nothing_is_compiled_twice() -> None:
+    with Compilers(2, faulty.Fake) as compilers:
         first = compilers.submit(TASK, some(0))
-        later = {number: compilers.submit(TASK, some(number), later=True) for number in (1, 2, 3)}
-        for number, job in later.items():
-            done.follow(job, number)
-        compilers.withdraw(TASK, some(1))
-        assert compilers.submit(TASK, some(3)) is later[3]  # now it is urgent
-        compilers.withdraw(TASK, some(3))
-        odd = compilers.submit(TASK, some(4), odd=True)
-        done.follow(odd, 4, True)
-        assert compilers.submit(TASK, some(0), later=True) is first
-        later[2].result(60)
-        until(lambda: len(done) >= 3)  # a job tells those who wait first
-        assert done == [(3, False), (4, True), (2, False)]
-        assert later[1].cancelled()
-        assert compilers.submit(TASK, some(3)) is later[3]
-        assert compilers.submit(TASK, some(1)).result(60).kind is Kind.correct
+        assert compilers.submit(TASK, some(0)) is first
+        odd = compilers.submit(TASK, some(0), odd=True)
+        assert odd is not first
+        assert [job.result(60).kind for job in (first, odd)] == [Kind.correct] * 2
+        assert compilers.submit(TASK, some(0)) is first
+        assert compilers.submit(dataclasses.replace(TASK, n=32), some(0)) is not first
 
 
-def test_what_may_end_otherwise_is_done_again() -> None:
-    with Compilers(1, planted.Answering) as compilers:
+def test_only_failures_that_need_not_last_are_compiled_again() -> None:
+    with Compilers(1, faulty.Fake) as compilers:
         for act, kind, again in (("does not fit", Kind.does_not_fit, False), ("exit", Kind.runtime_error, True)):
             if act == "does not fit":
                 pytest.importorskip("triton")
-            job = compilers.submit(TASK, planted.bad(act))
+            job = compilers.submit(TASK, faulty.bad(act))
             outcome = job.result(60)
             assert outcome.kind is kind
             assert outcome.measure_seconds == 0  # nothing was measured
-            assert (compilers.submit(TASK, planted.bad(act)) is not job) == again
+            assert (compilers.submit(TASK, faulty.bad(act)) is not job) == again
 
 
 def test_a_compiler_that_hangs_is_ended() -> None:
-    with Compilers(1, planted.Answering) as compilers:
-        outcome = compilers.submit(TASK, planted.bad("hang"), limit_s=1).result(60)
+    with Compilers(1, faulty.Fake) as compilers:
+        outcome = compilers.submit(TASK, faulty.bad("hang"), limit_s=1).result(60)
         assert (outcome.kind, outcome.measure_seconds) == (Kind.timeout, 0)
         assert outcome.compile_seconds >= 1
-        assert compilers.submit(TASK, planted.GOOD).result(60).kind is Kind.correct
+        assert compilers.submit(TASK, faulty.GOOD).result(60).kind is Kind.correct
 
 
-def test_closing_forgets_what_is_queued() -> None:
-    compilers = Compilers(1, planted.Answering)
-    hanging = compilers.submit(TASK, planted.bad("hang"))
-    queued = [compilers.submit(TASK, planted.GOOD, later=later) for later in (True, False)]
-    time.sleep(1)
+def test_closing_cancels_what_is_queued() -> None:
+    compilers = Compilers(1, faulty.Fake)
+    hanging = compilers.submit(TASK, faulty.bad("hang"))
+    queued = [compilers.submit(TASK, faulty.GOOD, odd=odd) for odd in (True, False)]
+    until(hanging.running)
     start = time.monotonic()
     compilers.close()
     assert time.monotonic() - start < 10
     assert all(job.cancelled() for job in queued)
     with pytest.raises(concurrent.futures.CancelledError):
         hanging.result(0)
-    assert compilers.submit(TASK, planted.GOOD).cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        compilers.submit(TASK, faulty.GOOD)
 
 
 def test_no_thread_is_left() -> None:

@@ -7,18 +7,28 @@ import dataclasses
 import pytest
 import torch
 
-from tri_apsp.configs import Config, GpuTiles, default_config, invalid_because, is_valid
+from tri_apsp.configs import (
+    CompleteConfig,
+    CpuConfig,
+    GpuConfig,
+    GpuTiles,
+    NvidiaConfig,
+    default_config,
+    invalid_because,
+    is_valid,
+)
 from tri_apsp.device import Device, describe
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tune.space.space import SPACES, Parameter, Space, candidates, needs_more, resolved, space_hash, space_of
+from tri_apsp.tune.space.candidates import candidates, needs_more, resolved, space_hash
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.kernels import FIELDS
+from tri_apsp.tuned.records import FIELDS, RECORDS, Parameter, Space
 
 CPU = describe(torch.device("cpu"))
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
 B200 = dataclasses.replace(H200, name="B200", capability=(10, 0))
 SMALL = dataclasses.replace(H200, name="small", capability=(8, 6), shared_memory=99 << 10)
+SPACES = {key: record.space for key, record in RECORDS.items()}
 TASKS = [
     Task(engine, kernel, dtype_name(dtype), "any", 256 if kernel == "batch" else 2048, 64 if kernel == "batch" else 1)
     for engine, kernel in SPACES
@@ -30,9 +40,9 @@ def device_of(task: Task) -> Device:
     return CPU if task.engine == "cpu" else H200
 
 
-def found(task: Task, device: Device | None = None, **changes: object) -> list[Config]:
+def found(task: Task, device: Device | None = None, **changes: object) -> list[CompleteConfig]:
     base = dataclasses.replace(default_config(task.engine, task.torch_dtype), **changes)
-    space = space_of(task)
+    space = task.record.space
     return [space.config(values, base) for values in candidates(space, task, device or device_of(task), base)]
 
 
@@ -51,7 +61,7 @@ def test_the_default_is_a_candidate_at_every_size(task: Task) -> None:
     base = default_config(task.engine, task.torch_dtype)
     for n in (64, 1000, 32768):
         at_n = dataclasses.replace(task, n=n)
-        space = space_of(at_n)
+        space = at_n.record.space
         own = space.values(resolved(base, n))
         assert own in candidates(space, at_n, device_of(task), base)
         assert space.config(own, base) == (resolved(base, n) if task.kernel == "solve" else base)
@@ -61,7 +71,7 @@ def test_the_default_is_a_candidate_at_every_size(task: Task) -> None:
 def test_candidates_can_run_and_differ(task: Task) -> None:
     configs = found(task)
     assert len(set(configs)) == len(configs)
-    assert 3 < len(configs) <= space_of(task).size
+    assert 3 < len(configs) <= task.record.space.size
     for config in configs:
         assert is_valid(config, device_of(task)), invalid_because(config, device_of(task))
 
@@ -89,8 +99,8 @@ def test_a_product_fits_its_multiprocessor(dtype: str) -> None:
     assert 100 < len(configs) < 3000
     itemsize = task.torch_dtype.itemsize
     for config in configs:
+        assert isinstance(config, GpuConfig)
         tiles = config.product
-        assert isinstance(tiles, GpuTiles)
         words = tiles.block_m * tiles.block_n * max(1, itemsize // 4) // (2 if dtype == "int16" else 1)
         assert words // (32 * tiles.num_warps) <= 144  # of 168 registers
         assert tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * itemsize <= H200.shared_memory
@@ -112,7 +122,6 @@ def test_registers_and_shared_memory_of_other_gpus() -> None:
     assert here < larger
     assert smaller < here
     wide = next(config for config in here - smaller)
-    assert isinstance(wide.product, GpuTiles)
     assert "must fit the 101376 bytes" in str(invalid_because(wide, SMALL))
 
 
@@ -120,8 +129,8 @@ def test_float64_takes_twice_the_shared_memory() -> None:
     """configs.invalid_because knows no dtype and counts four bytes a value."""
     for device in (H200, SMALL):
         for config in found(Task("nvidia", "product", "float64", "any", 4096), device):
+            assert isinstance(config, GpuConfig)
             tiles = config.product
-            assert isinstance(tiles, GpuTiles)
             assert tiles.num_stages * tiles.block_k * (tiles.block_m + tiles.block_n) * 8 <= device.shared_memory
 
 
@@ -130,8 +139,7 @@ def test_closures_fit_side_by_side(kernel: str, programs: str) -> None:
     configs = found(Task("nvidia", kernel, "float32", "any", 512))
     assert {getattr(config, programs) for config in configs} >= {1, 2, 3, 4}
     for config in configs:
-        assert config.closure_tile is not None
-        assert config.closure_warps is not None
+        assert isinstance(config, NvidiaConfig)
         count = getattr(config, programs)
         assert config.closure_warps * count <= 32
         assert count * config.closure_tile * (2 * config.closure_tile + 8) * 4 <= H200.shared_memory
@@ -146,8 +154,6 @@ def test_solves_that_repeat_are_left_out() -> None:
     assert {config.block_size for config in straight} == {16, 32, 48, 64, 96, 128, 192, 256}
     for config in configs:
         if config.method == "kleene":
-            assert config.cutoff is not None
-            assert config.block_size is not None
             assert config.block_size <= config.cutoff < 512
     assert {config.block_size for config in found(dataclasses.replace(task, n=40)) if config.method == "floyd_warshall"} == {
         16,
@@ -159,7 +165,7 @@ def test_solves_that_repeat_are_left_out() -> None:
 
 def test_blocks_past_the_matrix_repeat() -> None:
     configs = found(Task("cpu", "product", "float32", "any", 300))
-    assert {config.product.block_n for config in configs if config.product is not None} == {128, 256, 512}
+    assert {config.product.block_n for config in configs if isinstance(config, CpuConfig)} == {128, 256, 512}
 
 
 def test_methods_of_a_solve_exist() -> None:
@@ -173,7 +179,7 @@ def test_values_change_only_their_fields() -> None:
     space = SPACES["nvidia", "product"]
     values = {**space.values(base), "product.block_m": 32, "product.thread_n": 4}
     config = space.config(values, base)
-    assert isinstance(base.product, GpuTiles)
+    assert isinstance(base, GpuConfig)
     assert config == dataclasses.replace(base, product=dataclasses.replace(base.product, block_m=32, thread_n=4))
     assert space.values(config) == values
 

@@ -1,29 +1,19 @@
-"""What a sweep is asked to do, and on which devices; and how its workers share the work."""
+"""The plan of a sweep: its tasks, its devices, and the arguments that are refused."""
 
 from __future__ import annotations
 
 import dataclasses
-import threading
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
 import torch
-from tune.synthetic import until
 
 from tri_apsp import device as device_module
-from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.tune import tune
-from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.space.space import space_of
-from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep import plan as module
 from tri_apsp.tune.sweep.plan import BUDGETS, Settings, plan
-from tri_apsp.tune.workers import pool as bench_module
-from tri_apsp.tune.workers.measurement_queue import AT_ONCE
-from tri_apsp.tune.workers.pool import Workers
 from tri_apsp.tuned import KERNELS
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0))
@@ -117,87 +107,3 @@ class TestGpus:
     def test_too_many_or_unlike(self, gpus: int, said: str) -> None:
         with pytest.raises(InputError, match=said):
             plan(Settings(), device="cuda", gpus=gpus)
-
-
-class TestWorkers:
-    """With stand-ins for the processes."""
-
-    TASK = Task("nvidia", "product", "float32", "any", 4096)
-    BASE = default_config("nvidia", torch.float32)
-    prepared: list[torch.device]
-
-    @pytest.fixture
-    def calls(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-        calls: list[tuple[str, Any]] = []
-        prepared = self.prepared = []
-
-        class Worker:
-            def __init__(self, device: torch.device) -> None:
-                self.device = device
-
-            def begin(self) -> None:
-                calls.append(("begin", self.device))
-
-            def prepare(self, task: Task) -> None:
-                prepared.append(self.device)
-
-            def screen(self, task: Task, config: Any, give_up_ms: float | None) -> Outcome:
-                calls.append((f"screen on {self.device}", config.product.block_m))
-                return Outcome(Kind.correct, 1.0, 1.0, 1.0)
-
-            def close(self) -> None:
-                calls.append(("close", self.device))
-
-        class Compilers:
-            def __init__(self, count: int, prepare: str) -> None:
-                calls.append((prepare, count))
-
-            def begin(self) -> None:
-                calls.append(("begin", "compilers"))
-
-            def submit(self, task: Task, config: Any, **options: bool) -> Future[Outcome]:
-                future: Future[Outcome] = Future()
-                future.set_result(Outcome(Kind.compile_error if config.product.block_m == 256 else Kind.correct))
-                return future
-
-            def close(self) -> None:
-                calls.append(("close", "compilers"))
-
-        monkeypatch.setattr(bench_module, "Worker", Worker)
-        monkeypatch.setattr(bench_module, "Compilers", Compilers)
-        monkeypatch.setattr(bench_module, "compilation_for", lambda gpu: f"compilers for {gpu}")
-        monkeypatch.setattr(bench_module, "cpu_count", lambda: 8)
-        return calls
-
-    def values(self, block_m: int) -> dict[str, Any]:
-        return space_of(self.TASK).values(self.BASE) | {"product.block_m": block_m}
-
-    def test_gpus_compile_ahead_and_what_does_not_compile_is_not_measured(self, calls: list[tuple[str, Any]]) -> None:
-        workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
-        space = space_of(self.TASK)
-        evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))
-        places = [torch.device("cuda:0"), torch.device("cuda:1")]
-        assert calls == [("compilers for cuda:0", 4), *(("begin", place) for place in places), ("begin", "compilers")]
-        calls.clear()
-        assert len(evaluators) == 2 + 4
-        threads = [
-            threading.Thread(target=evaluate, args=(self.values(128 if index % 2 else 64), AT_ONCE))
-            for index, evaluate in enumerate(evaluators)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(calls) == [("screen on cuda:0", 64)] * 3 + [("screen on cuda:1", 128)] * 3
-        until(lambda: len(self.prepared) >= 2)
-        assert sorted(map(str, self.prepared)) == ["cuda:0", "cuda:1"]  # once each
-        assert evaluators[0](self.values(256), AT_ONCE).kind is Kind.compile_error
-        assert len(calls) == 6
-        workers.close()
-        assert {what for what, _ in calls[6:]} == {"close"}
-        assert len(calls) == 9
-
-    def test_a_cpu_measures_one_at_a_time(self, calls: list[tuple[str, Any]]) -> None:
-        workers = Workers([torch.device("cpu")])
-        assert len(workers.evaluators(self.TASK, lambda values: self.BASE)) == 1
-        assert calls == [("begin", torch.device("cpu"))]

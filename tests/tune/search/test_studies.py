@@ -24,7 +24,8 @@ from tune.synthetic import DEFAULT, SPACE, Costs, everything
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.search import studies
-from tri_apsp.tune.search.search import SearchResult, search
+from tri_apsp.tune.search.evaluated import SearchResult
+from tri_apsp.tune.search.search import Search
 from tri_apsp.tune.search.studies import journal_path, open_storage, open_study, study_name
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -39,7 +40,7 @@ def some_trials(
     costs = Costs(before=before)
     with open_storage(url, SLUG) as storage:
         study = open_study(storage, "product", resume=resume)
-        result = search(SPACE, everything(), [costs], study=study, default=DEFAULT, trials=trials)
+        result = Search(SPACE, everything(), study=study, default=DEFAULT, trials=trials).run([costs])
     return result, len(costs.calls)
 
 
@@ -57,7 +58,7 @@ def test_a_study_goes_on_where_it_ended(url: str | None) -> None:
     assert some_trials(url, 6)[1] == 6
     result, evaluated = some_trials(url, 14)
     assert (len(result.evaluated), evaluated) == (14, 8)
-    assert result.evaluated[0].outcome.p20_ms is not None
+    assert result.evaluated[0].outcome.times is not None
     assert names(url) == ["product-1"]
 
 

@@ -1,4 +1,4 @@
-"""The search on costs that are known: what it finds, how often it evaluates, and what it tells the study."""
+"""The search on known times: what it finds, how often it evaluates, and which trials the study gets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everything, new_study
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.search.evaluated import Evaluated
-from tri_apsp.tune.search.search import SearchResult, opening, search
-from tri_apsp.tune.space.space import needs_more
-from tri_apsp.tune.workers.measurement_queue import Turn, Turns
+from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
+from tri_apsp.tune.search.search import Search
+from tri_apsp.tune.space.candidates import needs_more
+from tri_apsp.tune.workers.measurement_queue import MeasurementQueue, Request
 
 ALL = everything()
 
@@ -28,13 +28,11 @@ ALL = everything()
 def run(costs: Costs | None = None, **options: Any) -> SearchResult:
     options = {"study": new_study(), "default": DEFAULT, "trials": 40} | options
     evaluators = options.pop("evaluators", [costs or Costs()])
-    return search(SPACE, options.pop("candidates", ALL), evaluators, **options)
+    return Search(SPACE, options.pop("candidates", ALL), **options).run(evaluators)
 
 
 def best(result: SearchResult) -> float:
-    assert result.best is not None
-    assert result.best.outcome.p50_ms is not None
-    return result.best.outcome.p50_ms
+    return result.best_ms
 
 
 @pytest.fixture
@@ -264,30 +262,30 @@ def test_seconds_end_it_but_not_before_the_default() -> None:
     assert time.monotonic() - start < 2
 
 
-def test_what_is_to_be_left_over_is_asked_of_the_fastest() -> None:
+def test_the_reserve_depends_on_the_fastest() -> None:
     asked = list[float]()
 
-    def leave(best_ms: float) -> float:
+    def reserve(best_ms: float) -> float:
         asked.append(best_ms)
         return 20.0 if best_ms < cost(DEFAULT) else 0.0
 
-    result = run(seconds=10.0, leave=leave)
+    result = run(seconds=10.0, reserve=reserve)
     assert asked == sorted(asked, reverse=True)
     assert best(result) == asked[-1] < cost(DEFAULT) == asked[0]
-    assert [trial.outcome.p50_ms for trial in result.evaluated].count(best(result)) == 1 < len(result.evaluated) < 40
-    assert result.evaluated[-1].outcome.p50_ms == best(result)
+    assert [trial.outcome.median_ms for trial in result.evaluated].count(best(result)) == 1 < len(result.evaluated) < 40
+    assert result.evaluated[-1].outcome.median_ms == best(result)
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_what_waits_when_the_time_is_up_is_not_measured(sampler: str) -> None:
-    turns, ready, measured = Turns(), threading.Barrier(8), list[int]()
+    queue, ready, measured = MeasurementQueue(), threading.Barrier(8), list[int]()
 
-    def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
-        if turn.number < 8:
+    def evaluate(values: dict[str, Any], request: Request) -> Outcome:
+        if request.number < 8:
             ready.wait(10)  # eight are compiled at once, for one device
-        with turns.wait(turn.number):
-            turn.limit()
-            measured.append(turn.number)
+        with queue.enter(request.number):
+            request.limit_ms()
+            measured.append(request.number)
             time.sleep(0.3)
             return correct(cost(values))
 
@@ -299,9 +297,9 @@ def test_what_waits_when_the_time_is_up_is_not_measured(sampler: str) -> None:
 
 
 def test_the_default_is_measured_however_late() -> None:
-    def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
+    def evaluate(values: dict[str, Any], request: Request) -> Outcome:
         time.sleep(0.2)
-        turn.limit()
+        request.limit_ms()
         return correct(cost(values))
 
     assert [trial.origin for trial in run(evaluators=[evaluate] * 4, seconds=0.1).evaluated] == ["default"]
@@ -311,11 +309,11 @@ def test_several_workers_share_one_search() -> None:
     together, seen = threading.Barrier(3), list[list[dict[str, Any]]]([[], [], []])
 
     def worker(index: int) -> Any:
-        def evaluate(values: dict[str, Any], turn: Turn) -> Outcome:
+        def evaluate(values: dict[str, Any], request: Request) -> Outcome:
             seen[index].append(values)
             if len(seen[index]) == 1:
                 together.wait(10)  # all three are under way at once
-            return Costs()(values, turn)
+            return Costs()(values, request)
 
         return evaluate
 
@@ -326,21 +324,10 @@ def test_several_workers_share_one_search() -> None:
     assert best(result) < 1.2
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
-@pytest.mark.parametrize("trials", [40, 5, 1000])
-def test_how_a_search_begins_is_known_beforehand(sampler: str, trials: int) -> None:
-    options: dict[str, Any] = {"default": DEFAULT, "anchors": [OPTIMUM], "sampler": sampler, "seed": 3, "trials": trials}
-    costs = Costs()
-    first = opening(SPACE, ALL, count=8, **options)
-    run(costs, **options)
-    assert costs.calls[:8] == first
-    assert len(first) == min(8, trials)
-
-
 def test_how_long_the_first_took_to_come() -> None:
     result = SearchResult()
-    assert result.waited == 0
+    assert result.seconds_to_first == 0
     for seconds, earlier, kind in ((0.5, True, Kind.correct), (4.0, False, Kind.compile_error), (9.0, False, Kind.correct)):
-        outcome = Outcome(kind, p50_ms=1.0, compile_seconds=0.5, measure_seconds=1.5)
+        outcome = Outcome(kind, compile_seconds=0.5, measure_seconds=1.5)
         result.evaluated.append(Evaluated({}, outcome, "default", seconds, earlier))
-    assert result.waited == 7
+    assert result.seconds_to_first == 7

@@ -11,7 +11,7 @@ import torch
 
 from tri_apsp import InputError, tuned
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import refusals
+from tri_apsp.tuned import compatibility
 
 CUDA = torch.device("cuda", 0)
 
@@ -115,7 +115,7 @@ def test_the_next_directory_serves_in_place_of_a_refused_file(gpu, entry, made, 
 
 
 def installed(monkeypatch, version):
-    monkeypatch.setattr(refusals, "triton_version", lambda: version)
+    monkeypatch.setattr(compatibility, "triton_version", lambda: version)
 
 
 def test_another_minor_version_of_triton_is_used_with_a_warning(gpu, entry, made, monkeypatch, recwarn):

@@ -1,4 +1,4 @@
-"""Configurations that misbehave, each told by its block_m, in engines that the tuner's worker makes in its own process."""
+"""Faulty configurations, each recognized by its block_m, in engines that the tuner's worker makes in its own process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.configs import Config, CpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles, default_config
 from tri_apsp.engines import Engine, Update, Weights
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.tune.measure.measurement import Measurement
@@ -48,13 +48,13 @@ def _raise(error: Exception) -> Callable[[], None]:
 
 
 def _crash_later() -> None:
-    """Survives being compared three times, but not being timed."""
+    """Crashes once it was compared three times and is timed."""
     if next(_count) > 5:
         os._exit(9)
 
 
 def _segmentation_fault() -> None:
-    signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest's faulthandler is not at work here, but another might be
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # in case a fault handler is installed
     ctypes.string_at(0)
 
 
@@ -74,16 +74,16 @@ ACTS: dict[str, Callable[[], object]] = {
 }
 
 GOOD = default_config("cpu", torch.float32)
+assert isinstance(GOOD, CpuConfig)
 
 
-def bad(act: str) -> Config:
+def bad(act: str) -> CompleteConfig:
     """Return the configuration whose products do `act` first."""
     return dataclasses.replace(GOOD, product=CpuTiles(block_m=1 + list(ACTS).index(act), block_n=512, block_k=512))
 
 
-class PlantedEngine(CpuEngine):
+class FaultyEngine(CpuEngine):
     def product(self, *updates: Update) -> None:
-        assert isinstance(self.config.product, CpuTiles)
         code = self.config.product.block_m
         name = list(ACTS)[code - 1] if code <= len(ACTS) else ""
         if name:
@@ -93,8 +93,8 @@ class PlantedEngine(CpuEngine):
             updates[0].c[-1, -1, -1] -= 1
 
 
-def make(name: str, weights: Weights, config: Config) -> Engine:
-    return PlantedEngine(weights, config)
+def make(name: str, weights: Weights, config: CompleteConfig) -> Engine:
+    return FaultyEngine(weights, config)
 
 
 def prepare(task: Task, device: torch.device) -> Measurement:
@@ -102,14 +102,14 @@ def prepare(task: Task, device: torch.device) -> Measurement:
 
 
 def prepare_wrong(task: Task, device: torch.device) -> Measurement:
-    def wrong(name: str, weights: Weights, config: Config) -> Engine:
-        return PlantedEngine(weights, bad("wrong result"))
+    def wrong(name: str, weights: Weights, config: CompleteConfig) -> Engine:
+        return FaultyEngine(weights, bad("wrong result"))
 
     return Measurement(task, device, wrong)
 
 
-class Answering:
-    """A stand-in for what a worker measures or compiles with: says in which process it runs."""
+class Fake:
+    """A fake of what a worker prepares; its messages are the id of its process."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
         if task.n < 0:
@@ -118,11 +118,11 @@ class Answering:
     def check_default(self) -> None:
         pass
 
-    def screen(self, config: Config, give_up_ms: float | None) -> Outcome:
-        time.sleep(0.3)
+    def screen(self, config: CompleteConfig, give_up_ms: float | None) -> Outcome:
+        time.sleep(0.05)
         return Outcome(Kind.correct, message=str(os.getpid()))
 
-    def compile(self, config: Config, odd: bool) -> Outcome:
-        assert isinstance(config.product, CpuTiles)
+    def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
+        assert isinstance(config, CpuConfig)
         ACTS.get(dict(enumerate(ACTS, 1)).get(config.product.block_m, ""), lambda: None)()
         return self.screen(config, None)

@@ -10,9 +10,9 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import dtype_name
-from tri_apsp.tune.space.task import EFFORTS, Task, batch_of, default_tasks
+from tri_apsp.tune.space.task import EFFORTS, Task, default_tasks
 from tri_apsp.tuned import lookup
-from tri_apsp.tuned.kernels import KERNELS
+from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
 
@@ -56,11 +56,11 @@ def test_kernels_are_tuned_at_the_sizes_for_which_they_are_looked_up(
     monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int
 ) -> None:
     asked: dict[str, int] = {}
-    monkeypatch.setattr(lookup._Search, "_entries", lambda self, kernel, size: asked.update({kernel: size}) or iter(()))
-    monkeypatch.setattr(lookup._Search, "_miss", lambda self: None)
+    monkeypatch.setattr(lookup._Lookup, "_entries", lambda self, kernel, size: asked.update({kernel: size}) or iter(()))
+    monkeypatch.setattr(lookup._Lookup, "_miss", lambda self: None)
     name = dtype_name(dtype)
-    for product in (True, False):
-        search = lookup._Search("nvidia", torch.device("cuda"), H200, name, n, 1, "any", product)
+    for call in ("product", "solve"):
+        search = lookup._Lookup("nvidia", torch.device("cuda"), H200, name, n, 1, "any", call)
         search.over(default_config("nvidia", dtype), None)
     assert asked == {task.kernel: task.n for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n]) if task.batch == 1}
 
@@ -90,6 +90,7 @@ def test_tasks_fit_the_memory() -> None:
 
 
 def test_batches() -> None:
+    batch_of = RECORDS["nvidia", "batch"].batch
     assert [batch_of(n) for n in (0, 1, 64, 128, 180, 1024)] == [4096, 4096, 4096, 1024, 517, 256]
 
 

@@ -1,4 +1,4 @@
-"""Where tuned files lie, and what they are called."""
+"""The directories of tuned files, and the names of the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHECKOUT, _WHEEL = _PACKAGE.parent / "tuning", _PACKAGE / "_tuned"
 
 
 def file_name(engine: str, kernel: str, dtype: str) -> str:
-    """Return what the file of a kernel is called in the folder of its GPU; dtype as in "float32"."""
+    """Return the name of the file of a kernel in the folder of its GPU; dtype as in "float32"."""
     return f"{engine}-{kernel}-{dtype}.json"
 
 
@@ -34,8 +34,8 @@ def directories() -> list[Path]:
     """Return the directories searched for tuned files, first wins.
 
     That is TRI_APSP_CONFIG_DIR, then in a checkout its tuning/ before the user's directory, elsewhere the user's before the
-    shipped one: where the tuner writes comes before what else is there, so that no older file hides a new one. A checkout that
-    cannot be written to counts as shipped.
+    shipped one: the directory that the tuner writes to comes before the others, so that no older file hides a new one. A
+    checkout that cannot be written to counts as shipped.
     """
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
     return list(dict.fromkeys([save_directory(), _own_directory(), user_directory(), *shipped]))
@@ -47,7 +47,7 @@ def save_directory() -> Path:
 
 
 def _own_directory() -> Path:
-    """Return where tuned files are written to unless a directory is named."""
+    """Return the directory that tuned files are written to where TRI_APSP_CONFIG_DIR is not set."""
     in_checkout = not _WHEEL.is_dir() and _CHECKOUT.is_dir() and os.access(_CHECKOUT, os.W_OK)
     return _CHECKOUT if in_checkout else user_directory()
 

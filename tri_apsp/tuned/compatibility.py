@@ -1,4 +1,4 @@
-"""Which tuned files are not used, or not without a warning; each reason is the end of a sentence about the file."""
+"""Which tuned files fit a device and the present kernels; each reason is the end of a sentence about the file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tri_apsp.tuned.hashes import kernel_hash
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Run, TunedFile
 
-__all__ = ["Identity", "difference", "doubt", "identity", "refusal", "triton_version"]
+__all__ = ["Identity", "difference", "identity", "refusal", "triton_version", "version_mismatch"]
 
 
 class Identity(NamedTuple):
-    """What a tuned file is for; the names are those of tri_apsp.tuned.schema.TunedFile."""
+    """What a tuned file is for; the names are those of the fields of tri_apsp.tuned.schema.TunedFile."""
 
     engine: str
     kernel: str
@@ -29,13 +29,13 @@ class Identity(NamedTuple):
 
 
 def identity(engine: str, kernel: str, dtype: str, device: Device) -> Identity:
-    """Return what a file must be for to be used on `device` with the kernels as they are.
+    """Return the identity that a file must have to be used on `device` with the present kernels.
 
     Raises:
         InputError: the engine has no such kernel.
     """
-    sources = kernel_hash(engine, kernel)
-    return Identity(engine, kernel, dtype, device.slug, device.name, device.capability, device.units, sources)
+    source_hash = kernel_hash(engine, kernel)
+    return Identity(engine, kernel, dtype, device.slug, device.name, device.capability, device.units, source_hash)
 
 
 def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | None:
@@ -53,7 +53,7 @@ def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | N
 
 
 def difference(file: TunedFile, wanted: Identity) -> str | None:
-    """Return the first thing in which `file` is not what is wanted, as refusal() does."""
+    """Return the first property in which `file` is not as wanted, as refusal() does; None: there is none."""
     if (file.engine, file.kernel, file.dtype) != wanted[:3]:
         return f"must be for {' '.join(wanted[:3])}, but is for {file.engine} {file.kernel} {file.dtype}"
     if (file.slug, file.gpu, file.capability, file.units) != wanted[3:7]:
@@ -67,8 +67,8 @@ def difference(file: TunedFile, wanted: Identity) -> str | None:
     return None
 
 
-def doubt(engine: str, run: Run) -> str | None:
-    """Return why what `run` measured may no longer be the fastest: "was tuned with ..., but ...", or None."""
+def version_mismatch(engine: str, run: Run) -> str | None:
+    """Return why what `run` measured may not be the fastest with the installed Triton: "was tuned with ...", or None."""
     installed = triton_version()
     if engine == "cpu" or installed is None or run.triton is None or _minor(run.triton) == _minor(installed):
         return None

@@ -31,7 +31,7 @@ def receive(pipe: Connection) -> Any:
 def answer(target: Callable[..., None], *arguments: Any) -> Any:
     """Return what a process sends that runs target(pipe, *arguments)."""
     ours, theirs = Pipe()
-    process = processes.start(target, (theirs, *arguments), "test")
+    process = processes.start_process(target, (theirs, *arguments), "test")
     theirs.close()
     found = receive(ours)
     process.join(30)
@@ -48,11 +48,11 @@ def test_processes_are_forked_from_one_server_without_cuda() -> None:
 
 @linux
 def test_a_server_may_begin_first() -> None:
-    processes.begin()
+    processes.start_server()
     before = forkserver._forkserver._forkserver_pid
     assert before is not None
     assert answer(children.describe)["parent"] == before
-    processes.begin()
+    processes.start_server()
     assert forkserver._forkserver._forkserver_pid == before
 
 
@@ -110,7 +110,7 @@ def test_threads_work_in_every_process() -> None:
 @linux
 def test_an_interrupt_ends_neither_the_server_nor_its_processes() -> None:
     ours, theirs = Pipe()
-    process = processes.start(children.wait, (theirs,), "test")
+    process = processes.start_process(children.wait, (theirs,), "test")
     child, server = receive(ours)
     assert server != os.getpid()
     for pid in (child, server):
@@ -131,7 +131,7 @@ SCRIPT = """
     if __name__ == "__main__":
         {before}
         ours, theirs = Pipe()
-        process = processes.start(children.wait, (theirs,), "test")
+        process = processes.start_process(children.wait, (theirs,), "test")
         child, parent = ours.recv()
         print(child, parent, "spawned" if parent == os.getpid() else "forked")
 """

@@ -1,4 +1,4 @@
-"""Configurations that misbehave on a GPU, each told by its group_m, in engines that a worker makes in its own process."""
+"""Configurations that are faulty on a GPU, each recognized by its group_m, in engines that workers make."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tri_apsp.configs import Config, GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
 from tri_apsp.engines import Engine, Update, Weights, make
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.space.task import Task
@@ -25,21 +25,21 @@ def _stray(x_ptr):
     tl.store(x_ptr + (1 << 40), 1.0)
 
 
-def bad(act: str) -> Config:
+def bad(act: str) -> CompleteConfig:
     """Return the configuration that does `act`."""
     config = default_config("nvidia", torch.float32)
-    assert isinstance(config.product, GpuTiles)
+    assert isinstance(config, GpuConfig)
     changes = _TILES.get(act) or {"group_m": _CODES[act]}
     return dataclasses.replace(config, product=dataclasses.replace(config.product, **changes))
 
 
-def planted(name: str, weights: Weights, config: Config) -> Engine:
+def make_faulty(name: str, weights: Weights, config: CompleteConfig) -> Engine:
     engine = make(name, weights, config)
-    assert isinstance(config.product, GpuTiles)
+    assert isinstance(config, GpuConfig)
     code = config.product.group_m
     product = engine.product
 
-    def spoiled(*updates: Update) -> None:
+    def faulty(*updates: Update) -> None:
         product(*updates)
         c = updates[0].c
         if code == 101:
@@ -51,9 +51,9 @@ def planted(name: str, weights: Weights, config: Config) -> Engine:
         if code == 104:
             c[..., -1, -1] = -1
 
-    engine.product = spoiled  # type: ignore[method-assign]
+    engine.product = faulty  # type: ignore[method-assign]
     return engine
 
 
 def prepare(task: Task, device: torch.device) -> Measurement:
-    return Measurement(task, device, planted)
+    return Measurement(task, device, make_faulty)

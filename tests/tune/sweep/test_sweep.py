@@ -1,0 +1,335 @@
+"""A sweep on a synthetic pool: which configuration wins, what is saved, and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import _thread
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticPool
+from tune.synthetic import run_sweep as run
+
+from tri_apsp import tuned
+from tri_apsp.configs import CompleteConfig, CpuConfig, default_config
+from tri_apsp.device import describe
+from tri_apsp.errors import EngineError, InputError
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.schema import TunedFile
+
+pytestmark = pytest.mark.usefixtures("home", "memory")
+
+CPU = torch.device("cpu")
+DEFAULT = default_config("cpu", torch.float32)
+
+
+def used(n: int = 1024) -> CompleteConfig:
+    tuned.reload()
+    return tuned.find("cpu", CPU, torch.float32, n=n, nonnegative=True)
+
+
+def stored(home: Path, kernel: str = "product") -> TunedFile:
+    return tuned.load(tuned.path_of("cpu", kernel, "float32", describe(CPU).slug, home / "tuned"))
+
+
+def test_the_winner_is_kept_and_used(home: Path) -> None:
+    pool = SyntheticPool()
+    (result,) = run(pool).results
+    assert result.winner is not None
+    assert result.winner.gained
+    assert result.complete
+    assert result.winner.speedup == pytest.approx(pool.time_ms(PRODUCT, DEFAULT) / 1.0)
+    assert result.evaluated == result.candidates == len(pool.screened)
+    assert pool.closed
+    assert used().product == FASTEST
+    file = stored(home)
+    (entry,) = file.entries
+    assert (entry.n, entry.sign, entry.evaluated, file.complete) == (1024, "nonnegative", result.evaluated, True)
+    assert entry.config == {"product": dataclasses.asdict(FASTEST)}
+    assert result.path == home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+
+
+def test_the_final_is_among_the_best_the_default_and_what_is_used_now() -> None:
+    run(SyntheticPool())
+    pool = SyntheticPool(flat=True)
+    run(pool)
+    ((_, configs, rounds),) = pool.finals
+    assert configs[0].product == DEFAULT.product
+    assert configs[1].product == FASTEST
+    assert len(configs) == len(set(configs)) == 5
+    assert rounds == 5
+
+
+@pytest.mark.parametrize(("spread", "gained"), [(0.001, True), (0.6, False)])
+def test_the_default_stays_unless_beaten_beyond_the_noise(home: Path, spread: float, gained: bool) -> None:
+    pool = SyntheticPool(spread=spread)
+    (result,) = run(pool).results
+    assert result.winner is not None
+    assert result.winner.gained == gained
+    assert used().product == (FASTEST if gained else DEFAULT.product)
+    assert stored(home).entries[0].speedup == pytest.approx(result.winner.speedup)
+
+
+def test_the_default_stays_in_a_tie(home: Path) -> None:
+    (result,) = run(SyntheticPool(flat=True)).results
+    assert result.winner is not None
+    assert not result.winner.gained
+    assert result.winner.speedup == 1
+    assert stored(home).entries[0].config == {"product": dataclasses.asdict(DEFAULT.product)}
+
+
+def test_what_is_used_now_stays_where_it_is_as_good() -> None:
+    run(SyntheticPool())
+    run(SyntheticPool(fails=lambda task, config: None if config.product in (DEFAULT.product, FASTEST) else Kind.timeout))
+    assert used().product == FASTEST
+
+
+class TestSolve:
+    def test_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
+        pool = SyntheticPool()
+        product, solve = run(pool, PRODUCT, SOLVE).results
+        assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
+        assert solve.winner is not None
+        assert product.winner is not None
+        assert solve.winner.config["cutoff"] == 128
+        assert solve.winner.default_ms == pool.time_ms(SOLVE, dataclasses.replace(DEFAULT, method="kleene"))
+        assert stored(home, "solve").entries[0].speedup > product.winner.speedup > 1
+        assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
+
+    def test_in_another_directory(self, home: Path) -> None:
+        """Where no lookup would find them, later tasks still use the tiles."""
+        pool = SyntheticPool()
+        run(pool, PRODUCT, SOLVE, save_dir=home / "elsewhere")
+        assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
+        assert len(list((home / "elsewhere").glob("*/*.json"))) == 2
+        assert not (home / "tuned").exists()
+
+
+def test_a_winner_of_another_size_is_tried_early() -> None:
+    pool = SyntheticPool()
+    run(pool, PRODUCT, dataclasses.replace(PRODUCT, n=2048), trials=30)
+    early = [config.product for task, config in pool.screened if task.n == 2048][:3]
+    assert used().product in early
+
+
+class TestFailures:
+    def test_of_all_is_an_error_and_stores_nothing(self, home: Path) -> None:
+        pool = SyntheticPool(fails=lambda task, config: Kind.runtime_error)
+        with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: fake\); nothing"):
+            run(pool, trials=20)
+        assert pool.closed
+        assert not (home / "tuned").exists()
+
+    def test_of_one_task_leaves_the_others(self) -> None:
+        product, solve = run(
+            SyntheticPool(fails=lambda task, _: Kind.timeout if task == PRODUCT else None), PRODUCT, SOLVE, trials=20
+        ).results
+        assert "20 timeout" in product.error
+        assert product.path is None
+        assert solve.winner is not None
+
+    def test_are_counted_by_class(self) -> None:
+        def fails(task: Task, config: CompleteConfig) -> Kind | None:
+            assert isinstance(config, CpuConfig)
+            return {96: Kind.compile_error, 768: Kind.wrong_result}.get(config.product.block_m)
+
+        result = run(SyntheticPool(fails=fails))
+        assert set(result.failures) == {Kind.compile_error, Kind.wrong_result}
+        assert result.to_dict()["results"][0]["failures"] == {kind.value: n for kind, n in result.failures.items()}
+
+    def test_of_the_winner_in_the_final(self) -> None:
+        """It was right when it was screened, but not again."""
+        pool = SyntheticPool()
+
+        def spoil() -> None:
+            pool.fails = lambda task, config: Kind.wrong_result if config.product == FASTEST else None
+
+        pool.before_final = spoil
+        (result,) = run(pool).results
+        assert used().product not in (FASTEST, DEFAULT.product)
+        assert result.winner is not None
+        assert result.winner.gained
+
+
+def press_ctrl_c(at: int) -> Any:
+    def press(count: int) -> None:
+        if count == at:
+            _thread.interrupt_main()
+            time.sleep(0.2)
+
+    return press
+
+
+class TestInterrupt:
+    def test_keeps_what_is_known(self, home: Path) -> None:
+        pool = SyntheticPool(before=press_ctrl_c(60))
+        result = run(pool, PRODUCT, SOLVE)
+        assert result.interrupted
+        assert [done.task for done in result.results] == [PRODUCT]
+        assert pool.finals == []
+        assert pool.closed
+        file = stored(home)
+        assert not file.complete
+        assert file.entries[0].evaluated == 59
+        best = min((config for _, config in pool.screened[:59]), key=lambda config: pool.time_ms(PRODUCT, config))
+        assert used().product == best.product
+
+    def test_in_the_final(self, home: Path) -> None:
+        pool = SyntheticPool(before_final=lambda: _thread.interrupt_main() or time.sleep(0.1))
+        assert run(pool).interrupted
+        assert not stored(home).complete
+        assert used().product == FASTEST
+
+    def test_before_anything_gained_stores_nothing(self, home: Path) -> None:
+        for flat, at in ((False, 1), (True, 9)):
+            assert run(SyntheticPool(before=press_ctrl_c(at), flat=flat)).interrupted
+        assert not (home / "tuned").exists()
+
+    def test_does_not_replace_what_a_whole_search_found(self, home: Path) -> None:
+        run(SyntheticPool())
+        before = stored(home)
+        run(SyntheticPool(before=press_ctrl_c(20)))
+        assert stored(home) == before
+
+    @pytest.mark.parametrize("database", [False, True])
+    def test_resume(self, home: Path, database: bool) -> None:
+        options = {"storage": f"sqlite:///{home / 'studies.db'}"} if database else {}
+        run(SyntheticPool(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20, **options)
+        second = SyntheticPool(before=press_ctrl_c(15))
+        run(second, PRODUCT, SOLVE, trials=20, resume=True, **options)
+        third = SyntheticPool()
+        result = run(third, PRODUCT, SOLVE, trials=20, resume=True, **options)
+        # The product was finished by the second, which also evaluated three configurations of the solve.
+        assert [task for task, _ in second.screened].count(PRODUCT) == 11
+        assert [task for task, _ in third.screened] == [SOLVE] * (20 - 3)
+        assert [done.resumed for done in result.results] == [True, False]
+        assert [done.evaluated for done in result.results] == [20, 20]
+        assert stored(home).complete
+        assert stored(home, "solve").complete
+
+    def test_resume_without_the_file(self, home: Path) -> None:
+        run(SyntheticPool(), trials=20)
+        (before,) = stored(home).entries
+        (result,) = (home / "tuned").glob("*/*.json")
+        result.unlink()
+        pool = SyntheticPool()
+        run(pool, trials=20, resume=True)
+        assert stored(home).entries == (before,)
+        assert pool.screened == []
+
+    def test_resume_with_more_trials(self) -> None:
+        run(SyntheticPool(), trials=20)
+        pool = SyntheticPool()
+        (result,) = run(pool, trials=30, resume=True).results
+        assert len(pool.screened) == 10
+        assert result.evaluated == 30
+
+    def test_without_resume_it_starts_again(self) -> None:
+        run(SyntheticPool(), trials=20)
+        pool = SyntheticPool()
+        run(pool, trials=20)
+        assert len(pool.screened) == 20
+
+
+class TestTime:
+    def test_is_shared_and_what_is_left_goes_on(self) -> None:
+        pool = SyntheticPool(before=lambda _: time.sleep(0.01))
+        start = time.monotonic()
+        product, solve = run(pool, PRODUCT, SOLVE, time_budget=1.0).results
+        assert time.monotonic() - start < 3
+        assert 5 < product.evaluated < product.candidates
+        assert solve.evaluated > 5
+
+    @pytest.mark.parametrize(
+        ("time_ms", "left", "count", "rounds"),
+        [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2), (9000.0, 99, 1, 2)],
+    )
+    def test_is_for_the_search_but_what_the_final_needs(
+        self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int, count: int, rounds: int
+    ) -> None:
+        """The final gets three seconds and five rounds of four configurations, but at most a quarter of the time.
+
+        A configuration takes 5 ms or more twice per round, and as much again besides. Two configurations can run six times each
+        in any case, and the final has no more configurations than can.
+        """
+        now = [0.0]
+        monkeypatch.setattr(time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(SyntheticPool, "time_ms", lambda self, task, config: time_ms)
+
+        def second(_: int) -> None:
+            now[0] += 1
+
+        pool = SyntheticPool(before=second)
+        (result,) = run(pool, time_budget=100.0).results
+        assert result.evaluated == 100 - left < result.candidates
+        ((_, configs, timed),) = pool.finals
+        assert (len(configs), timed) == (count, rounds)
+
+    def test_that_is_over_leaves_the_other_tasks(self) -> None:
+        product, *others = run(SyntheticPool(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results
+        assert product.evaluated == 1
+        assert product.winner is not None
+        assert not product.winner.gained
+        assert others == []
+
+    def test_is_told(self) -> None:
+        def slow_start(count: int) -> None:
+            time.sleep(0.3 if count == 1 else 0)
+
+        result = run(SyntheticPool(before=slow_start, before_final=lambda: time.sleep(0.2)))
+        assert 0 < result.measuring < 1
+        (done,) = result.results
+        assert 0.3 <= done.prepare_seconds <= done.seconds <= result.seconds
+        assert 0.2 <= done.final_seconds <= done.seconds - done.prepare_seconds
+        assert done.compile_seconds == 0
+        assert done.measure_seconds == pytest.approx(1e-6 * (done.evaluated + 4))
+
+
+class TestFiles:
+    def test_one_that_cannot_be_used_is_refused_before_anything_is_measured(self, home: Path) -> None:
+        run(SyntheticPool())
+        path = next((home / "tuned").glob("*/*.json"))
+        path.write_text("{")
+        pool = SyntheticPool()
+        with pytest.raises(InputError, match="--force"):
+            run(pool)
+        assert pool.screened == []
+        run(pool, force=True)
+        assert used().product == FASTEST
+
+    def test_a_folder_that_is_none(self, home: Path) -> None:
+        (home / "tuned").touch()
+        pool = SyntheticPool()
+        with pytest.raises(InputError, match=r"is no writable folder; choose another"):
+            run(pool)
+        assert pool.screened == []
+
+
+def test_required_tuning_does_not_keep_the_tuner_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
+    run(SyntheticPool())
+    assert used().product == FASTEST
+
+
+class TestPrefetch:
+    """Compilers get work for a final before it begins."""
+
+    def test_each_new_best_and_the_finalists(self) -> None:
+        pool = SyntheticPool()
+        run(pool, trials=40)
+        times = [pool.time_ms(PRODUCT, config) for _, config in pool.screened]
+        best = [config for index, (_, config) in enumerate(pool.screened) if times[index] < min(times[:index], default=9e9)]
+        ((_, finalists, _),) = pool.finals
+        assert pool.prefetched == [*((PRODUCT, [config]) for config in best), (PRODUCT, finalists)]
+
+    def test_the_default_of_the_next_task_comes_last(self) -> None:
+        larger = dataclasses.replace(PRODUCT, n=2048)
+        pool = SyntheticPool()
+        run(pool, PRODUCT, larger, trials=10)
+        position = pool.prefetched.index((larger, [DEFAULT]))
+        assert {task for task, _ in pool.prefetched[:position]} == {PRODUCT}
+        assert {task for task, _ in pool.prefetched[position:]} == {larger}

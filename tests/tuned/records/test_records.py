@@ -1,0 +1,156 @@
+"""The records of tunable kernels: each is complete, and one record is all that a new kernel needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from tri_apsp import Config, InputError, tuned
+from tri_apsp.configs import CpuConfig, CpuTiles, default_config
+from tri_apsp.device import describe
+from tri_apsp.tune.options import build_parser
+from tri_apsp.tune.space.candidates import candidates
+from tri_apsp.tune.space.task import Task, default_tasks
+from tri_apsp.tune.sweep.plan import Settings, plan
+from tri_apsp.tuned import hashes
+from tri_apsp.tuned.records import RECORDS, TunableKernel, allowed_fields, record_of, records_of
+from tri_apsp.tuned.records.base import CALLS, make_space
+
+CPU = torch.device("cpu")
+FAKE = TunableKernel[CpuConfig](
+    engine="cpu",
+    name="fake",
+    fields=("panel",),
+    sources=("cpu/min_plus.py", "portable/tiles.py"),
+    problem="product",
+    calls=("product",),
+    space=make_space(panel=(1, 2, 4, 8, 16)),
+    quick_sizes=(64,),
+    full_sizes=(32, 64),
+    signed_dtypes=("float32",),
+    fits=lambda config, dtype, device: (config.panel or 0) * dtype.itemsize <= 32,
+    repeats=lambda config, base, dtype, n: (config.panel or 0) > n,
+    size_in_solve=lambda n, config: min(n, config.cutoff),
+    batch=lambda n: 3,
+)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> TunableKernel[CpuConfig]:
+    monkeypatch.setitem(RECORDS, ("cpu", "fake"), FAKE)
+    return FAKE
+
+
+class TestANewKernel:
+    """What one record changes."""
+
+    def test_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
+        planned = plan(Settings(), kernels=["fake"], device="cpu")
+        assert planned.tasks == (Task("cpu", "fake", "float32", "nonnegative", 64, 3),)
+        tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
+        found = [(task.dtype, task.sign, task.n) for task in tasks]
+        assert found == [("float32", sign, n) for sign in ("nonnegative", "any") for n in (32, 64)] + [
+            ("int16", "any", n) for n in (32, 64)
+        ]
+        (large,) = default_tasks("cpu", describe(CPU), kernels=["fake"], ns=[4096])
+        assert large.n == default_config("cpu", torch.float32).cutoff
+        assert build_parser().parse_args(["--kernel", "fake"]).kernel == ["fake"]
+
+    def test_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
+        base = dataclasses.replace(default_config("cpu", torch.float32), panel=1)
+        for dtype, n, expected in (("float32", 64, [1, 2, 4, 8]), ("int64", 64, [1, 2, 4]), ("float32", 3, [1, 2])):
+            task = Task("cpu", "fake", dtype, "any", n)
+            assert [values["panel"] for values in candidates(task.record.space, task, describe(CPU), base)] == expected
+
+    def test_has_a_hash_of_its_sources(self, fake: TunableKernel[CpuConfig]) -> None:
+        others = {tuned.kernel_hash("cpu", "product"), tuned.kernel_hash("portable", "closure")}
+        assert hashes.kernel_hash.__wrapped__("cpu", "fake") not in others
+
+    def test_has_a_file_that_calls_look_up(
+        self, fake: TunableKernel[CpuConfig], directories: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from tri_apsp.tuned.schema import Entry
+
+        times = {"p20_ms": 1.0, "p50_ms": 1.0, "p80_ms": 1.0}
+        entry = Entry(sign="any", n=64, config={"panel": 4}, default_ms=2.0, speedup=2.0, evaluated=1, **times)
+        run = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+        with pytest.raises(InputError, match="a config must have fields of panel, but has cutoff"):
+            tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry.model_copy(update={"config": {"cutoff": 4}})], **run)
+        path = tuned.save(tuned.new_file("cpu", "fake", "float32", describe(CPU), [entry], **run))
+        assert json.loads(path.read_text())["kernel"] == "fake"
+        found = tuned.find("cpu", CPU, torch.float32, Config(cutoff=64), n=4096, product=True)
+        assert (found.panel, found.source) == (4, f"given, {path}")
+        assert tuned.find("cpu", CPU, torch.float32, n=64).panel is None, "a solve does not look for it"
+        assert "panel" in allowed_fields("cpu", "solve")
+
+
+@pytest.mark.parametrize(("engine", "kernel"), RECORDS)
+def test_a_record_is_complete(engine: str, kernel: str) -> None:
+    record = record_of(engine, kernel)
+    assert (record.engine, record.name) == (engine, kernel)
+    assert set(record.calls) <= set(CALLS)
+    assert record.calls
+    assert set(record.quick_sizes) <= {record.quick_sizes[0]}
+    assert list(record.full_sizes) == sorted(set(record.full_sizes))
+    assert all((hashes._FOLDER / source).is_file() for source in record.sources)
+    fields = [parameter.name.partition(".")[0] for parameter in record.space.parameters]
+    assert set(fields) == set(record.fields)
+
+
+def test_the_solve_is_the_last_kernel_of_an_engine() -> None:
+    """It is tuned with the winners of the others."""
+    for engine in dict.fromkeys(engine for engine, _ in RECORDS):
+        assert [record.is_solve for record in records_of(engine)] == [False] * (len(records_of(engine)) - 1) + [True]
+
+
+def test_the_kernels_of_each_call() -> None:
+    found = {call: [(engine, kernel) for (engine, kernel), record in RECORDS.items() if call in record.calls] for call in CALLS}
+    every = set(RECORDS)
+    assert found["product"] == [key for key in RECORDS if key[1].endswith("product")]
+    assert set(found["solve"]) == every - {("nvidia", "small_product"), ("nvidia", "batch")}
+    assert set(found["batch"]) == every - {("nvidia", "small_product"), ("nvidia", "closure")}
+
+
+@pytest.mark.parametrize(
+    ("n", "method", "block_size", "cutoff", "size"),
+    [
+        (100, "kleene", 1920, 1024, 100),
+        (1920, "kleene", 1920, 1024, 1920),
+        (1921, "kleene", 1920, 1024, 1024),
+        (1921, "kleene", 512, 1024, 512),
+        (1921, "floyd_warshall", 1920, 1024, 1920),
+        (1921, None, 1920, 1024, 1024),
+    ],
+)
+def test_the_size_of_closures_in_a_solve(n: int, method: str | None, block_size: int, cutoff: int, size: int) -> None:
+    config = dataclasses.replace(default_config("nvidia", torch.float32), method=method, block_size=block_size, cutoff=cutoff)
+    assert record_of("nvidia", "closure").size_in_solve(n, config) == size
+    assert record_of("nvidia", "batch").size_in_solve(n, config) == n
+    assert record_of("nvidia", "small_product").size_in_solve(n, config) == min(n, 1024)
+
+
+def test_values_of_a_space_and_back() -> None:
+    base = default_config("cpu", torch.float32)
+    space = record_of("cpu", "product").space
+    values = space.values(base) | {"product.block_m": 96}
+    assert space.config(values, base) == dataclasses.replace(base, product=CpuTiles(96, 512, 512))
+    nvidia = default_config("nvidia", torch.float32)
+    whole = record_of("nvidia", "solve").space
+    for name in whole.parameters[-1].choices:
+        assert whole.values(whole.config({"small_product": name}, nvidia))["small_product"] == name
+
+
+@pytest.mark.parametrize(
+    ("engine", "kernel", "message"),
+    [
+        ("tpu", "product", "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these."),
+        ("cpu", "panels", "kernel must be one of product, solve for the cpu engine, but is 'panels'; choose one of these."),
+    ],
+)
+def test_unknown_names(engine: str, kernel: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        record_of(engine, kernel)
+    assert str(caught.value) == message

@@ -1,0 +1,68 @@
+"""Which combinations of a search space are worth trying: those that can run, and repeat no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from typing import TypeVar
+
+from tri_apsp.configs import CompleteConfig, is_valid
+from tri_apsp.device import Device
+from tri_apsp.methods import auto
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.records import Space, Values
+
+__all__ = ["candidates", "needs_more", "resolved", "space_hash"]
+
+C = TypeVar("C", bound=CompleteConfig)
+
+# Fields with which the registers and shared memory of a program grow, and those that change neither. The effect of other
+# fields is not known: with more warps a thread has less to hold, and block_size also decides which kernels a solve runs.
+_NEED_MEMORY = {"block_m", "block_n", "block_k", "num_stages", "closure_tile", "panel"}
+_NEED_NONE = {"group_m"}
+
+
+def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -> list[Values]:
+    """Return the combinations that can run and repeat no other.
+
+    Args:
+        space: of the task, or a part of it.
+        task: to tune.
+        device: that it is tuned for.
+        base: the other fields; its own values are always among the candidates if they are choices.
+    """
+    base, record, dtype = resolved(base, task.n), task.record, task.torch_dtype
+    own, names = space.values(base), [parameter.name for parameter in space.parameters]
+    found = []
+    for choices in itertools.product(*(parameter.choices for parameter in space.parameters)):
+        values = dict(zip(names, choices, strict=True))
+        config = space.config(values, base)
+        kept = values == own or (record.fits(config, dtype, device) and not record.repeats(config, base, dtype, task.n))
+        if kept and is_valid(config, device):
+            found.append(values)
+    return found
+
+
+def resolved(config: C, n: int) -> C:
+    """Return `config` with the method that `auto` takes for `n` vertices, so that it has a value for each parameter."""
+    return dataclasses.replace(config, method=auto.choose(n, config).method)
+
+
+def needs_more(values: Values, failed: Values) -> bool:
+    """Return whether `values` cannot fit since `failed` did not: every field needs at least as much memory."""
+    for name, value in values.items():
+        field, other = name.rpartition(".")[2], failed[name]
+        if field in _NEED_MEMORY:
+            if int(value) < int(other):
+                return False
+        elif field not in _NEED_NONE and value != other:
+            return False
+    return True
+
+
+def space_hash(space: Space) -> str:
+    """Return a hash of the parameters and choices: a study of other choices is another study."""
+    listed = [[parameter.name, parameter.choices] for parameter in space.parameters]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]

@@ -1,0 +1,61 @@
+"""The time of a final: how much of it a search must leave, and what fits into what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tri_apsp.tune.measure.measurement import SLICE_SECONDS
+from tri_apsp.tune.sweep.plan import Budget
+
+__all__ = ["FinalBudget"]
+
+# A final gets the time of its rounds, as far as that is known, and of its preparation; at most this part of the task's time,
+# unless a single configuration takes more.
+_PREPARATION_SECONDS, _MOST = 3.0, 0.25
+# The time of a run of a final over the time that it measures: operands are copied, caches flushed.
+_OVERHEAD = 2.0
+_LEAST_ROUNDS = 2
+# The least runs of a configuration in a final: it is compared, warms up, and runs twice per round.
+_LEAST_RUNS = 2 + 2 * _LEAST_ROUNDS
+
+
+@dataclass(frozen=True)
+class FinalBudget:
+    """How many configurations and rounds a final has, if its configurations are about as fast as the best.
+
+    Attributes:
+        budget: of the task.
+        baselines: the number of configurations that are always in the final.
+    """
+
+    budget: Budget
+    baselines: int
+
+    def reserve(self, seconds: float) -> Callable[[float], float]:
+        """Return the function of the best time in ms that says how many of a task's `seconds` the final needs."""
+
+        def needed(best_ms: float) -> float:
+            rounds = self.budget.rounds * _round_seconds(self.baselines + self.budget.finalists, best_ms)
+            return max(_least_seconds(self.baselines + 1, best_ms), min(_MOST * seconds, _PREPARATION_SECONDS + rounds))
+
+        return needed
+
+    def finalists(self, left: float, best_ms: float) -> int:
+        """Return how many of the fastest configurations fit into `left` seconds besides the baselines, at least one."""
+        fit = int(left / _least_seconds(1, best_ms)) - self.baselines
+        return max(1, min(self.budget.finalists, fit))
+
+    def rounds(self, left: float, count: int, best_ms: float) -> int:
+        """Return how many rounds of `count` configurations fit into `left` seconds, within bounds."""
+        return int(min(self.budget.rounds, max(_LEAST_ROUNDS, left / _round_seconds(count, best_ms))))
+
+
+def _round_seconds(count: int, best_ms: float) -> float:
+    """Return the seconds of a round of `count` configurations, each of which is timed twice."""
+    return 2 * count * _OVERHEAD * max(SLICE_SECONDS, best_ms / 1000)
+
+
+def _least_seconds(count: int, best_ms: float) -> float:
+    """Return the seconds of the shortest final of `count` configurations."""
+    return count * _LEAST_RUNS * max(SLICE_SECONDS, best_ms / 1000)

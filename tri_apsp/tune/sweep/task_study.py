@@ -1,0 +1,70 @@
+"""The study of a task: its name, whether it is finished, and its result."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from optuna.storages import BaseStorage
+
+from tri_apsp import tuned
+from tri_apsp.configs import to_fields
+from tri_apsp.tune.search.search import known_trials
+from tri_apsp.tune.search.studies import open_study, study_name
+from tri_apsp.tune.space.candidates import space_hash
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.baselines import Baselines
+from tri_apsp.tune.sweep.plan import Settings
+from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.result_writer import clock_of
+
+__all__ = ["TaskStudy"]
+
+_SECONDS = ("seconds", "measure_seconds", "compile_seconds", "prepare_seconds", "final_seconds")
+
+
+class TaskStudy:
+    """The study of a task, a new one unless the settings say to resume.
+
+    Args:
+        task: to tune.
+        baselines: of the task.
+        settings: of the sweep.
+        slug: of the device.
+        storage: of the studies.
+
+    Attributes:
+        study: Optuna's study, which holds the trials.
+    """
+
+    def __init__(self, task: Task, baselines: Baselines, settings: Settings, slug: str, storage: BaseStorage) -> None:
+        self._task = task
+        # What a result depends on that the name of the study does not say.
+        self._asked = [settings.effort, settings.trials, settings.time_budget]
+        self.study = open_study(storage, _name(task, baselines, slug), resume=settings.resume)
+
+    def result(self) -> TaskResult | None:
+        """Return the result that an earlier run recorded with the same budget; None if there is none."""
+        recorded = self.study.user_attrs.get("result")
+        if recorded is None or recorded["asked"] != self._asked:
+            return None
+        seconds: dict[str, Any] = dict.fromkeys(_SECONDS, 0.0)
+        result = TaskResult.from_dict(self._task, recorded)
+        return dataclasses.replace(result, resumed=True, trials=tuple(known_trials(self.study)), **seconds)
+
+    def record(self, result: TaskResult) -> None:
+        """Record a complete result, so that --resume finds it."""
+        if result.complete:
+            self.study.set_user_attr("result", {"asked": self._asked, **result.to_dict()})
+
+
+def _name(task: Task, baselines: Baselines, slug: str) -> str:
+    words = [task.engine, task.kernel, task.dtype, task.sign, f"n{task.n}", *([f"b{task.batch}"] if task.batch > 1 else [])]
+    facts = {
+        "space": space_hash(task.record.space),
+        "kernel": tuned.kernel_hash(task.engine, task.kernel),
+        "clock": clock_of(task),
+        # A solve is measured with the tiles that were found before, other kernels by themselves.
+        "rest": to_fields(baselines.default) if task.record.is_solve else None,
+    }
+    return study_name([*words, slug], facts)

@@ -1,0 +1,78 @@
+"""The tunable kernels: one record each. To make another kernel tunable, add its record to the file of its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tri_apsp.errors import InputError
+from tri_apsp.tuned.records import cpu, nvidia, portable
+from tri_apsp.tuned.records.base import Choice, Parameter, Space, TunableKernel, Values, tiles_name
+
+__all__ = [
+    "FIELDS",
+    "KERNELS",
+    "RECORDS",
+    "SIGNS",
+    "Choice",
+    "Parameter",
+    "Space",
+    "TunableKernel",
+    "Values",
+    "allowed_fields",
+    "record_of",
+    "records_of",
+    "tiles_name",
+]
+
+SIGNS = ("any", "nonnegative")
+"""The signs of weights for which configurations are tuned separately."""
+
+RECORDS: dict[tuple[str, str], TunableKernel[Any]] = {
+    (record.engine, record.name): record for record in (*cpu.KERNELS, *nvidia.KERNELS, *portable.KERNELS)
+}
+"""The records by engine and kernel, in the order in which they are tuned: a solve runs with what was found for the others."""
+
+KERNELS: Mapping[str, tuple[str, ...]] = {
+    engine: tuple(name for other, name in RECORDS if other == engine)
+    for engine in dict.fromkeys(engine for engine, _ in RECORDS)
+}
+"""The names of the kernels of each engine, in that order."""
+
+FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {key: record.fields for key, record in RECORDS.items()}
+"""The fields of a Config that a kernel (of an engine) sets."""
+
+
+def records_of(engine: str) -> list[TunableKernel[Any]]:
+    """Return the records of an engine, in the order in which they are tuned."""
+    return [record for record in RECORDS.values() if record.engine == engine]
+
+
+def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
+    """Return the record of a kernel.
+
+    Raises:
+        InputError: the engine does not exist, or has no such kernel; with the valid names.
+    """
+    record = RECORDS.get((engine, kernel))
+    if record is not None:
+        return record
+    names = [record.name for record in records_of(engine)]
+    if not names:
+        engines = ", ".join(dict.fromkeys(name for name, _ in RECORDS))
+        raise InputError(f"engine must be one of {engines}, but is {engine!r}; choose one of these.")
+    raise InputError(
+        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}; choose one of these."
+    )
+
+
+def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
+    """Return the fields that an entry of a kernel may have: those of a solve may have all of its engine.
+
+    Where the defaults of all fields are faster than what was found for the kernels by themselves, the entry of a solve keeps
+    them in that way.
+    """
+    record = record_of(engine, kernel)
+    if not record.is_solve:
+        return record.fields
+    return tuple(dict.fromkeys(name for other in reversed(records_of(engine)) for name in other.fields))

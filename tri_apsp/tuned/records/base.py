@@ -1,0 +1,140 @@
+"""What a record of a tunable kernel consists of: its search space, and the rules that the lookup and the tuner ask."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from tri_apsp.configs import CompleteConfig, GpuTiles
+from tri_apsp.device import Device
+
+__all__ = ["CALLS", "Choice", "Parameter", "Space", "TunableKernel", "Values", "make_space", "tiles_name"]
+
+C = TypeVar("C", bound=CompleteConfig)
+
+Choice = int | str
+Values = dict[str, Choice]
+"""A value for each parameter of a space, by the parameter's name."""
+
+CALLS = ("product", "solve", "batch")
+"""The kinds of calls that look for tuned entries: a product, a solve of one graph, and a solve of several."""
+
+_TILE_FIELDS = ("product", "small_product")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of Config, or of one of its tiles ("product.block_m"), and its choices in ascending order.
+
+    Whole tiles may be a choice too, by the name that tiles_name gives them.
+    """
+
+    name: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """All combinations of the choices of some parameters."""
+
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of combinations."""
+        return math.prod(len(parameter.choices) for parameter in self.parameters)
+
+    def config(self, values: Values, base: C) -> C:
+        """Return `base` with `values` in it; fields of a tile that `values` does not set come from `base` too."""
+        fields: dict[str, Any] = {}
+        tiles: dict[str, dict[str, Choice]] = {}
+        for name, value in values.items():
+            field, dot, inner = name.partition(".")
+            if dot:
+                tiles.setdefault(field, {})[inner] = value
+            elif field in _TILE_FIELDS:
+                fields[field] = _tiles_named(str(value))
+            else:
+                fields[field] = value
+        for field, changed in tiles.items():
+            fields[field] = dataclasses.replace(getattr(base, field), **changed)
+        return dataclasses.replace(base, **fields)
+
+    def values(self, config: CompleteConfig) -> Values:
+        """Return the values that `config` has for the parameters: the inverse of `config`."""
+        found: Values = {}
+        for parameter in self.parameters:
+            value: Any = config
+            for part in parameter.name.split("."):
+                value = getattr(value, part)
+            found[parameter.name] = tiles_name(value) if isinstance(value, GpuTiles) else value
+        return found
+
+
+def make_space(**choices: tuple[Choice, ...]) -> Space:
+    """Return the space of these parameters; `product__block_m` stands for "product.block_m"."""
+    return Space(tuple(Parameter(name.replace("__", "."), values) for name, values in choices.items()))
+
+
+def tiles_name(tiles: GpuTiles) -> str:
+    """Return all fields of `tiles` in a few words, so that whole tiles can be one choice."""
+    return (
+        f"{tiles.block_m}x{tiles.block_n}x{tiles.block_k} group {tiles.group_m} warps {tiles.num_warps} "
+        f"stages {tiles.num_stages} thread {tiles.thread_n}"
+    )
+
+
+def _tiles_named(name: str) -> GpuTiles:
+    return GpuTiles(*map(int, re.findall(r"\d+", name)))
+
+
+@dataclass(frozen=True)
+class TunableKernel(Generic[C]):
+    """One kernel of an engine that is tuned separately: everything that the lookup, the hash and the tuner know of it.
+
+    Attributes:
+        engine: "cpu", "nvidia" or "portable".
+        name: of the kernel, unique within the engine.
+        fields: the fields of Config that it sets. Where two kernels set the same field, a solve's entry decides.
+        sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is made of them.
+        problem: the kind of operation that measures it, a key of tri_apsp.tune.measure.problems.PROBLEMS.
+        calls: the kinds of calls that look for its entries, of CALLS.
+        space: its parameters and their choices.
+        quick_sizes: sizes n that a quick sweep tunes.
+        full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of two, so every fourth is enough.
+        signed_dtypes: the dtypes for which weights without negative values run other instructions, or another algorithm, than
+            weights of any sign; only for these is each sign tuned separately.
+        fits: whether registers and shared memory of a device suffice for a configuration and a dtype. Rules that need no dtype
+            are in tri_apsp.configs.validity.
+        repeats: whether a configuration computes the same as another candidate, for a base, a dtype and n vertices.
+        size_in_solve: the n for which a solve, or a product, of n vertices looks for an entry.
+        batch: the number of graphs that it is tuned with at n vertices.
+        isolated: a configuration with which the engine runs this kernel at every size.
+    """
+
+    engine: str
+    name: str
+    fields: tuple[str, ...]
+    sources: tuple[str, ...]
+    problem: str
+    calls: tuple[str, ...]
+    space: Space
+    quick_sizes: tuple[int, ...]
+    full_sizes: tuple[int, ...]
+    signed_dtypes: tuple[str, ...]
+    fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
+    repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False
+    size_in_solve: Callable[[int, C], int] = lambda n, config: n
+    batch: Callable[[int], int] = lambda n: 1
+    isolated: Callable[[C], C] = lambda config: config
+
+    @property
+    def is_solve(self) -> bool:
+        """Whether it is a whole solve: its entry is looked up first, and may set the fields of its engine's other kernels."""
+        return self.problem == "solve"

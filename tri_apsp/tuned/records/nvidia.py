@@ -1,0 +1,204 @@
+"""The tunable kernels of the nvidia engine, in the order in which they are tuned."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.device import Device
+from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
+from tri_apsp.tuned.records.rules import LEAST_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, solve_repeats, words
+
+__all__ = ["KERNELS", "batch_of"]
+
+_GLUON = ("nvidia/tiles.py", "nvidia/int16x2.py", "nvidia/synchronization.py", "nvidia/gluon_names.py")
+_PRODUCT_SOURCES = ("nvidia/product.py", *_GLUON)
+# A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the whole solve.
+_CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", *_GLUON)
+_SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
+_ALL = ("float32", "float64", "int16", "int32", "int64")
+
+# Registers of a multiprocessor.
+_REGISTER_FILE = 1 << 16
+# As LEAST_VALUES, of a product that does not fill the GPU: it may gain by fewer values per thread, for it has more warps then.
+_LEAST_SMALL_VALUES = 8
+# Products too small to fill a GPU occur inside larger solves; from this n on, a product takes the other tiles.
+_LARGEST_SMALL_PRODUCT = 1024
+
+# Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was best for products of 256,
+# 512 and 1024 on an H200. In a solve such a product may be a stripe of a panel, long and narrow, which may want others.
+_SMALL_PRODUCTS = (
+    GpuTiles(16, 32, 32, group_m=8, num_warps=2, num_stages=3, thread_n=4),
+    GpuTiles(16, 64, 32, group_m=1, num_warps=2, num_stages=2, thread_n=4),
+    GpuTiles(32, 64, 16, group_m=8, num_warps=4, num_stages=2, thread_n=4),
+    GpuTiles(32, 64, 32, group_m=8, num_warps=2, num_stages=2, thread_n=4),
+    GpuTiles(32, 64, 32, group_m=8, num_warps=4, num_stages=2, thread_n=4),
+    GpuTiles(64, 64, 8, group_m=8, num_warps=4, num_stages=2),
+    GpuTiles(64, 64, 16, group_m=8, num_warps=4, num_stages=3),
+    GpuTiles(64, 64, 32, group_m=8, num_warps=4, num_stages=2, thread_n=4),
+    GpuTiles(64, 128, 16, group_m=8, num_warps=4, num_stages=2),
+)
+_SOLVE = make_space(
+    method=("floyd_warshall", "kleene"),
+    block_size=(128, 256, 512, 1024, 1920, 4096, 8192),
+    cutoff=(128, 256, 512, 1024, 2048, 4096, 8192),
+    small_product=tuple(map(tiles_name, _SMALL_PRODUCTS)),
+)
+
+
+def batch_of(n: int) -> int:
+    """Return the number of graphs of `n` vertices that `batch` is tuned with: about 16 million values, 256 to 4096 graphs.
+
+    With fewer graphs than multiprocessors, several would share one graph, which is the kernel `closure`.
+    """
+    return max(256, min(4096, (1 << 24) // max(1, n * n)))
+
+
+def _micro_tile(tiles: GpuTiles, dtype: torch.dtype) -> tuple[int, int]:
+    """Return the rows and columns of C, in words, that a thread of a product owns."""
+    columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n
+    warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
+    return tiles.block_m * warps_n // (4 * tiles.num_warps), columns // (8 * warps_n)
+
+
+def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int = 0) -> bool:
+    """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
+    rows, columns = _micro_tile(tiles, dtype)
+    registers = (rows * columns + 2 * (rows + columns)) * words(dtype) + OTHER_REGISTERS  # two steps of k at a time
+    most = product_registers(device.capability, tiles.num_warps) or min(255, _REGISTER_FILE // (32 * tiles.num_warps))
+    bytes_a, bytes_b = (4, 2) if dtype == torch.int16 else (dtype.itemsize, dtype.itemsize)
+    shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
+    return rows * columns >= least and registers <= most and shared <= device.shared_memory
+
+
+def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
+    # The threads of a tile too narrow for thread_n, or with too few warps, own what another choice of it gives them; and
+    # packed int16 passes through registers, one slice ahead, whatever the number of buffers.
+    return _micro_tile(tiles, dtype)[1] != tiles.thread_n or (dtype == torch.int16 and tiles.num_stages > 2)
+
+
+def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
+    tile, warps = config.closure_tile, config.closure_warps
+    most = min(255, _REGISTER_FILE // (32 * warps * programs))
+    fits_together = programs * closure_bytes(tile, dtype.itemsize) <= device.shared_memory
+    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= most
+
+
+def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
+    tile, warps = config.closure_tile, config.closure_warps
+    # Where the rows of all warps are more than the tile's, some compute the same again.
+    return 32 // min(16, tile // 4) * warps > tile or exceeds(tile, (32, 64, 128), n)
+
+
+def _largest_closure(n: int, config: NvidiaConfig) -> int:
+    """Return the largest block that a solve of n vertices closes."""
+    largest = config.block_size
+    if n > largest and config.method != "floyd_warshall":
+        largest = min(largest, config.cutoff)
+    return min(n, largest)
+
+
+def _solve_repeats(config: NvidiaConfig, base: NvidiaConfig, n: int) -> bool:
+    one_closure = config.method == "floyd_warshall" and config.block_size >= n
+    return solve_repeats(config, base, n, _SOLVE) or (one_closure and config.small_product != base.small_product)
+
+
+# Sizes: the engine runs small products with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign, and no
+# closure beyond a block_size of 1920; where that ends, between 1024 and 2048, the sizes of a solve lie closer.
+KERNELS = (
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="product",
+        fields=("product",),
+        sources=_PRODUCT_SOURCES,
+        problem="product",
+        calls=CALLS,
+        space=make_space(
+            product__block_m=(32, 64, 128, 256),
+            product__block_n=(32, 64, 128, 256),
+            product__block_k=(4, 8, 16, 32),
+            product__group_m=(1, 8, 16),
+            product__num_warps=(1, 2, 4, 8, 16),
+            product__num_stages=(2, 3, 4),
+            product__thread_n=(4, 8, 16),
+        ),
+        quick_sizes=(4096,),
+        full_sizes=(2048, 4096, 16384),
+        signed_dtypes=("float32",),
+        fits=lambda config, dtype, device: _tiles_fit(config.product, dtype, device, LEAST_VALUES),
+        repeats=lambda config, base, dtype, n: _tiles_repeat(config.product, dtype),
+        isolated=lambda config: dataclasses.replace(config, small_product=config.product),
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="small_product",
+        fields=("small_product",),
+        sources=_PRODUCT_SOURCES,
+        problem="product",
+        # Not a solve: there a product that does not fill the GPU is mostly a stripe of a panel. What is best for small square
+        # products slowed solves in int16 by up to 14% on an H200, so the solve's own entry decides there, or the default.
+        calls=("product",),
+        space=make_space(
+            small_product__block_m=(16, 32, 64, 128),
+            small_product__block_n=(32, 64, 128),
+            small_product__block_k=(4, 8, 16, 32),
+            small_product__group_m=(1, 8),
+            small_product__num_warps=(1, 2, 4, 8),
+            small_product__num_stages=(2, 3, 4),
+            small_product__thread_n=(4, 8, 16),
+        ),
+        quick_sizes=(512,),
+        full_sizes=(256, 512, 1024),
+        signed_dtypes=("float32",),
+        fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device, _LEAST_SMALL_VALUES),
+        repeats=lambda config, base, dtype, n: _tiles_repeat(config.small_product, dtype),
+        size_in_solve=lambda n, config: min(n, _LARGEST_SMALL_PRODUCT),
+        isolated=lambda config: dataclasses.replace(config, product=config.small_product),
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="closure",
+        fields=("closure_tile", "closure_warps", "closure_programs"),
+        sources=_CLOSURE_SOURCES,
+        problem="closure",
+        calls=("solve",),
+        space=make_space(closure_tile=(32, 64, 128), closure_warps=(1, 2, 4, 8, 16), closure_programs=(1, 2, 3, 4, 6, 8)),
+        quick_sizes=(1024,),
+        full_sizes=(256, 1024),
+        signed_dtypes=("float32", "float64", "int64"),
+        fits=lambda config, dtype, device: _closure_fits(config, config.closure_programs, dtype, device),
+        repeats=lambda config, base, dtype, n: _closure_repeats(config, n),
+        size_in_solve=_largest_closure,
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="batch",
+        fields=("closure_tile", "closure_warps", "batch_programs"),
+        sources=_CLOSURE_SOURCES,
+        problem="closure",
+        calls=("batch",),
+        space=make_space(closure_tile=(32, 64, 128), closure_warps=(1, 2, 4, 8, 16), batch_programs=(1, 2, 3, 4, 6, 8)),
+        quick_sizes=(128,),
+        full_sizes=(64, 128, 256),
+        signed_dtypes=("float32", "float64", "int64"),
+        fits=lambda config, dtype, device: _closure_fits(config, config.batch_programs, dtype, device),
+        repeats=lambda config, base, dtype, n: _closure_repeats(config, n),
+        batch=batch_of,
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="solve",
+        fields=(*SOLVE_FIELDS, "small_product"),
+        sources=_SOLVE_SOURCES,
+        problem="solve",
+        calls=("solve", "batch"),
+        space=_SOLVE,
+        quick_sizes=(4096,),
+        full_sizes=(256, 512, 1024, 1536, 2048, 4096, 8192, 16384, 32768),
+        signed_dtypes=_ALL,
+        fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device),
+        repeats=lambda config, base, dtype, n: _solve_repeats(config, base, n),
+    ),
+)

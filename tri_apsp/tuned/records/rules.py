@@ -1,0 +1,36 @@
+"""Rules that the records of several engines share."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.tuned.records.base import Choice, Space
+
+__all__ = ["LEAST_VALUES", "OTHER_REGISTERS", "SOLVE_FIELDS", "exceeds", "solve_repeats", "words"]
+
+SOLVE_FIELDS = ("method", "block_size", "cutoff")
+
+OTHER_REGISTERS = 24
+"""Registers of a thread besides accumulators and operands: addresses, masks, counters; from programs that did not spill."""
+
+LEAST_VALUES = 16
+"""With fewer values of C per thread, loads take longer than sums: 4 x 4 values take 8 loads for 16 sums."""
+
+
+def words(dtype: torch.dtype) -> int:
+    """Return the registers of a value; int16 is computed in words, in the nvidia engine's product two values to one."""
+    return 2 if dtype.itemsize == 8 else 1
+
+
+def exceeds(value: Choice, choices: tuple[Choice, ...], n: int) -> bool:
+    """Return whether a choice smaller than `value` covers all of `n` already."""
+    return any(int(choice) >= n for choice in choices if int(choice) < int(value))
+
+
+def solve_repeats(config: CompleteConfig, base: CompleteConfig, n: int, space: Space) -> bool:
+    """Return whether a configuration of `space` solves n vertices as another of its configurations does."""
+    if config.method == "kleene":  # which past its cutoff is floyd_warshall, and under it solves with smaller blocks
+        return config.cutoff >= n or config.block_size > config.cutoff
+    sizes = next(parameter.choices for parameter in space.parameters if parameter.name == "block_size")
+    return config.cutoff != base.cutoff or exceeds(config.block_size, sizes, n)
