@@ -11,6 +11,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
+import torch
 from optuna.storages import InMemoryStorage
 
 from tri_apsp import tuned
@@ -23,6 +24,12 @@ from tri_apsp.tuned import cache, paths
 def interrupts() -> None:
     """Let Ctrl-C interrupt also if the tests run in the background of a script, whose shell makes processes ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Compute small tensors in one thread: tests run side by side, and on a busy machine threads wait for each other."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="module")

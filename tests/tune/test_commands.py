@@ -248,26 +248,40 @@ class TestLockedStore:
         assert cli(*FEW).status == 0
 
 
-HELP = """
+IMPORTS = """
 import sys
 from tri_apsp.tune.__main__ import main
 try:
     main(["--help"])
 except SystemExit:
     print("loaded", [name for name in ("optuna", "sqlalchemy", "pydantic", "numba") if name in sys.modules])
+import tri_apsp.tune.commands
+print("loaded", [name for name in ("optuna", "optuna.importance") if name in sys.modules])
 """
 
 
-def test_help_needs_neither_optuna_nor_a_database() -> None:
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.endswith("loaded []\n")
+def test_imports_that_take_long_are_made_when_they_are_needed() -> None:
+    """The help needs neither Optuna nor a database; and only reports need optuna.importance, which loads scikit-learn."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.endswith("loaded []\nloaded ['optuna']\n")
     assert "--resume" in done.stdout
 
 
-def test_a_sweep_loads_what_only_its_report_needs_later() -> None:
-    """It is scikit-learn, where that is installed, that takes long."""
-    code = "import sys, tri_apsp.tune.commands; assert 'optuna.importance' not in sys.modules; assert 'optuna' in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+def test_terminated(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+    """As by a batch system: what is known is saved, and printed."""
+
+    def terminate(count: int) -> None:
+        if count == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.2)
+
+    pool.before = terminate
+    before = signal.getsignal(signal.SIGTERM)
+    said = cli(*FEW, "--report", home / "rows")
+    assert said.status == INTERRUPTED, said.err
+    assert "interrupted; --resume continues" in said.out
+    assert len((home / "rows" / "trials.csv").read_text().splitlines()) == 1 + 4
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 class TestProcess:
@@ -290,16 +304,6 @@ class TestProcess:
             assert running.poll() is None, running.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.01)
-
-    def test_terminated(self, home: Path, tmp_path: Path) -> None:
-        """As by a batch system: what is known is kept, and told."""
-        with self.start("--trials", "200", "--report", str(tmp_path / "rows")) as running:
-            self.wait_for(running, 3)  # of which the last may not have been heard of
-            running.terminate()
-            out, err = running.communicate(timeout=60)
-        assert running.returncode == INTERRUPTED, err
-        assert "interrupted; --resume continues" in out
-        assert len((tmp_path / "rows" / "trials.csv").read_text().splitlines()) > 2
 
     def test_killed_interrupted_and_resumed(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine more threads take ten times as long

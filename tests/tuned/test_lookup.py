@@ -189,6 +189,18 @@ class TestNearest:
         assert find(600, nonnegative=True).product.block_m == 32
         assert find(4000).product.block_m == 64
 
+    def test_the_order_of_sign_kind_size_and_graphs(self, entry, made):
+        order = [
+            entry(1024, sign="nonnegative", batch=4),
+            entry(1024, sign="nonnegative", batch=8),  # the size counts more than the number of graphs
+            entry(1500, sign="nonnegative", batch=4),
+            entry(1024, sign="nonnegative", batch=1),  # the sign counts more than whether it is a batch
+            entry(1024, sign="any", batch=4),
+            entry(1500, sign="any", batch=4),
+            entry(1024, sign="any", batch=1),
+        ]
+        assert lookup.nearest(made(*reversed(order)), 1024, 4, "nonnegative") == order
+
     def test_a_batch_takes_the_kernel_of_batches(self, gpu, entry, made):
         tuned.save(made(entry(256, "closure", closure_warps=2), kernel="closure"))
         tuned.save(
