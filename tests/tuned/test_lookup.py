@@ -93,6 +93,11 @@ class TestWhere:
         for engine, dtype in (("nvidia", torch.int32), ("portable", torch.float32)):
             assert tuned.find(engine, CUDA, dtype, n=1024) == default_config(engine, dtype)
 
+    def test_the_newest_in_memory_comes_first(self, gpu, entry, made):
+        for block_m in (32, 128):
+            tuned.remember(made(entry(1024, block_m=block_m)))
+        assert find().product.block_m == 128
+
     def test_memory_of_another_gpu(self, gpu, entry, made):
         tuned.remember(made(entry(1024), device=dataclasses.replace(gpu, units=3)))
         assert find() == DEFAULT
@@ -209,6 +214,10 @@ class TestNearest:
         assert find(256).closure_warps == 2
         assert find(256, batch=3).closure_warps == 4
         assert find(256, batch=1000).closure_warps == 1
+
+    def test_a_batch_without_graphs(self, gpu, entry, made):
+        path = tuned.save(made(entry(256, "solve"), kernel="solve"))
+        assert find(256, batch=0).source == str(path)
 
     def test_what_was_tuned_for_one_graph_comes_first_for_one(self, gpu, entry, made):
         solves = [entry(1000, "solve", batch=8, cutoff=64), entry(600, "solve", cutoff=128)]

@@ -103,6 +103,13 @@ def test_the_run_of_an_entry_is_kept_through_several_saves(gpu, entry, made):
     assert [(e.n, e.run and e.run.seed) for e in tuned.load(path).entries] == [(256, 1), (1024, 2), (8192, None)]
 
 
+def test_entries_of_the_same_run_do_not_repeat_it(gpu, entry, made):
+    tuned.save(made(entry(256)))
+    path = tuned.save(made(entry(1024)))
+    assert [e.run for e in tuned.load(path).entries] == [None, None]
+    assert "run" not in path.read_text()
+
+
 DAMAGED = {
     "truncated": lambda text: text[:100],
     "other schema": lambda text: json.dumps({**json.loads(text), "schema_version": 9}),
@@ -367,6 +374,12 @@ class TestReset:
     def test_another_directory(self, entry, made, directories):
         shipped = self.save(entry, made, directories["shipped"])
         assert sorted(tuned.reset(directory=directories["shipped"])) == sorted(shipped)
+
+    def test_another_directory_leaves_where_the_tuner_writes_alone(self, entry, made, directories, recwarn):
+        shipped, own = self.save(entry, made, directories["shipped"]), self.save(entry, made, directories["user"])
+        assert sorted(tuned.reset(directory=directories["user"])) == sorted(own)
+        assert all(path.exists() for path in shipped)
+        assert not recwarn.list
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -57,19 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    settings = Settings(
-        effort=args.effort,
-        trials=args.trials,
-        time_budget=args.time_budget,
-        sampler=args.sampler,
-        seed=args.seed,
-        save_dir=args.save_dir,
-        storage=args.storage,
-        resume=args.resume,
-        force=args.force,
-    )
     return plan(
-        settings,
+        Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}),
         kernels=args.kernel,
         ns=args.n,
         dtypes=args.dtype,

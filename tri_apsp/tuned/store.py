@@ -170,13 +170,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
-    """Return `file` with the entries of `present` whose keys it does not have; these name the run that measured them."""
+    """Return `file` with the entries of `present` that it does not replace; these name the run that measured them."""
     new = {entry.key: entry for entry in file.entries}
     own = present.run
     kept = {
         entry.key: entry if entry.run is not None or own == file.run else entry.model_copy(update={"run": own})
         for entry in present.entries
-        if entry.key not in new
     }
     return file.model_copy(update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))})
 

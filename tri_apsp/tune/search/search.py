@@ -26,7 +26,7 @@ from tri_apsp.tune.space.candidates import needs_more
 from tri_apsp.tune.workers.measurement_queue import OutOfTimeError, Request
 from tri_apsp.tuned.records import Space, Values
 
-__all__ = ["Evaluate", "Search", "known_trials", "memory_study", "tpe_sampler"]
+__all__ = ["Evaluate", "Search", "known_trials", "memory_study"]
 
 Evaluate = Callable[[Values, Request], Outcome]
 """Evaluates a configuration; raises OutOfTimeError if the request does."""
@@ -44,7 +44,7 @@ _GIVE_UP = 2.0
 _EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-def tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
+def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
     """Return Optuna's TPE with every setting given in which its versions 4 and 5 differ."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # version 4, of settings that stayed
@@ -137,7 +137,7 @@ class Search:
         self._id = uuid.uuid4().hex
         self._mirror = memory_study()
         self._refresh()
-        self._mirror.sampler = tpe_sampler(seed + len(self._read))
+        self._mirror.sampler = _tpe_sampler(seed + len(self._read))
         exhaustive = len(self._candidates) <= trials
         self._tpe = sampler == "tpe" and not exhaustive
         self._planned = self._plan(default, list(anchors), shuffled=exhaustive or sampler != "grid")

@@ -43,19 +43,7 @@ With start and end of all processes, one task of a quick sweep takes less than a
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a sweep.
-
-    Attributes:
-        effort: a key of BUDGETS.
-        trials: distinct configurations per task; None: those of the effort.
-        time_budget: seconds in all; None: those of the effort for each task.
-        sampler: one of SAMPLERS.
-        seed: of the sampler.
-        save_dir: where tuned files are written to; None: tri_apsp.tuned.save_directory().
-        storage: URL of a database for the studies; None: a journal on this machine.
-        resume: continue the newest studies, and skip finished tasks.
-        force: replace tuned files that cannot be used.
-    """
+    """The settings of a sweep; see tri_apsp.tune.tune for the attributes."""
 
     effort: str = "quick"
     trials: int | None = None
@@ -113,16 +101,7 @@ def plan(
 ) -> Plan:
     """Return the plan of a sweep.
 
-    Args:
-        settings: of the sweep.
-        kernels: of the engine; none: all.
-        ns: sizes; none: those of the effort that fit the memory. A kernel that a solve of such a size runs at a smaller size is
-            tuned at the smaller one, and `batch`, unless `kernels` names it, only at sizes whose batches fit.
-        dtypes: names; none: those of the effort.
-        signs: of the weights; none: those of the effort.
-        engine: None: the best that runs on the device.
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        gpus: the number of GPUs to use, from `device` on.
+    Args: `ns` and the others as `n` and those of tri_apsp.tune.tune.
 
     Raises:
         InputError: a name, size or device that does not exist, an argument that is no list, or nothing to tune.
