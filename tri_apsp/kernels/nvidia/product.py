@@ -159,8 +159,9 @@ def _accumulate_int16x2(
     for step in range(k // BLOCK_K):
         offs_k = (step + 1) * BLOCK_K
         k_left -= BLOCK_K
-        b_next_ptr = b_ptr + stride_bk.to(gl.int64) * offs_k
-        a_tile, b_tile = _load_full(a_ptr + offs_k, b_next_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K)
+        a_tile, b_tile = _load_full(
+            a_ptr + offs_k, b_ptr + stride_bk.to(gl.int64) * offs_k, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K
+        )
         barrier()
         b_words = b_smem.index(step % NUM_STAGES).reinterpret(gl.int32, [BLOCK_K, BLOCK_N // 2], SHARED)
         acc = rank_k_update(acc, a_smem.index(step % NUM_STAGES), b_words, BLOCK_K, ACC, "int16x2")
