@@ -78,8 +78,8 @@ class PaddingEngine(CpuEngine):
 
     @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
-    ) -> tuple[torch.Tensor, PendingRanges]:
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+    ) -> tuple[torch.Tensor, PendingRanges | None]:
         plain = stage(Problem(weights, True, sizes), CpuEngine, in_place=False, check=False, matrices=matrices).matrix
         infinity, more = tri_apsp.no_edge(weights.dtype), padded_size(weights, matrices) - weights.shape[1]
         matrix = pad(plain, (0, more, 0, more), value=infinity)

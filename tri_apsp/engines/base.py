@@ -147,19 +147,19 @@ class Engine(ABC):
 
     @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
-    ) -> tuple[Block, PendingRanges]:
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+    ) -> tuple[Block, PendingRanges | None]:
         """Queue a copy of `weights` (batch, n, n) that a solve starts from, and the value range of the weights below no_edge.
 
         Args:
             weights: of any strides.
             sizes: (batch,), the leading vertices of each graph; None: all.
             matrices: how many matrices of the size of the copy the solve needs.
-            unread: the value range will not be read.
+            check: whether the value range is needed.
 
         Returns:
             The copy (batch, m, m) with m >= n, contiguous, without a positive value on its diagonal and with no_edge in all
-            padding; and the value range, in which 0 may count as one of the weights and NaN as -inf.
+            padding; and with `check` the value range, in which 0 may count as one of the weights and NaN as -inf.
         """
         raise NotImplementedError
 

@@ -16,7 +16,7 @@ from tri_apsp.engines.base import SPARE, Block, Engine, Update, Weights
 from tri_apsp.engines.wide_strides import MOST_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
-from tri_apsp.gpu.value_range import ValueRangeReader, is_readable
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, unread
 from tri_apsp.semirings import no_edge, reach
 from tri_apsp.value_range import PendingRanges, ValueRange
 
@@ -101,10 +101,11 @@ class TritonEngine(Engine):
 
     @classmethod
     def initial_matrix(
-        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, unread: bool
-    ) -> tuple[Block, PendingRanges]:
-        reader = ValueRangeReader(weights, unread=unread)
-        return reader.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
+        cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
+    ) -> tuple[Block, PendingRanges | None]:
+        reader = ValueRangeReader(weights) if check else None
+        queue = reader or unread(weights)
+        return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
     def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         """As Engine.solve_in_one_launch, in three launches: initial matrix, closure, value range of the distances."""

@@ -17,7 +17,7 @@ from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, limits
 
-__all__ = ["SolveReport", "ValueRangeReader", "is_readable"]
+__all__ = ["SolveReport", "ValueRangeQueue", "ValueRangeReader", "is_readable", "unread"]
 
 # A program holds a tile of this many bytes, and this many programs run on each multiprocessor: enough loads in flight to fill
 # the memory bandwidth, and few enough registers. A tile is one row, or several rows of one of three widths, so that a new size
@@ -110,24 +110,16 @@ class _Queued(NamedTuple):
     diagonal: bool
 
 
-class ValueRangeReader:
-    """Computes up to `count` value ranges on a GPU. The host blocks once, in read().
-
-    Each program of a kernel stores its extremes in a pinned result buffer; read() combines them.
+class ValueRangeQueue:
+    """Queues kernels on a GPU, each program of which stores its extremes; these are not read.
 
     Args:
-        like: a tensor of the dtype and on the device of the tensors to read, which must be the current device.
-        count: how many value ranges may be queued.
-        unread: read() will not be called. The extremes then go to device memory, since only read() frees a result buffer.
+        most: programs of a kernel at most.
+        extremes: where they are stored, at least 5 * most values per kernel.
     """
 
-    def __init__(self, like: torch.Tensor, count: int = 1, *, unread: bool = False) -> None:
-        self._device = like.device
-        self._count, self._most = count, _PROGRAMS_PER_UNIT * describe(like.device).units
-        size = count * _EXTREMES * self._most
-        self._buffer = None if unread else result_buffer_for(like.device, like.dtype, -(-size // ROW))
-        self._extremes = like.new_empty(size) if self._buffer is None else self._buffer.tensor
-        self._wait: Callable[[], None] = partial(wait_for_queue, like.device)
+    def __init__(self, most: int, extremes: torch.Tensor) -> None:
+        self._most, self._extremes = most, extremes
         self._queued: list[_Queued] = []
 
     def queue(self, tensor: torch.Tensor, below: float | int | None, *, diagonal: bool = False) -> None:
@@ -165,6 +157,41 @@ class ValueRangeReader:
         )  # fmt: skip
         return matrix
 
+    def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
+        """Return how many programs to launch for the next value range, and the index at which they store their extremes."""
+        programs = min(tiles, self._most)
+        first = len(self._queued) * _EXTREMES * self._most
+        self._queued.append(_Queued(programs, below, diagonal))
+        return programs, first
+
+
+def unread(like: torch.Tensor) -> ValueRangeQueue:
+    """Return a queue for one kernel, whose extremes go to device memory: only reading would free a result buffer."""
+    most = _most_programs(like)
+    return ValueRangeQueue(most, like.new_empty(_EXTREMES * most))
+
+
+def _most_programs(like: torch.Tensor) -> int:
+    return _PROGRAMS_PER_UNIT * describe(like.device).units
+
+
+class ValueRangeReader(ValueRangeQueue):
+    """Computes up to `count` value ranges on a GPU. The host blocks once, in read().
+
+    Each program of a kernel stores its extremes in a pinned result buffer; read() combines them.
+
+    Args:
+        like: a tensor of the dtype and on the device of the tensors to read, which must be the current device.
+        count: how many value ranges may be queued.
+    """
+
+    def __init__(self, like: torch.Tensor, count: int = 1) -> None:
+        most = _most_programs(like)
+        self._device, self._count = like.device, count
+        self._buffer = result_buffer_for(like.device, like.dtype, -(-count * _EXTREMES * most // ROW))
+        self._wait: Callable[[], None] = partial(wait_for_queue, like.device)
+        super().__init__(most, self._buffer.tensor)
+
     def mark(self) -> None:
         """Declare that nothing more is queued: read() then blocks only for work that was queued before this call."""
         self._wait = mark(self._device)
@@ -172,7 +199,6 @@ class ValueRangeReader:
     def read(self) -> list[ValueRange]:
         """Block until the queued kernels have finished, and return their value ranges in order; may be called once."""
         buffer = self._buffer
-        assert buffer is not None, "an unread reader was read"
         self._wait()
         if self._device.type == "meta":  # kernels were compiled, not run
             buffer.tensor.zero_()
@@ -194,13 +220,6 @@ class ValueRangeReader:
             )
         buffer.free()
         return ranges
-
-    def _next(self, tiles: int, below: float | int | None, diagonal: bool) -> tuple[int, int]:
-        """Return how many programs to launch for the next value range, and the index at which they store their extremes."""
-        programs = min(tiles, self._most)
-        first = len(self._queued) * _EXTREMES * self._most
-        self._queued.append(_Queued(programs, below, diagonal))
-        return programs, first
 
 
 class SolveReport:

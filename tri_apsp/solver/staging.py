@@ -61,8 +61,8 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
     """
     weights, sizes = problem.weights, problem.sizes
     if not in_place and engine.reads_values(weights):
-        matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, unread=not check)
-        return Staged(problem, matrix, None, pending if check else None)
+        matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
+        return Staged(problem, matrix, None, pending)
     # The values of a copy with padding are checked once its padding is filled, which takes one plain pass.
     bounds = _bounds(engine, weights, sizes) if check and (in_place or sizes is None) else None
     matrix = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
