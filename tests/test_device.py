@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import torch
 
+from tri_apsp import device
 from tri_apsp.device import driver_version
 
 GPU = torch.device("cuda", 0)
@@ -26,3 +27,9 @@ def test_the_driver_where_nobody_says_it(monkeypatch: pytest.MonkeyPatch, failur
 
     monkeypatch.setattr(subprocess, "run", run)
     assert driver_version(GPU) is None
+
+
+def test_the_free_memory_of_a_process_that_only_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of the GPU which it compiles for."""
+    monkeypatch.setattr(device, "describe", lambda _: device.Device("cuda", "a GPU", "a-gpu", 132, 7 << 30))
+    assert device.free_memory(torch.device("meta")) == 7 << 30

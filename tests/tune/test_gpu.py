@@ -93,7 +93,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
         assert worker.processes == (1 if kind.lasting else 2)
 
 
-def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     for engine, kernel in ALL:
         task = Task(
@@ -102,16 +102,16 @@ def test_what_is_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatc
         base = default_config(engine, torch.float32)
         with Compilers(2, compilation_for(GPU)) as compilers:
             jobs = [compilers.submit(task, base, odd=odd) for odd in (False, True)]
-            ahead = [job.result() for job in jobs]
-        assert [outcome.kind for outcome in ahead] == [Kind.correct] * 2, ahead
+            compiled_first = [job.result() for job in jobs]
+        assert [outcome.kind for outcome in compiled_first] == [Kind.correct] * 2, compiled_first
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}
         with Worker(GPU) as worker:
             outcome = worker.screen(task, base)
             (final,) = worker.final(task, [base], rounds=1)
         assert (outcome.kind, final.kind) == (Kind.correct, Kind.correct)
-        parts = (ahead[0].compile_seconds, outcome.compile_seconds, outcome.measure_seconds)
+        parts = (compiled_first[0].compile_seconds, outcome.compile_seconds, outcome.measure_seconds)
         seconds = [f"{x:.2f}" for x in parts]
-        print(f"\n{task}: seconds to compile ahead, to load, and to measure: {', '.join(seconds)}")
+        print(f"\n{task}: seconds to compile first, to load, and to measure: {', '.join(seconds)}")
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task
 
 

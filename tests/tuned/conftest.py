@@ -17,7 +17,7 @@ GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
 RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
 INSTALLED = {
     "checkout": ("shipped", "user"),
-    "checkout of somebody else": ("user", "shipped"),
+    "read-only checkout": ("user", "shipped"),
     "wheel": ("user", "shipped"),
 }
 """Where the package may be, with the order in which its directories are searched: the tuner writes to the first."""
@@ -54,7 +54,7 @@ def install(directories: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Ca
         assert kind in INSTALLED
         if kind == "wheel":
             monkeypatch.setattr(paths, "_WHEEL", directories["shipped"])
-        elif kind == "checkout of somebody else":
+        elif kind == "read-only checkout":
             monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
 
     return make

@@ -34,7 +34,7 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
     Args:
         plan: the tasks.
         make_pool: makes the pool that measures; called once nothing is left that could be refused.
-        progress: is told of tasks and evaluations.
+        progress: receives tasks and evaluations.
 
     Raises:
         InputError: the studies or the tuned files cannot be kept.

@@ -38,7 +38,7 @@ class TaskRun:
         settings: of the sweep.
         seconds: for the search and the final.
         pool: measures.
-        progress: is told of each evaluation.
+        progress: receives each evaluation.
 
     Attributes:
         interrupted: whether Ctrl-C ended it.

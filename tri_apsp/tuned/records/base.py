@@ -127,7 +127,7 @@ class TunableKernel(Generic[C]):
     space: Space
     quick_sizes: tuple[int, ...]
     full_sizes: tuple[int, ...]
-    signed_dtypes: tuple[str, ...]
+    signed_dtypes: tuple[str, ...] = ()
     fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
     repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False
     size_in_solve: Callable[[int, C], int] = lambda n, config: n

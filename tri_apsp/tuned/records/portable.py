@@ -59,7 +59,6 @@ KERNELS = (
         ),
         quick_sizes=(4096,),
         full_sizes=(1024, 4096, 16384),
-        signed_dtypes=(),
         fits=lambda config, dtype, device: _product_fits(config, dtype),
     ),
     TunableKernel[PortableConfig](
@@ -72,7 +71,6 @@ KERNELS = (
         space=make_space(block_size=(32, 64, 128), closure_warps=(1, 2, 4, 8, 16, 32)),
         quick_sizes=(2048,),
         full_sizes=(512, 2048, 8192),
-        signed_dtypes=(),
         fits=lambda config, dtype, device: _closure_fits(config, dtype),
     ),
     TunableKernel[PortableConfig](
@@ -85,7 +83,6 @@ KERNELS = (
         space=make_space(panel=(8, 16, 32, 64, 128), panel_warps=(1, 2, 4, 8, 16)),
         quick_sizes=(2048,),
         full_sizes=(512, 2048, 8192),
-        signed_dtypes=(),
         fits=lambda config, dtype, device: _panels_fit(config, dtype),
     ),
     TunableKernel[PortableConfig](
@@ -98,7 +95,6 @@ KERNELS = (
         space=_SOLVE,
         quick_sizes=(4096,),
         full_sizes=(256, 512, 1024, 2048, 4096, 8192, 16384),
-        signed_dtypes=(),
         repeats=lambda config, base, dtype, n: solve_repeats(config, base, n, _SOLVE),
     ),
 )
