@@ -17,8 +17,9 @@ from optuna.trial import TrialState
 from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everything, new_study
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.search import search as module
 from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
-from tri_apsp.tune.search.search import Search
+from tri_apsp.tune.search.search import STARTUP, Search
 from tri_apsp.tune.space.candidates import needs_more
 from tri_apsp.tune.workers.measurement_queue import MeasurementQueue, Request
 
@@ -98,6 +99,33 @@ def test_the_same_seed_gives_the_same_search() -> None:
     for costs, seed in ((first, 1), (again, 1), (other, 2)):
         run(costs, seed=seed)
     assert first.calls == again.calls != other.calls
+
+
+def test_anchors_count_among_the_first_random_candidates() -> None:
+    for anchors in ([], [ALL[7]], [ALL[7], ALL[9]]):
+        origins = Counter(trial.origin for trial in run(anchors=anchors).evaluated)
+        assert origins["start"] == STARTUP - 2 - len(anchors)  # the default and the median one are the others
+
+
+def test_a_climb_takes_one_step_from_the_best() -> None:
+    positions = {parameter.name: parameter.choices.index for parameter in SPACE.parameters}
+    steps = list[int]()
+    for seed in range(3):
+        trials = run(trials=40, seed=seed).evaluated
+        for index, trial in enumerate(trials):
+            if trial.origin == "climb":
+                best = min(trials[:index], key=lambda known: known.outcome.median_ms).values
+                steps.append(sum(abs(at(best[name]) - at(trial.values[name])) for name, at in positions.items()))
+    assert len(steps) > 10
+    assert set(steps) == {1}
+
+
+def test_a_resumed_search_draws_other_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds, study, real = list[int](), new_study(), module._tpe_sampler
+    monkeypatch.setattr(module, "_tpe_sampler", lambda seed: seeds.append(seed) or real(seed))
+    run(study=study, trials=15, seed=3)
+    run(study=study, trials=20, seed=3)
+    assert seeds == [3, 3 + 15]
 
 
 def test_it_ends_with_a_climb() -> None:
@@ -256,9 +284,10 @@ class TestInterrupt:
 
 def test_seconds_end_it_but_not_before_the_default() -> None:
     assert [trial.origin for trial in run(seconds=1e-9).evaluated] == ["default"]
-    start = time.monotonic()
-    result = run(Costs(before=lambda count: time.sleep(0.02)), seconds=0.2)
+    start, costs = time.monotonic(), Costs(before=lambda count: time.sleep(0.02))
+    result = run(costs, seconds=0.2)
     assert 2 <= len(result.evaluated) < 40
+    assert len(costs.calls) <= len(result.evaluated) + 1, "nothing is proposed that cannot be measured"
     assert time.monotonic() - start < 2
 
 
