@@ -38,6 +38,10 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
     def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tri_apsp.engines.triton_base.MOST_GRAPHS", 1)
 
+    @pytest.mark.slow
+    def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().test_products_with_strides_beyond_int32(monkeypatch)
+
 
 def test_parts_are_even() -> None:
     def ends(batch: int) -> list[tuple[int, int]]:

@@ -34,6 +34,11 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 dtypes = pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+# The interpreter is slow, and runs the same lines for every dtype but int16, which is widened.
+_QUICK = (torch.float32, torch.int16)
+interpreted_dtypes = pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=() if dtype in _QUICK else pytest.mark.slow) for dtype in cases.DTYPES], ids=str
+)
 
 
 def values(shape: tuple[int, ...], dtype: torch.dtype, *, missing: float = 0.5) -> torch.Tensor:
@@ -186,7 +191,7 @@ class TestKernelInterpreted:
     ) -> None:
         check(by_kernel, layout(values(shape, dtype)))
 
-    @dtypes
+    @interpreted_dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "cut out"])
     def test_many_tiles_per_program(self, dtype: torch.dtype, layout: str) -> None:
         """Of the matrix, and of the diagonal."""

@@ -56,4 +56,9 @@ class TestMethodsInterpreted(MethodContract):
     engine, device = "portable", "cpu"
     config = tri_apsp.Config(block_size=8, cutoff=8, panel=16, product=tri_apsp.GpuTiles(32, 32, 2, group_m=2))
     sizes = (0, 1, 2, 9, 18)
-    dtypes = (torch.int16, torch.float32)
+    dtypes = (torch.float32,)
+
+
+@pytest.mark.slow
+class TestInt16Interpreted(TestMethodsInterpreted):
+    dtypes = (torch.int16,)

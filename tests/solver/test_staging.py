@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import cases
 import pytest
 import torch
-from gpu.test_value_range import LAYOUTS, dtypes, values
+from gpu.test_value_range import LAYOUTS, interpreted_dtypes, values
 from gpu.test_value_range import expected as expected_range
 
 from tri_apsp.engines.cpu import CpuEngine
@@ -53,7 +53,7 @@ class TestInitialMatrixInterpreted:
         monkeypatch.setattr("tri_apsp.gpu.value_range._PROGRAMS_PER_UNIT", 1)
         monkeypatch.setattr("tri_apsp.gpu.value_range.describe", lambda device: SimpleNamespace(units=3))
 
-    @dtypes
+    @interpreted_dtypes
     @pytest.mark.parametrize("layout", ["contiguous", "batch last", "cut out", "one graph"])
     @pytest.mark.parametrize("padded", [False, True])
     def test_kernel(self, dtype: torch.dtype, layout: str, padded: bool) -> None:
