@@ -21,7 +21,7 @@ INF = float("inf")
 
 
 def random_graph(n: int, *, degree: float = 6, seed: int = 0, low: int = 1, high: int = 16) -> Matrix:
-    """A directed graph with about `degree` edges a vertex, weights low..high; often not strongly connected."""
+    """A directed graph with about `degree` edges per vertex, weights low..high; often not strongly connected."""
     rng = np.random.default_rng([seed, n])
     weights = rng.integers(low, high + 1, (n, n)).astype(np.float64)
     weights[rng.random((n, n)) >= min(1.0, degree / max(n, 1))] = INF
@@ -50,7 +50,7 @@ def chain(n: int) -> Matrix:
 
 
 def negative_cycle(n: int, length: int, seed: int = 0) -> tuple[Matrix, list[int]]:
-    """A random graph of positive weights and one planted cycle of weight -1; the cycle's vertices."""
+    """A random graph of positive weights and one inserted cycle of weight -1; the cycle's vertices."""
     rng = np.random.default_rng([seed, n, 2])
     weights = random_graph(n, seed=seed)
     cycle = [int(v) for v in rng.permutation(n)[:length]]

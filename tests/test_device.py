@@ -1,4 +1,4 @@
-"""What a machine is asked, where it may not answer."""
+"""Queries of the device and the driver, which may fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tri_apsp.device import driver_version
 GPU = torch.device("cuda", 0)
 
 
-def test_the_driver_as_its_tool_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_version_from_nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = subprocess.CompletedProcess([], 0, "580.159.03\n580.159.03\n", "")
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: answer)
     assert driver_version(GPU) == "580.159.03"
@@ -21,7 +21,7 @@ def test_the_driver_as_its_tool_says_it(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("failure", [FileNotFoundError("nvidia-smi"), subprocess.TimeoutExpired("nvidia-smi", 10)], ids=repr)
-def test_the_driver_where_nobody_says_it(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+def test_driver_version_unknown(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
     def run(*args: object, **kwargs: object) -> None:
         raise failure
 

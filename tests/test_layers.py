@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "gpu": "device semirings value_range kernels",
     "graphs": "errors device semirings",
     "engines": "errors device semirings value_range configs kernels gpu",
-    "methods": "errors semirings configs engines",
+    "methods": "configs engines",
     "solver": "errors device semirings value_range configs tuned engines methods",
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",

@@ -27,8 +27,8 @@ __all__ = [
     "current",
     "describe",
     "driver_version",
+    "fits_memory",
     "free_memory",
-    "has_room",
     "is_captured",
     "is_small",
     "mark",
@@ -220,7 +220,7 @@ def is_small(size: float, device: torch.device) -> bool:
     return size <= (1 << 18 if device.type == "cpu" else describe(device).memory >> 6)
 
 
-def has_room(size: float, device: torch.device) -> bool:
+def fits_memory(size: float, device: torch.device) -> bool:
     """Return whether `size` bytes fit the free memory of `device`, or are too few to check."""
     return is_small(size, device) or size <= free_memory(device)
 

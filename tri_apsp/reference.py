@@ -1,4 +1,4 @@
-"""The ten-line Floyd-Warshall that everything is checked against; imports nothing of ours."""
+"""The ten-line Floyd-Warshall that everything is checked against; imports no other module of this package."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_tiles_that_programs_share(
 ) -> None:
     """Few tiles and a long k, of which no part is a whole number of slices; or some of many tiles. From call to call."""
     batch, m, n, k = shape
-    monkeypatch.setattr("tri_apsp.engines.nvidia.shares", lambda tiles, k, units, *_: (max(0, tiles - units), 3))
+    monkeypatch.setattr("tri_apsp.engines.nvidia.split_k_tiles", lambda tiles, k, units, *_: (max(0, tiles - units), 3))
     rng = torch.Generator(device="cuda").manual_seed(0)
     a, b, c = (
         torch.randint(-50, 100, (batch, *size), device="cuda", generator=rng).to(dtype) for size in ((m, k), (k, n), (m, n))

@@ -57,7 +57,7 @@ def _no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 CONSTANTS = {"SIGN": "any", "num_warps": 4, "SIZE": 8}
 
 
-def test_the_second_launch_asks_nobody() -> None:
+def test_the_second_launch_bypasses_triton() -> None:
     kernel = Kernel()
     launch = Launcher(kernel, CONSTANTS)
     launch((2, 1, 1), MEMORY, MEMORY, 32)

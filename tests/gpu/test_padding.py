@@ -26,11 +26,11 @@ def test_aligned() -> None:
 def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def has_room(size: float, device: torch.device) -> bool:
+    def fits_memory(size: float, device: torch.device) -> bool:
         asked.append(size)
         return size < 10**7
 
-    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", has_room)
+    monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", fits_memory)
     graphs = {n: torch.empty(2, n, n, dtype=torch.int16, device="meta") for n in (0, 50, 64, 65, 1000, 1008, 1009)}
     sizes = {n: padded_size(tensor, 2.5) for n, tensor in graphs.items()}
     assert sizes == {0: 0, 50: 50, 64: 64, 65: 80, 1000: 1000, 1008: 1008, 1009: 1009}
@@ -55,7 +55,7 @@ def test_operands_are_padded_where_that_pays_and_fits(monkeypatch: pytest.Monkey
     strided = torch.rand(2, 20, 64)[:, :, ::2]
     for unaligned in (offset, strided):
         assert pad_operands(unaligned, aligned_b, None) is not None
-    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
+    monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
     assert pad_operands(a, b, c) is None
 
 
@@ -73,7 +73,7 @@ class PaddingEngine(CpuEngine):
     made: ClassVar[list[weakref.ref[torch.Tensor]]] = []
 
     @classmethod
-    def reads_values(cls, weights: torch.Tensor) -> bool:
+    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         return weights.shape[1] == weights.shape[2]
 
     @classmethod
@@ -96,7 +96,7 @@ def test_a_solve_in_a_padded_matrix(
 ) -> None:
     """The memory of the padded matrix is freed before the result is verified, which may allocate more."""
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: PaddingEngine)
-    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
+    monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: True)
     freed: list[bool] = []
     verify = run.verify
 

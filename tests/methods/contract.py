@@ -105,9 +105,9 @@ class MethodContract:
             if layout == "transposed":
                 tensor = tensor.T.contiguous().T
             elif layout == "padded":
-                room = torch.full((n, n + 7), -9, dtype=torch.int32, device=self.device)
-                room[:, 3 : n + 3] = tensor
-                tensor = room[:, 3 : n + 3]
+                outer = torch.full((n, n + 7), -9, dtype=torch.int32, device=self.device)
+                outer[:, 3 : n + 3] = tensor
+                tensor = outer[:, 3 : n + 3]
             result = self.solve(tensor, method, overwrite=True)
             assert result.distances is tensor
             cases.assert_distances(tensor, weights)

@@ -36,7 +36,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(Launcher, "__call__", launch)
     for module in (nvidia, triton_base):
         monkeypatch.setattr(module, "describe", lambda device: H200)
-    monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: True)
+    monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: True)
     return names
 
 

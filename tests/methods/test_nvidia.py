@@ -91,11 +91,11 @@ class TestMethodsOnNvidia(MethodContract):
     def test_workspace_is_bounded(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
         """The second share is enough for lower levels of the larger graphs."""
         monkeypatch.setattr(triton_base, "SPARE", share)
-        for n, room in ((1008, True), (4112, True), (1000, False), (4097, False), (1000, True), (4097, True)):
-            monkeypatch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device, room=room: room)
+        for n, fits in ((1008, True), (4112, True), (1000, False), (4097, False), (1000, True), (4097, True)):
+            monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device, fits=fits: fits)
             workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), "kleene")
             most = max(0.05 * matrix, share * torch.cuda.get_device_properties(0).total_memory)
-            if room and n % 16:
+            if fits and n % 16:
                 most += 4 * (n + 15) ** 2
             assert workspace <= most + 65536, n  # counters, and what the checks add up
 
@@ -116,6 +116,6 @@ class TestMethodsOnNvidia(MethodContract):
             assert all(tensor.is_contiguous() for tensor in found)
             assert torch.equal(weights, before)
             with monkeypatch.context() as patch:
-                patch.setattr("tri_apsp.gpu.padding.has_room", lambda size, device: False)
+                patch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
                 expected = self.solve(weights, method).distances, tri_apsp.min_plus(weights[1:, 1:], weights[1:, 1:])
             assert all(map(torch.equal, found, expected)), lowest

@@ -298,8 +298,8 @@ def test_reachability_is_computed_only_in_doubt(
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Weights]:
-    """What engines are built for, from here on."""
+def engine_weights(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Weights]:
+    """The traits of the weights that engines are made for from now on."""
     traits: list[tri_apsp.engines.Weights] = []
 
     class Recording(CpuEngine):
@@ -311,24 +311,24 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Weights]:
     return traits
 
 
-def test_the_engine_is_told(told: list[tri_apsp.engines.Weights]) -> None:
+def test_the_engine_receives_sizes_and_sign(engine_weights: list[tri_apsp.engines.Weights]) -> None:
     weights, sizes = pad(graphs(), N, torch.float32, -1)
     for check in (True, False):
         tri_apsp.shortest_paths(weights, sizes=torch.stack((sizes, sizes), dim=1)[:, 0], check=check)
     tri_apsp.shortest_paths(torch.zeros(2, 3, 3))
-    found = [traits.sizes for traits in told]
+    found = [traits.sizes for traits in engine_weights]
     assert [None if sizes is None else sizes.tolist() for sizes in found] == [list(SIZES), list(SIZES), None]
     assert all(sizes is None or sizes.is_contiguous() for sizes in found)
-    assert [traits.nonnegative for traits in told] == [True, False, True]
+    assert [traits.nonnegative for traits in engine_weights] == [True, False, True]
 
 
-def test_unchecked_sizes_out_of_range_count_as_the_nearest(told: list[tri_apsp.engines.Weights]) -> None:
+def test_unchecked_sizes_out_of_range_count_as_the_nearest(engine_weights: list[tri_apsp.engines.Weights]) -> None:
     weights, _ = pad(graphs(sizes=(4, 4, 4)), 4, torch.float32, NAN)
-    wild, tame = torch.tensor([-3, 2, 1 << 40]), torch.tensor([0, 2, 4])
-    result = tri_apsp.shortest_paths(weights, sizes=wild, check=False)
-    assert told[0].sizes is not None
-    assert told[0].sizes.tolist() == tame.tolist(), "an engine may take sizes as bounds of its addresses"
-    assert torch.equal(result.distances, solved_alone(weights, tame))
+    given, clamped = torch.tensor([-3, 2, 1 << 40]), torch.tensor([0, 2, 4])
+    result = tri_apsp.shortest_paths(weights, sizes=given, check=False)
+    assert engine_weights[0].sizes is not None
+    assert engine_weights[0].sizes.tolist() == clamped.tolist(), "an engine may take sizes as bounds of its addresses"
+    assert torch.equal(result.distances, solved_alone(weights, clamped))
 
 
 FITTING = torch.tensor([1, 2, 3])

@@ -34,7 +34,7 @@ class ReadingEngine(CpuEngine):
     log: ClassVar[Log] = []
 
     @classmethod
-    def reads_values(cls, weights: torch.Tensor) -> bool:
+    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         return weights.shape[1] == 1  # a diagonal
 
     @classmethod

@@ -141,7 +141,7 @@ def product_registers(capability: tuple[int, int] | None, warps: int) -> int | N
     """Return the most registers of a thread of the product, so that a multiprocessor holds 12 warps; None: no limit.
 
     Three warps are then there for each scheduler to choose from. From 10.0 on, FADD2 takes registers in pairs, and would spill.
-    A program of 16 warps needs room for these.
+    A program of 16 warps needs registers for these.
     """
     if capability is None or capability >= (10, 0):
         return None

@@ -1,8 +1,8 @@
 """The interface between methods and hardware: an engine supplies a few block operations on min-plus matrices.
 
 A method knows nothing of dtypes, devices or tiles. It takes blocks of the distance matrix by slicing and passes them to the
-operations below; it never computes on a block itself. The steps of a solve use the class methods, which need no configuration:
-how to read the value range of a tensor and how to make the initial matrix differ between a CPU and a GPU.
+operations below; it never computes on a block itself. The class methods need no configuration: they read value ranges and make
+the initial matrix, which differ between a CPU and a GPU.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Engine(ABC):
     def product(self, *updates: Update) -> None:
         """Compute each update. Updates are independent of each other and may run at the same time.
 
-        What is written of a `c` shares no element with the `a` or `b` of any update, except where a rank-1 update of a matrix
-        with zero diagonal rewrites its own row and column with the values they have.
+        The written part of a `c` must not overlap the `a` or `b` of any update. Exception: a rank-1 update of a matrix with
+        zero diagonal rewrites its own row and column with unchanged values.
         """
 
     @abstractmethod
@@ -133,16 +133,17 @@ class Engine(ABC):
         return [value_range(tensor, below, diagonal=diagonal) for tensor in tensors]
 
     @classmethod
-    def reads_values(cls, weights: torch.Tensor) -> bool:
-        """Return whether the device can read the values of `weights` beside other work.
+    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
+        """Return whether the device can read the values of `weights` asynchronously.
 
-        Then the three operations that follow exist; otherwise the solver does their work with torch operations.
+        If so, queue_value_range, initial_matrix and solve_in_one_launch are implemented; otherwise the solver uses torch
+        operations.
         """
         return False
 
     @classmethod
     def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
-        """Queue the value range of a tensor (batch, m, n) that `reads_values`; reading it waits for no later work."""
+        """Queue the value range of a tensor (batch, m, n); read() blocks only for work that was queued before this call."""
         raise NotImplementedError
 
     @classmethod

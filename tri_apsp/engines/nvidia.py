@@ -25,7 +25,13 @@ from tri_apsp.semirings import dtype_name, no_edge, reach
 from tri_apsp.value_range import PendingRanges, limits
 
 __all__ = [
-    "NvidiaEngine", "closure_constants", "closure_options", "product_layouts", "shares", "solve_constants", "strategy",
+    "NvidiaEngine",
+    "closure_constants",
+    "closure_options",
+    "product_layouts",
+    "solve_constants",
+    "split_k_tiles",
+    "strategy",
 ]  # fmt: skip
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
@@ -33,14 +39,14 @@ __all__ = [
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
 _TILES_PER_UNIT_ELSE = 2
 # A model of the time of a product, in steps of k. A tile is divided into at most _MOST_PARTS parts of k, each of at least
-# _LEAST_K. A program takes _BEGIN steps to start and end; programs that share a tile store it one after another, in _STORE
-# steps each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `shares` is within 1%
-# of the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192, one product
-# and two), and within 16% in each launch.
+# _LEAST_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in _STORE_STEPS
+# each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `split_k_tiles` is within 1% of
+# the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192, one product and two),
+# and within 16% in each launch.
 _MOST_PARTS = 16
 _LEAST_K = 128
-_BEGIN = 32
-_STORE = 16
+_START_STEPS = 32
+_STORE_STEPS = 16
 _RATES = {8: 0.55, 12: 0.97}
 # A closure gains from another program per multiprocessor if every program then has this many tiles to update in a phase; with
 # fewer, synchronization costs more than the program saves.
@@ -93,7 +99,7 @@ class NvidiaEngine(TritonEngine):
         words = tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)  # of C, per thread
         resident = max(1, (12 if words > 32 else 16) // tiles.num_warps)  # by product_registers
         least = min(k for m, _, k in shapes if m)
-        whole, parts = shares(count, least, self._units, resident, tiles.num_warps)
+        whole, parts = split_k_tiles(count, least, self._units, resident, tiles.num_warps)
         return (whole + (count - whole) * parts, 1, 1), (locks_for(c, self._units * resident), whole, parts)
 
     def closure(self, d: Block) -> None:
@@ -176,7 +182,7 @@ class NvidiaEngine(TritonEngine):
 
 
 @lru_cache(maxsize=1024)
-def shares(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[int, int]:
+def split_k_tiles(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[int, int]:
     """Return how many tiles of a product are computed by one program each, and how many programs share each of the other tiles.
 
     A multiprocessor runs `resident` programs of `warps` warps at a time. The tiles of the last round of programs are shared if
@@ -187,7 +193,7 @@ def shares(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[i
     def steps(parts: int) -> float:
         queue = -(-last * parts // units)
         rate = next((rate for below, rate in _RATES.items() if queue * warps < below), 1)
-        return queue * (k / parts + _BEGIN) / rate + (_STORE * parts if parts > 1 else 0)
+        return queue * (k / parts + _START_STEPS) / rate + (_STORE_STEPS * parts if parts > 1 else 0)
 
     parts = min(range(1, max(1, min(_MOST_PARTS, k // _LEAST_K)) + 1), key=steps)
     return (tiles, 1) if parts == 1 else (tiles - last, parts)

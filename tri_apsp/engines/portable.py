@@ -9,7 +9,7 @@ import triton
 
 from tri_apsp.configs import GpuTiles, PortableConfig
 from tri_apsp.device import Device
-from tri_apsp.engines.base import Block, Weights
+from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import TritonEngine, in_parts
 from tri_apsp.kernels.portable.closure import _closure_kernel
@@ -29,9 +29,6 @@ class PortableEngine(TritonEngine):
     config: PortableConfig
 
     product_kernel = _product_kernel
-
-    def __init__(self, weights: Weights, config: PortableConfig) -> None:
-        super().__init__(weights, config)
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:

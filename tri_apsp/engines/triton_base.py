@@ -12,11 +12,11 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines.base import SPARE, Block, Engine, Update, Weights
+from tri_apsp.engines.base import SPARE, Block, Engine, Update
 from tri_apsp.engines.wide_strides import MOST_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
-from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, unread
+from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
 from tri_apsp.semirings import no_edge, reach
 from tri_apsp.value_range import PendingRanges, ValueRange
 
@@ -48,9 +48,6 @@ class TritonEngine(Engine):
 
     product_kernel: ClassVar[Any]
     """Its run-time arguments are those of kernels.portable.product._product_kernel, in order, and then those of _grid."""
-
-    def __init__(self, weights: Weights, config: GpuConfig) -> None:
-        super().__init__(weights, config)
 
     @staticmethod
     @abstractmethod
@@ -89,7 +86,7 @@ class TritonEngine(Engine):
             return reader.read()
 
     @classmethod
-    def reads_values(cls, weights: torch.Tensor) -> bool:
+    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         return is_readable(weights)
 
     @classmethod
@@ -104,7 +101,7 @@ class TritonEngine(Engine):
         cls, weights: torch.Tensor, sizes: torch.Tensor | None, *, matrices: float, check: bool
     ) -> tuple[Block, PendingRanges | None]:
         reader = ValueRangeReader(weights) if check else None
-        queue = reader or unread(weights)
+        queue = reader or queue_without_result(weights)
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
     def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import pad
 
-from tri_apsp.device import has_room
+from tri_apsp.device import fits_memory
 from tri_apsp.semirings import no_edge
 
 __all__ = ["ALIGNMENT", "aligned", "pad_operands", "padded_size"]
@@ -39,7 +39,7 @@ def padded_size(graphs: torch.Tensor, matrices: float) -> int:
     """
     batch, n, _ = graphs.shape
     size = aligned(n)
-    if size == n or n <= _LEAST or not has_room(matrices * batch * size**2 * graphs.itemsize, graphs.device):
+    if size == n or n <= _LEAST or not fits_memory(matrices * batch * size**2 * graphs.itemsize, graphs.device):
         return n
     return size
 
@@ -57,7 +57,7 @@ def pad_operands(
     ready = all(x.stride(2) == 1 and x.stride(1) % ALIGNMENT == x.data_ptr() % ALIGNMENT == 0 for x in (a, b))
     padded_k, padded_n = aligned(k), aligned(n)
     size = batch * (m * padded_k + padded_k * padded_n + 2 * m * padded_n) * a.itemsize
-    if (ready and n == padded_n) or m * k * n < _LEAST_PRODUCT or not has_room(size, a.device):
+    if (ready and n == padded_n) or m * k * n < _LEAST_PRODUCT or not fits_memory(size, a.device):
         return None
     infinity = no_edge(a.dtype)
     return (

@@ -27,8 +27,7 @@ class Counters:
     def next(self, batch: int, device: torch.device, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
         """Return the counters (2, batch) and the value that those of the first row have before the next launch.
 
-        The launch increases them by `increments`, or by less, which differs per graph, if `uneven`; then the counters cannot be
-        used again.
+        The launch adds `increments` to each counter. If `uneven`, it adds less to some, and the counters cannot be reused.
         """
         before = self._expected
         if self._counters is None or before + increments > 1 << 30:

@@ -17,7 +17,7 @@ from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, limits
 
-__all__ = ["SolveReport", "ValueRangeQueue", "ValueRangeReader", "is_readable", "unread"]
+__all__ = ["SolveReport", "ValueRangeQueue", "ValueRangeReader", "is_readable", "queue_without_result"]
 
 # A program holds a tile of this many bytes, and this many programs run on each multiprocessor: enough loads in flight to fill
 # the memory bandwidth, and few enough registers. A tile is one row, or several rows of one of three widths, so that a new size
@@ -165,8 +165,8 @@ class ValueRangeQueue:
         return programs, first
 
 
-def unread(like: torch.Tensor) -> ValueRangeQueue:
-    """Return a queue for one kernel, whose extremes go to device memory: only reading would free a result buffer."""
+def queue_without_result(like: torch.Tensor) -> ValueRangeQueue:
+    """Return a queue for one kernel whose extremes are not read: they go to device memory, since only read() frees a buffer."""
     most = _most_programs(like)
     return ValueRangeQueue(most, like.new_empty(_EXTREMES * most))
 

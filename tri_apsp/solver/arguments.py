@@ -87,7 +87,7 @@ def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Te
     if bool(outside.any()):
         index = int(outside.nonzero()[0])
         raise InputError(
-            f"`sizes` must lie in [0, {n}], the vertices that the weights have room for, but sizes[{index}] is "
+            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but sizes[{index}] is "
             f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
         )
     return sizes.contiguous()

@@ -15,8 +15,8 @@ __all__ = ["negative_cycle", "raise_negative_cycle", "raise_out_of_range"]
 def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None) -> NoReturn:
     """Raise the error for distances whose diagonal has become negative.
 
-    Integers that were clamped during the solve can make a diagonal negative without a cycle, also that of a padded vertex; then
-    the weights decide.
+    Clamped integers can make a diagonal value negative without a cycle, also at a padded vertex. So the cycle is searched in
+    the weights.
 
     Args:
         distances: (batch, n, n), solved or partly solved; some diagonal value is negative.

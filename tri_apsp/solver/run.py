@@ -11,7 +11,7 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import current, wait
 from tri_apsp.engines import Engine, Weights
-from tri_apsp.methods import METHODS, Observer
+from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
 from tri_apsp.solver.memory import solve_fits
 from tri_apsp.solver.result import Result, Selection
@@ -69,7 +69,7 @@ def run(
 
     Args:
         problem: whose values are not checked.
-        select: says what to run.
+        select: returns what to run.
         overwrite: solve in the memory of the weights.
         check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
         report: receives the fraction done.
@@ -83,67 +83,58 @@ def run(
     """
     if overwrite:
         check_overwrite(problem.weights)
-    selection = select(check)
-    engine_type = engines.type_of(selection.engine)
-    in_place = overwrite and engine_type.can_solve_in(problem.weights)
-    matrices = (0 if in_place else 1) + METHODS[selection.method].workspace
-    at_once = check and not overwrite and report is None and is_one_closure(selection, problem.n)
-    with solve_fits(problem, matrices), current(problem.weights.device):
-        if at_once and engine_type.reads_values(problem.weights):
-            distances = _solve_in_one_launch(problem, selection, make)
-        else:
-            distances, selection = _solve(
-                problem, select, selection, overwrite=overwrite, in_place=in_place, check=check, report=report, make=make
-            )
+    weights, selection = problem.weights, select(check)
+    engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
+    in_place = overwrite and engine_type.can_solve_in(weights)
+    one_launch = check and not overwrite and report is None and is_one_closure(selection, problem.n)
+    with solve_fits(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
+        if one_launch and engine_type.reads_values_asynchronously(weights):
+            return _result(problem, _solve_in_one_launch(problem, selection, make), selection)
+        staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
+        engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
+        bounds = staged.bounds()
+        negative = bounds is not None and bounds.lowest < 0
+        if negative:
+            selection = select(False)
+            method = METHODS[selection.method]
+            engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
+        early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
+        method.solve(staged.matrix, engine, _observer(problem, method, early if negative else None, report))
+        early.finish()
+        distances = staged.distances if in_place else staged.distances.contiguous()
+        del staged, early  # frees a padded matrix before verification may allocate
+        if bounds is not None:
+            verify(problem, distances, bounds, engine, partial(_close, method, engine), overwritten=overwrite)
         if overwrite and not in_place:
-            problem.weights.copy_(distances)
-            distances = problem.weights
+            distances = weights.copy_(distances)
+    return _result(problem, distances, selection)
+
+
+def _result(problem: Problem, distances: torch.Tensor, selection: Selection) -> Result:
     return Result(distances if problem.batched else distances[0], selection.method, selection.engine, selection.config)
 
 
-def _solve(
-    problem: Problem,
-    select: Select,
-    selection: Selection,
-    *,
-    overwrite: bool,
-    in_place: bool,
-    check: bool,
-    report: Report | None,
-    make: Make,
-) -> tuple[torch.Tensor, Selection]:
-    """Return the distances (batch, n, n), and what ran: `selection`, or another one if a weight is negative."""
-    engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
-    staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
-    engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
-    bounds = staged.bounds()
-    negative = bounds is not None and bounds.lowest < 0
-    if negative:
-        selection = select(False)
-        method = METHODS[selection.method]
-        engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
-    early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
+def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report: Report | None) -> Observer:
     total = problem.batch * method.operations(problem.n)
-    every = total // 100 if report is not None else max(total // 16, CHECK_EVERY)
-    progress = None if report is None else partial(_report, report, problem.weights.device)
-    method.solve(staged.matrix, engine, Observer(total, early if negative else None, progress, every))
-    early.finish()
-    distances = staged.distances.contiguous() if not in_place else staged.distances
-    del staged, early  # the padded matrix is freed before verification may allocate
-    if bounds is not None:
+    if report is None:
+        return Observer(total, early, None, max(total // 16, CHECK_EVERY))
+    return Observer(total, early, partial(_report, report, problem.weights.device), total // 100)
 
-        def close(matrix: torch.Tensor) -> None:
-            method.solve(matrix, engine, Observer())
 
-        verify(problem, distances, bounds, engine, close, overwritten=overwrite)
-    return distances, selection
+def _report(report: Report, device: torch.device, fraction: float) -> None:
+    wait(device)
+    report(fraction)
+
+
+def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
+    method.solve(matrix, engine, Observer())
 
 
 def _solve_in_one_launch(problem: Problem, selection: Selection, make: Make) -> torch.Tensor:
     """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
 
-    The launch does not wait until the values are checked. On invalid values it computes a meaningless copy, in less time than
-    the host would block for the check.
+    The kernel is launched before the values are checked. On invalid values its result is meaningless, which costs less than
+    blocking for a separate check.
     """
     engine = _engine(problem, selection, make, problem.weights, nonnegative=False)
     distances, pending = engine.solve_in_one_launch(problem.weights)
@@ -156,8 +147,3 @@ def _solve_in_one_launch(problem: Problem, selection: Selection, make: Make) -> 
 def _engine(problem: Problem, selection: Selection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
     weights = Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
     return make(selection.engine, weights, selection.config)
-
-
-def _report(report: Report, device: torch.device, fraction: float) -> None:
-    wait(device)
-    report(fraction)

@@ -55,12 +55,11 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
         matrices: how many matrices of the size of the copy the solve needs, the copy included.
 
     Raises:
-        InputError, DistanceRangeError: as check_graphs; the weights are then untouched. Where the engine reads the values
-        beside
-            other work, Staged.bounds raises instead.
+        InputError, DistanceRangeError: as check_graphs, before the weights change. If the engine reads values asynchronously,
+            Staged.bounds raises instead.
     """
     weights, sizes = problem.weights, problem.sizes
-    if not in_place and engine.reads_values(weights):
+    if not in_place and engine.reads_values_asynchronously(weights):
         matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
         return Staged(problem, matrix, None, pending)
     # The values of a copy with padding are checked once its padding is filled, which takes one plain pass.

@@ -19,8 +19,8 @@ __all__ = ["EarlyCheck", "verify"]
 class EarlyCheck:
     """Checks blocks that a solve has closed, and raises once a diagonal shows a negative cycle.
 
-    Where the engine reads values beside other work, each call queues a check and evaluates the one before: the solve has queued
-    more work since, so the device does not idle while the host blocks.
+    If the engine reads values asynchronously, each call queues a check and evaluates the previous one. The solve has queued
+    more work in between, so the device does not idle while the host blocks.
 
     Args:
         engine: of the solve.
@@ -37,7 +37,7 @@ class EarlyCheck:
     def __call__(self, closed: torch.Tensor) -> None:
         """Check a diagonal block of the distances that was closed."""
         diagonal = closed.diagonal(dim1=-2, dim2=-1)[:, None]
-        if not self._engine.reads_values(diagonal):
+        if not self._engine.reads_values_asynchronously(diagonal):
             if diagonal.numel() and diagonal.amin().item() < 0:
                 raise_negative_cycle(*self._solve)
             return

@@ -162,7 +162,7 @@ class Solving(Substitute):
     closed: ClassVar[list[int]] = []
 
     @classmethod
-    def reads_values(cls, weights: torch.Tensor) -> bool:
+    def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         return True
 
     def closure(self, d: Block) -> None:
