@@ -19,6 +19,8 @@ from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.plan import Plan, Settings
+from tri_apsp.tune.sweep.result_writer import ResultWriter
 from tri_apsp.tuned.schema import TunedFile
 
 pytestmark = pytest.mark.usefixtures("home", "memory")
@@ -194,6 +196,14 @@ class TestInterrupt:
         before = stored(home)
         run(SyntheticPool(before=press_ctrl_c(20)))
         assert stored(home) == before
+
+    def test_stays_incomplete_beside_what_a_whole_search_found(self, home: Path) -> None:
+        larger = dataclasses.replace(PRODUCT, n=4096)
+        run(SyntheticPool(before=press_ctrl_c(60)))
+        run(SyntheticPool(), larger, trials=10)
+        assert stored(home).complete
+        writer = ResultWriter(Plan((PRODUCT,), (CPU,), Settings()))
+        assert [writer.has_entry(task) for task in (PRODUCT, larger)] == [False, True]
 
     @pytest.mark.parametrize("database", [False, True])
     def test_resume(self, home: Path, database: bool) -> None:
