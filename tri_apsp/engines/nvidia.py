@@ -39,10 +39,10 @@ __all__ = [
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
 _TILES_PER_UNIT_ELSE = 2
 # A model of the time of a product, in steps of k. A tile is divided into at most _MOST_PARTS parts of k, each of at least
-# _LEAST_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in _STORE_STEPS
-# each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `split_k_tiles` is within 1% of
-# the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192, one product and two),
-# and within 16% in each launch.
+# _LEAST_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in
+# _STORE_STEPS each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `split_k_tiles`
+# is within 1% of the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192,
+# one product and two), and within 16% in each launch.
 _MOST_PARTS = 16
 _LEAST_K = 128
 _START_STEPS = 32
