@@ -36,7 +36,6 @@ def test_the_diagonal_counts_as_zero_unless_negative() -> None:
     assert caught.value.vertices == (0,)
 
 
-@pytest.mark.filterwarnings("ignore::tri_apsp.TuningWarning")  # 600 vertices are worth tuning
 def test_select_returns_what_would_run_and_why() -> None:
     small, large = torch.zeros(10, 10), torch.zeros(600, 600)
     assert tri_apsp.select(small).method == "floyd_warshall"

@@ -58,6 +58,7 @@ def test_a_bug_is_not_caught(capsys, error):
         outcome(capsys, error)
 
 
+@pytest.mark.filterwarnings("default::tri_apsp.TuningWarning")
 def test_a_tuning_warning_is_one_line(capsys):
     show = warnings.showwarning
 

@@ -144,7 +144,6 @@ def test_a_path_too_negative_is_no_negative_cycle() -> None:
             tri_apsp.shortest_paths(weights, method=method, config=SMALL)
 
 
-@pytest.mark.filterwarnings("ignore::tri_apsp.TuningWarning")  # 640 vertices are worth tuning
 def test_negative_cycles_are_checked_during_the_solve(monkeypatch: pytest.MonkeyPatch) -> None:
     from tri_apsp import methods
 

@@ -33,6 +33,7 @@ def file():
     return tuned.new_file("cpu", "solve", "float32", CPU, [entry], **run)
 
 
+@pytest.mark.filterwarnings("default::tri_apsp.TuningWarning")
 def test_a_miss_is_one_line_on_stderr(capsys, graph):
     show = warnings.showwarning
     assert main(["solve", str(graph), "--json"]) == 0
