@@ -7,13 +7,15 @@
             acc = min(acc, A slice B slice)                # while the copies are under way
         C tile = max(min(C tile, acc), FLOOR)
 
-A slice of A is [BLOCK_M, BLOCK_K], a slice of B [BLOCK_K, BLOCK_N]. They are copied straight to shared memory, which takes no
-register and few instructions. Packed int16 cannot be: both halves of a word must hold the same value of A, so its slices pass
-through registers.
+A slice of A is [BLOCK_M, BLOCK_K], a slice of B [BLOCK_K, BLOCK_N]. They are copied to shared memory asynchronously, which takes no
+register and few instructions. In packed int16 both halves of a word must hold the same value of A, so its slices, and those of B
+with them, pass through registers. FLOOR keeps the sum of any two stored values within the dtype (see tri_apsp.semirings).
 
-Where tiles are too few to occupy every multiprocessor, the last ones are computed by `split_k` programs each, as in a split-K
-matrix product: each takes a part of k, and updates C under a lock. A minimum does not depend on its order, so C gets the same
-bits whichever program is first.
+Two products per launch serve the row panel and the column panel of a solve, which are independent of each other.
+
+If there are too few tiles to occupy every multiprocessor, the last ones are computed by `split_k` programs each, as in a split-K
+matrix product: each takes a part of k, and updates C under a lock. A minimum does not depend on the order of its operands, so C
+gets the same bits whichever program is first.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def _load_last(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k
 
 @gluon.jit
 def _load_full(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K: gl.constexpr):
-    """Load slices if at least BLOCK_K columns of A are left; what the masks hide is never stored, and needs no value."""
+    """Load slices if at least BLOCK_K columns of A are left. Masked values never reach C, so any value will do."""
     full = k_left >= BLOCK_K
     return gl.load(a_ptr + offs_a, mask=mask_a & full), gl.load(b_ptr + offs_b, mask=mask_b & full)
 
@@ -76,9 +78,10 @@ def _start_copies(
     a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
     NO_EDGE: gl.constexpr, BLOCK_K: gl.constexpr,
 ):  # fmt: skip
-    """Start to copy slices of A and B to shared memory, as one group; what the masks hide becomes 0, and is never stored.
+    """Start to copy slices of A and B to shared memory, as one group. Masked values become 0, and never reach C.
 
-    A last slice that k cuts short passes through registers, since an asynchronous copy cannot fill it up with NO_EDGE.
+    A last slice that k cuts short passes through registers, because an asynchronous copy cannot pad it with NO_EDGE. Past k the
+    group is empty, but committed all the same: so each step of the main loop commits exactly one group.
     """
     if k_left >= BLOCK_K:
         copy_async(a_smem, a_ptr + offs_a, mask=mask_a)
@@ -119,7 +122,9 @@ def _accumulate(
     # Main loop: `stage` is the buffer of this step.
     stage = 0
     for _ in range(gl.cdiv(k, BLOCK_K)):
-        free = stage - 1 if stage > 0 else NUM_STAGES - 1  # the buffer that the step before read
+        # The buffer that the previous step read. Triton itself inserts a barrier before the copies, because other warps may
+        # still be reading it; so a step has two barriers.
+        free = stage - 1 if stage > 0 else NUM_STAGES - 1
         _start_copies(
             a_smem.index(free), b_smem.index(free), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
             NO_EDGE, BLOCK_K,
@@ -127,7 +132,7 @@ def _accumulate(
         a_ptr += BLOCK_K
         b_ptr += BLOCK_K * stride_bk.to(gl.int64)
         k_left -= BLOCK_K
-        wait_group(NUM_STAGES - 1)
+        wait_group(NUM_STAGES - 1)  # all groups but the newest NUM_STAGES - 1 have arrived: this step's is among them
         barrier()
         acc = rank_k_update(acc, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
         stage = stage + 1 if stage + 1 < NUM_STAGES else 0
@@ -150,7 +155,7 @@ def _accumulate_int16x2(
     k_left = k
     a_smem = gl.allocate_shared_memory(gl.int32, [NUM_STAGES, BLOCK_M, BLOCK_K], SHARED)
     b_smem = gl.allocate_shared_memory(gl.int16, [NUM_STAGES, BLOCK_K, BLOCK_N], SHARED)
-    acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)  # NO_EDGE in both halves
+    acc = gl.full([BLOCK_M, BLOCK_N // 2], NO_EDGE * 65537, gl.int32, layout=ACC)  # times 2^16 + 1: NO_EDGE in both halves
     # Prologue: fill the first buffer.
     a_tile, b_tile = _load_full(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K)
     a_smem.index(0).store(broadcast_int16x2(a_tile))
@@ -187,9 +192,9 @@ def _update_c(
     c_ptr, acc, start_m, start_n, m, n, stride_cm, fresh, keep_start, keep_stop, is_split, locks_ptr, split_k,
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
 ):  # fmt: skip
-    """C tile <- max(min(C tile, acc), FLOOR), all [BLOCK_M, BLOCK_N], but for rows and columns keep_start..keep_stop.
+    """C tile <- max(min(C tile, acc), FLOOR), all [BLOCK_M, BLOCK_N], except in rows and columns keep_start..keep_stop.
 
-    If the tile `is_split`, its programs update it one after another, and only for the first may it be fresh.
+    The programs of a split tile update it one after another. If C is fresh, only the first of them treats it so.
     """
     OUT: gl.constexpr = acc.type.layout
     offs_m = start_m + gl.arange(0, acc.shape[0], layout=gl.SliceLayout(1, OUT))
@@ -200,7 +205,7 @@ def _update_c(
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :]
     before = 0
     if is_split:
-        before = acquire_lock(locks_ptr)
+        before = acquire_lock(locks_ptr)  # twice the number of programs that held the lock before
         fresh = gl.where(before == 0, fresh, 0)
     c_tile = gl.load(c_ptrs, mask=mask_c & (fresh == 0), other=NO_EDGE)
     gl.store(c_ptrs, gl.maximum(gl.minimum(c_tile, acc), FLOOR), mask=mask_c)
@@ -208,8 +213,8 @@ def _update_c(
         release_lock(locks_ptr, before, split_k)
 
 
-# m and n stay specialised, a compilation for each divisibility: it lets masks and copies go 16 bytes at a time. k gains
-# nothing by it, and k = 1 known in advance breaks the compiler of Triton 3.6.
+# Triton compiles separate variants for m and n that 16 divides, in which masks and copies work 16 bytes at a time. k gains nothing
+# by it, and specialising on k = 1 breaks the compiler of Triton 3.6.
 @gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole_tiles", "split_k"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
@@ -219,7 +224,7 @@ def _product_kernel(
     m1, n1, k1, fresh1,
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
     locks_ptr,  # one int32 per split tile, 0 before the launch and after it
-    whole_tiles, split_k,  # tiles of both products with one program each; and how many programs each of the others has
+    whole_tiles, split_k,  # tiles, over both products and all graphs, with one program each; programs per split tile
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
     NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
@@ -230,7 +235,7 @@ def _product_kernel(
     is `fresh` counts as all NO_EDGE, whatever it holds. C overlaps no A or B, except as Engine.product allows. Rows past m and
     columns past n are masked when C is stored, and everything past k counts as NO_EDGE.
     """
-    # Program id to tile. From whole_tiles on, split_k programs in a row have the same tile.
+    # Program id to tile. From whole_tiles on, split_k consecutive programs have the same tile; before that, pid_split is 0.
     pid = gl.program_id(0)
     is_split = pid >= whole_tiles
     pid_split = gl.maximum(pid - whole_tiles, 0)
