@@ -7,15 +7,16 @@
             acc = min(acc, A slice B slice)                # while the copies are under way
         C tile = max(min(C tile, acc), FLOOR)
 
-A slice of A is [BLOCK_M, BLOCK_K], a slice of B [BLOCK_K, BLOCK_N]. They are copied to shared memory asynchronously, which takes no
-register and few instructions. In packed int16 both halves of a word must hold the same value of A, so its slices, and those of B
-with them, pass through registers. FLOOR keeps the sum of any two stored values within the dtype (see tri_apsp.semirings).
+A slice of A is [BLOCK_M, BLOCK_K], a slice of B [BLOCK_K, BLOCK_N]. They are copied to shared memory asynchronously, which
+takes no register and few instructions. In packed int16 both halves of a word must hold the same value of A, so its slices, and
+those of B with them, pass through registers. FLOOR keeps the sum of any two stored values within the dtype (see
+tri_apsp.semirings).
 
 Two products per launch serve the row panel and the column panel of a solve, which are independent of each other.
 
-If there are too few tiles to occupy every multiprocessor, the last ones are computed by `split_k` programs each, as in a split-K
-matrix product: each takes a part of k, and updates C under a lock. A minimum does not depend on the order of its operands, so C
-gets the same bits whichever program is first.
+If there are too few tiles to occupy every multiprocessor, the last ones are computed by `split_k` programs each, as in a
+split-K matrix product: each takes a part of k, and updates C under a lock. A minimum does not depend on the order of its
+operands, so C gets the same bits whichever program is first.
 """
 
 from __future__ import annotations
@@ -213,8 +214,8 @@ def _update_c(
         release_lock(locks_ptr, before, split_k)
 
 
-# Triton compiles separate variants for m and n that 16 divides, in which masks and copies work 16 bytes at a time. k gains nothing
-# by it, and specialising on k = 1 breaks the compiler of Triton 3.6.
+# Triton compiles separate variants for m and n that 16 divides, in which masks and copies work 16 bytes at a time. k gains
+# nothing by it, and specialising on k = 1 breaks the compiler of Triton 3.6.
 @gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole_tiles", "split_k"])
 def _product_kernel(
     c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
