@@ -36,7 +36,7 @@ class FakeProvider:
     cost: Callable[[Task, Point], float] = lambda task, point: 1.0
     fails: Callable[[Task, Point], Kind | None] = lambda task, point: None
     before: Callable[[], object] = lambda: None
-    side_by_side: int = 1
+    parallel: int = 1
     screened: list[tuple[Task, Point]] = field(default_factory=list)
     finals: list[tuple[Task, list[Point], int]] = field(default_factory=list)
     closed: bool = False

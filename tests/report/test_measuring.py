@@ -15,7 +15,7 @@ from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import measuring
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
-from tri_apsp.report.measuring import Found, known, measure
+from tri_apsp.report.measuring import GridResult, known, measure
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
 
@@ -36,23 +36,23 @@ def cost(task, point):
     return 1 + abs(rows / 192 - 1) + abs(columns / 256 - 1)
 
 
-def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[Found]:
+def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
     return measure(grids or [grid()], path, PARAMETERS, torch.device("cpu"), seconds, lambda: provider, ENVIRONMENT)
 
 
-def test_all_are_screened_and_the_best_timed_in_turns(tmp_path):
+def test_all_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):
     provider = FakeProvider(cost)
     (found,) = run(tmp_path / "raw.csv", provider)
     assert len(provider.screened) == len(found.screened) == len(grid().points) == 9
-    ((task, leaders, rounds),) = provider.finals
+    ((task, finalists, rounds),) = provider.finals
     assert (task.n, rounds) == (512, 5)
-    assert [one.values for one in leaders] == [{PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)]
+    assert [one.values for one in finalists] == [{PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)]
     assert found.best is not None
     assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert found.best.row["stage"] == "final"
     assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
     assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
-    assert found.left == 0
+    assert found.unmeasured == 0
     assert provider.closed
     rows = list(csv.DictReader((tmp_path / "raw.csv").open()))
     assert len(rows) == 12
@@ -83,7 +83,7 @@ def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     monkeypatch.undo()
     (rendered,) = known([grid()], tmp_path / "raw.csv", PARAMETERS)
     assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
-    assert (rendered.left, len(rendered.screened)) == (0, 9)
+    assert (rendered.unmeasured, len(rendered.screened)) == (0, 9)
 
 
 def test_failures_are_kept_with_their_class(tmp_path):
@@ -115,19 +115,19 @@ def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path):
     found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
     total = len(grid().points) + len(grid(256).points)
     assert 0 < len(slow.screened) < total
-    assert sum(one.left for one in found) == total - len(slow.screened)
+    assert sum(one.unmeasured for one in found) == total - len(slow.screened)
     assert found[1].screened, "the first grid took the time of the second"
     rest = FakeProvider(cost)
     found = run(tmp_path / "raw.csv", rest, grid(), grid(256))
     assert len(rest.screened) == total - len(slow.screened)
-    assert [one.left for one in found] == [0, 0]
+    assert [one.unmeasured for one in found] == [0, 0]
 
 
 def test_a_grid_that_was_cut_short_has_what_others_left_over(tmp_path):
     calls = iter(range(100))
     slow_start = FakeProvider(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
-    assert [one.left for one in found] == [0, 0]
+    assert [one.unmeasured for one in found] == [0, 0]
 
 
 def test_an_interrupt_keeps_the_rows(tmp_path):
@@ -171,9 +171,10 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
     class Workers:
         def __init__(self, devices):
             asked.append(devices)
+            self.parallel = 3
 
         def evaluators(self, task, config):
-            return [lambda values, request: (config(values), request.limit_ms())] * 3
+            return [lambda values, request: (config(values), request.limit_ms())] * self.parallel
 
         def final(self, task, configs, rounds):
             return [(config, rounds) for config in configs]
@@ -184,7 +185,7 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
     monkeypatch.setattr(measuring, "Workers", Workers)
     machine = measuring.Machine(torch.device("cpu"))
     point = grid().points[0]
-    assert machine.side_by_side == 3
+    assert machine.parallel == 3
     assert machine.screen(grid().task, point) == (point.config, None)
     assert machine.final(grid().task, [point], 2) == [(point.config, 2)]
     machine.close()

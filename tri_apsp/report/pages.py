@@ -13,7 +13,7 @@ from tri_apsp.console.output import amount
 from tri_apsp.report import plots
 from tri_apsp.report.grids import Panel, spelled
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
-from tri_apsp.report.measuring import Found, Timed
+from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Line
 from tri_apsp.report.study import Place, Study
 
@@ -23,7 +23,7 @@ _MOST_FAILURES = 12
 _RATE = "rate, of the best"
 
 
-def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path, name: str) -> Path:
+def write_study(study: Study, place: Place, found: Sequence[GridResult], folder: Path, name: str) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
@@ -39,7 +39,7 @@ def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path
     Raises:
         InputError: the page lacks the markers of a block.
     """
-    drawn: dict[str, Found] = {}
+    drawn: dict[str, GridResult] = {}
     for one in found:
         if (best := one.best) is not None:
             plot = f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}"
@@ -55,7 +55,7 @@ def write_study(study: Study, place: Place, found: Sequence[Found], folder: Path
     return write_page(folder / f"{name}.md", "\n\n".join(template), blocks)
 
 
-def _result(drawn: Mapping[str, Found]) -> str:
+def _result(drawn: Mapping[str, GridResult]) -> str:
     if not drawn:
         return "Nothing was measured yet."
     plot, first = next(iter(drawn.items()))
@@ -64,7 +64,7 @@ def _result(drawn: Mapping[str, Found]) -> str:
     return "\n\n".join([_sentence(first), figure(plot, _caption(first)), table(header, rows)])
 
 
-def _sentence(found: Found) -> str:
+def _sentence(found: GridResult) -> str:
     """Return the result of the first plot of a grid."""
     panel = found.grid.panels[0]
     curve = found.curve(panel.curves[0])
@@ -75,7 +75,7 @@ def _sentence(found: Found) -> str:
     return paragraph(f"{_title(found)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{at_papers}.")
 
 
-def _summary(found: Found, panel: Panel) -> list[list[str]]:
+def _summary(found: GridResult, panel: Panel) -> list[list[str]]:
     curve = found.curve(panel.curves[0])
     if not curve:
         return []
@@ -86,14 +86,14 @@ def _summary(found: Found, panel: Panel) -> list[list[str]]:
     return [[_title(found), panel.x_label, fastest, amount(curve[best].rate), _at_papers(panel, curve), gain]]
 
 
-def _at_papers(panel: Panel, curve: Mapping[float, Timed]) -> str:
+def _at_papers(panel: Panel, curve: Mapping[float, Measured]) -> str:
     """Return the part of the best rate that each value of the papers reaches."""
     best = curve[_best(curve)].rate
     values = dict.fromkeys(x for paper in panel.papers for x in paper.rates)
     return ", ".join(f"{curve[x].rate / best:.0%} ({x:g})" for x in values if x in curve)
 
 
-def _details(place: Place, found: Sequence[Found], drawn: Mapping[str, Found], raw: str) -> str:
+def _details(place: Place, found: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
     grids = []
     for index, (plot, one) in enumerate(drawn.items()):
         grids.append(f"### {_title(one)}")
@@ -112,17 +112,17 @@ def _details(place: Place, found: Sequence[Found], drawn: Mapping[str, Found], r
     return "\n\n".join(part for part in parts if part)
 
 
-def _best(curve: Mapping[float, Timed]) -> float:
+def _best(curve: Mapping[float, Measured]) -> float:
     return max(curve, key=lambda x: curve[x].rate)
 
 
-def _alike(curve: Mapping[float, Timed]) -> list[float]:
+def _alike(curve: Mapping[float, Measured]) -> list[float]:
     """Return every x whose times from p20 to p80 overlap those of the fastest."""
     low, _ = curve[_best(curve)].rates
     return [x for x, one in curve.items() if one.rates[1] >= low]
 
 
-def _curve_table(x_label: str, curve: Mapping[float, Timed]) -> str:
+def _curve_table(x_label: str, curve: Mapping[float, Measured]) -> str:
     best = curve[_best(curve)].rate
     alike = _alike(curve)
     rows = []
@@ -134,13 +134,13 @@ def _curve_table(x_label: str, curve: Mapping[float, Timed]) -> str:
     return table([x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
 
 
-def _title(found: Found) -> str:
+def _title(found: GridResult) -> str:
     task = found.grid.task
     title = found.grid.title[0].upper() + found.grid.title[1:]
     return f"{title}, {task.dtype}, n = {task.n}" + (f", {task.batch} graphs" if task.batch > 1 else "")
 
 
-def _caption(found: Found) -> str:
+def _caption(found: GridResult) -> str:
     plane = found.grid.plane
     caption = f"{_title(found)}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
     if plane:
@@ -149,7 +149,7 @@ def _caption(found: Found) -> str:
     return caption
 
 
-def _draw(found: Found, best: Timed, path: Path) -> None:
+def _draw(found: GridResult, best: Measured, path: Path) -> None:
     shown = [(panel.x_label, lines) for panel in found.grid.panels if (lines := _lines(found, panel, best.rate))]
     plane = found.grid.plane
     legend = max(len(lines) for _, lines in shown)
@@ -162,7 +162,7 @@ def _draw(found: Found, best: Timed, path: Path) -> None:
     plots.save(made, path)
 
 
-def _lines(found: Found, panel: Panel, best: float) -> list[Line]:
+def _lines(found: GridResult, panel: Panel, best: float) -> list[Line]:
     """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if ours has none."""
     ours = []
     for curve in panel.curves:
@@ -175,30 +175,30 @@ def _lines(found: Found, panel: Panel, best: float) -> list[Line]:
     return [*ours, *papers] if ours else []
 
 
-def _map(found: Found, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
+def _map(found: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
     """Draw the best rate for each combination of two parameters, all as first measured."""
     best: dict[tuple[int, int], float] = {}
-    for one in sorted(found.right, key=lambda one: [int(one.point.values[name]) for name in plane]):
+    for one in sorted(found.correct, key=lambda one: [int(one.point.values[name]) for name in plane]):
         cell = int(one.point.values[plane[0]]), int(one.point.values[plane[1]])
         best[cell] = max(one.rate, best.get(cell, 0.0))
     cells = {cell: rate / max(best.values()) for cell, rate in best.items()}
     plots.heat_map(made, axes, cells, row_label=plane[0], column_label=plane[1], value_label=_RATE)
 
 
-def _protocol(place: Place, found: Sequence[Found]) -> str:
+def _protocol(place: Place, found: Sequence[GridResult]) -> str:
     clock = "the wall clock" if place.on_cpu else "CUDA events, with the L2 cache flushed before each run"
     finals = sum(bool(one.finals) for one in found)
     return paragraph(
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "
         f"are no multiple of any block; then it is timed with {clock}.",
         "A product or solve has n³ operations, each an addition and a minimum; weights are not negative.",
-        f"In {finals} of {len(found)} grids the fastest for each x were timed once more, in turns; tables and curves show "
-        "these times, and the first measurement in the other grids.",
+        f"In {finals} of {len(found)} grids the fastest for each x were timed once more, in interleaved rounds; tables and "
+        "curves show these times, and the first measurement in the other grids.",
         "≈: the range from p20 to p80 overlaps that of the fastest.",
     )
 
 
-def _failures(found: Sequence[Found]) -> str:
+def _failures(found: Sequence[GridResult]) -> str:
     failed = [(_title(one), spelled(one.grid.task, bad.point.config), bad.row) for one in found for bad in one.failed]
     if not failed:
         return section("Failures", "None: the results of every configuration that was tried were right.")
@@ -208,14 +208,14 @@ def _failures(found: Sequence[Found]) -> str:
     return section("Failures", table(["grid", "configuration", "class", "message"], rows), note)
 
 
-def _left_out(found: Sequence[Found]) -> str:
+def _left_out(found: Sequence[GridResult]) -> str:
     lines = []
     refused = Counter[str]()
     for one in found:
         if one.error:
             lines.append(f"{_title(one)}: nothing could be measured: {one.error}")
-        elif one.left:
-            count = f"{one.left} of {len(one.grid.points)} configurations"
+        elif one.unmeasured:
+            count = f"{one.unmeasured} of {len(one.grid.points)} configurations"
             lines.append(f"{_title(one)}: {count}, for which the budget left no time; the same command measures them.")
         refused.update(one.grid.refused)
     lines += [f"Cannot run, {count} combinations: {reason}" for reason, count in refused.items()]

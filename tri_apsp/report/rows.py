@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import datetime
 import io
 import subprocess
@@ -17,17 +18,17 @@ from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["ENVIRONMENT", "MEASURED", "TASK", "Row", "Table", "environment", "measured_fields", "task_fields"]
+__all__ = ["ENVIRONMENT", "MEASURED", "TASK", "Row", "Table", "environment", "measured_fields"]
 
 Row = dict[str, str]
 """A row as it is in the file; a cell without value is an empty string."""
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
-"""Columns that say where a row comes from; environment() fills them."""
-TASK = ("engine", "kernel", "dtype", "sign", "n", "batch")
-"""Columns that say what was run; task_fields() fills them."""
+"""Columns that name the origin of a row; environment() fills them."""
+TASK = tuple(field.name for field in dataclasses.fields(Task))
+"""Columns that name what was run."""
 MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
-"""Columns that say how it ended and how long it took; measured_fields() fills them."""
+"""Columns of the outcome and its times; measured_fields() fills them."""
 
 
 class Table:
@@ -117,17 +118,11 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
     }
 
 
-def task_fields(task: Task) -> dict[str, object]:
-    """Return the columns TASK."""
-    return {name: getattr(task, name) for name in TASK}
-
-
 def measured_fields(task: Task, outcome: Outcome) -> dict[str, object]:
     """Return the columns MEASURED; a product or a solve has n^3 operations per graph."""
     rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
-    known = outcome.to_dict()
-    times = {name: known[name] for name in ("p20_ms", "p50_ms", "p80_ms", "compile_seconds", "measure_seconds")}
-    return {"outcome": outcome.kind.value, "message": outcome.message, "ops_per_second": rate, **times}
+    fields = {**outcome.to_dict(), "outcome": outcome.kind.value, "ops_per_second": rate}
+    return {name: fields[name] for name in MEASURED}
 
 
 def _text(value: object) -> str:

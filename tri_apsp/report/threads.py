@@ -49,14 +49,14 @@ _TITLES = {"closure": "base case", "batch": "base case, one program per graph"}
 _THREADS = "threads"
 _PARAMETERS = tuple(dict.fromkeys([_THREADS, *(name for space in _SPACES.values() for name in space)]))
 _WARP = 32
-_TURNS = 3
+_REPEATS = 3
 _CATINELLO = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
 
 
 class Threads:
     """The provider for the cpu engine: a worker for each number of threads, one measuring at a time."""
 
-    side_by_side = 1
+    parallel = 1
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -66,11 +66,14 @@ class Threads:
         return self._worker(point).screen(task, point.config)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        # Each number of threads has its own process, so a turn is a final, and the median of the turns counts.
-        turns = [
-            [self._worker(point).final(task, [point.config], 1)[0] for point in points] for _ in range(min(rounds, _TURNS))
+        # Each number of threads has its own process, so each repeat is a separate final, and the median of the repeats counts.
+        repeats = [
+            [self._worker(point).final(task, [point.config], 1)[0] for point in points] for _ in range(min(rounds, _REPEATS))
         ]
-        return [sorted(outcomes, key=_ms)[len(outcomes) // 2] for outcomes in zip(*turns, strict=True)]
+        return [
+            sorted(outcomes, key=lambda outcome: outcome.median_ms)[len(outcomes) // 2]
+            for outcomes in zip(*repeats, strict=True)
+        ]
 
     def close(self) -> None:
         for worker in self._workers.values():
@@ -81,10 +84,6 @@ class Threads:
         if count not in self._workers:
             self._workers[count] = Worker(self._device, partial(_prepare, threads=count))
         return self._workers[count]
-
-
-def _ms(outcome: Outcome) -> float:
-    return outcome.median_ms
 
 
 def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:

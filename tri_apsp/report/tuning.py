@@ -81,9 +81,9 @@ def _result(sweeps: Sweeps) -> str:
         rows.append([engine, kernel, *means, _mean(one.gain for one in found), f"{stays} of {len(found)}", best])
     head = ["engine", "kernel", *dtypes, "all dtypes", "the default stays", "the default's part of the best rate"]
     notes = paragraph(
-        "Speed-up: the default's time over the winner's, both timed in turns in the same final, in the geometric mean over "
-        "sizes and signs. A configuration replaces the default only if it is faster by more than 2% and by more than the "
-        "noise. Last column: tasks of which every candidate was evaluated, as first measured."
+        "Speed-up: the default's time over the winner's, both timed in interleaved rounds of the same final, in the geometric "
+        "mean over sizes and signs. A configuration replaces the default only if it is faster by more than 2% and by more "
+        "than the noise. Last column: tasks of which every candidate was evaluated, as first measured."
     )
     figure = markdown.figure("speed-up", "Speed-up by n: geometric mean over dtypes and signs; bars from least to most.")
     return "\n\n".join([sentence, figure, table(head, rows), notes])

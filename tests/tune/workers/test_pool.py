@@ -110,7 +110,7 @@ def test_all_processes_start_at_once_without_blocking(machine: Machine) -> None:
     machine.may_start.set()
     machine.wait_for_starts(3)
     assert [what for what, *_ in machine.done] == ["start"] * 3
-    assert len(workers.evaluators(TASK, lambda _: DEFAULT)) == 3
+    assert len(workers.evaluators(TASK, lambda _: DEFAULT)) == workers.parallel == 3
     workers.close()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tri_apsp.tune.measure.measurement import SLICE_SECONDS
 from tri_apsp.tune.sweep.plan import Budget
 
-__all__ = ["FinalBudget"]
+__all__ = ["FinalBudget", "round_seconds"]
 
 # A final gets the time of its rounds, as far as that is known, and of its preparation; at most this part of the task's time,
 # unless a single configuration takes more.
@@ -36,7 +36,7 @@ class FinalBudget:
         """Return the function of the best time in ms that says how many of a task's `seconds` the final needs."""
 
         def needed(best_ms: float) -> float:
-            rounds = self.budget.rounds * _round_seconds(self.baselines + self.budget.finalists, best_ms)
+            rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms)
             return max(_least_seconds(self.baselines + 1, best_ms), min(_MOST * seconds, _PREPARATION_SECONDS + rounds))
 
         return needed
@@ -48,10 +48,10 @@ class FinalBudget:
 
     def rounds(self, left: float, count: int, best_ms: float) -> int:
         """Return how many rounds of `count` configurations fit into `left` seconds, within bounds."""
-        return int(min(self.budget.rounds, max(_LEAST_ROUNDS, left / _round_seconds(count, best_ms))))
+        return int(min(self.budget.rounds, max(_LEAST_ROUNDS, left / round_seconds(count, best_ms))))
 
 
-def _round_seconds(count: int, best_ms: float) -> float:
+def round_seconds(count: int, best_ms: float) -> float:
     """Return the seconds of a round of `count` configurations, each of which is timed twice."""
     return 2 * count * _OVERHEAD * max(SLICE_SECONDS, best_ms / 1000)
 

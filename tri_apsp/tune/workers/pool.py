@@ -44,12 +44,17 @@ class Pool(Protocol):
 
 
 class Workers:
-    """One worker per device. On a GPU several configurations are evaluated at once: one is measured, others are compiled."""
+    """One worker per device. On a GPU several configurations are evaluated at once: one is measured, others are compiled.
+
+    Attributes:
+        parallel: the number of evaluators.
+    """
 
     def __init__(self, devices: Sequence[torch.device]) -> None:
         self._workers = [Worker(device) for device in devices]
         self._queues = [MeasurementQueue() for _ in devices]
         self._compilers_each = _compilers_per_device(len(devices), cpu_count()) if devices[0].type == "cuda" else 0
+        self.parallel = len(devices) * (1 + self._compilers_each)
         count = self._compilers_each * len(devices)
         self._compilers = Compilers(count, compilation_for(devices[0])) if count else None
         self._lock = threading.Lock()
