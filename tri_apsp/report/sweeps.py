@@ -15,19 +15,6 @@ from tri_apsp.tune.sweep.rows import read_rows
 
 __all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_share", "read_sweeps", "swept"]
 
-_AXES: dict[str, tuple[tuple[str, ...], str]] = {
-    "product": (("product.block_m", "product.block_n"), "product.num_warps"),
-    "small_product": (("small_product.block_m", "small_product.block_n"), "small_product.num_warps"),
-    "closure": (("closure_tile", "block_size"), "closure_warps"),
-    "batch": (("closure_tile",), "closure_warps"),
-    "panels": (("panel",), "panel_warps"),
-    "solve": (("block_size",), "cutoff"),
-}
-"""The axes of a heat map, by kernel: the block sizes, as far as the space has them, and one parameter more."""
-
-# The cpu engine has threads, but no warps.
-_CPU_AXES = ("product.block_m",), "product.block_n"
-
 
 @dataclass(frozen=True)
 class Tuned:
@@ -41,21 +28,6 @@ class Tuned:
     result: TaskResult
     winner: Winner
 
-    @property
-    def task(self) -> Task:
-        """What was tuned."""
-        return self.result.task
-
-    @property
-    def ms(self) -> float:
-        """Median time of the winner."""
-        return self.winner.times.p50_ms
-
-    @property
-    def gain(self) -> float:
-        """How many times as fast as the default the winner is."""
-        return self.winner.speedup
-
 
 @dataclass(frozen=True)
 class Sweeps:
@@ -64,7 +36,7 @@ class Sweeps:
     Attributes:
         device: its facts, as tri_apsp.device.Device has them.
         headers: of the sweeps.
-        results: of each task that was tuned, the last sweep's that did not take it over from an earlier one.
+        results: for each tuned task, that of the last sweep that measured it, not one resumed from an earlier sweep.
         whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
         importances: of the parameters of a task.
@@ -143,9 +115,11 @@ def swept(result: TaskResult) -> bool:
 
 
 def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
-    """Return the block sizes that are the rows of a task's heat map, and the parameter that is its columns."""
-    rows, column = _CPU_AXES if (result.task.engine, result.task.kernel) == ("cpu", "product") else _AXES[result.task.kernel]
-    return tuple(name for name in rows if name in result.trials[0].values), column
+    """Return the parameters of a task's heat map: up to two sizes as rows, and its warps or else a size as columns."""
+    parameters = [p for p in result.task.record.space.parameters if all(isinstance(choice, int) for choice in p.choices)]
+    names = [parameter.name for parameter in parameters if parameter.name in result.trials[0].values]
+    column = next((name for name in names if name.endswith("warps")), names[:2][-1])
+    return tuple(names[: min(2, names.index(column))]), column
 
 
 def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], float]:

@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -20,7 +20,7 @@ from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
 from tri_apsp.report.rows import environment
 from tri_apsp.report.sweeps import Sweeps, default_share, read_sweeps, swept
-from tri_apsp.report.tuning_plots import Names, draw
+from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.sweep.rows import check_folder, write_csv
 
@@ -66,19 +66,19 @@ def _result(sweeps: Sweeps) -> str:
     tuned = sweeps.tuned()
     kept = sum(not one.winner.gained for one in tuned)
     sentence = paragraph(
-        f"Tuned configurations are {_mean(one.gain for one in tuned)} times as fast as the defaults in the geometric mean of "
-        f"{len(tuned)} tasks; for {kept} of them the default stays."
+        f"Tuned configurations are {_mean(one.winner.speedup for one in tuned)} times as fast as the defaults in the geometric "
+        f"mean of {len(tuned)} tasks; for {kept} of them the default stays."
     )
     dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
     rows = []
     for engine, kernel in sweeps.kernels():
         found = sweeps.of(engine, kernel)
-        means = [_mean(one.gain for one in found if one.task.dtype == dtype) for dtype in dtypes]
+        means = [_mean(one.winner.speedup for one in found if one.result.task.dtype == dtype) for dtype in dtypes]
         stays = sum(not one.winner.gained for one in found)
         whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
         shares = [share for share in map(default_share, whole) if share is not None]
         best = f"{geometric_mean(shares):.0%} ({min(shares):.0%} at least) in {len(shares)}" if shares else ""
-        rows.append([engine, kernel, *means, _mean(one.gain for one in found), f"{stays} of {len(found)}", best])
+        rows.append([engine, kernel, *means, _mean(one.winner.speedup for one in found), f"{stays} of {len(found)}", best])
     head = ["engine", "kernel", *dtypes, "all dtypes", "the default stays", "the default's part of the best rate"]
     notes = paragraph(
         "Speed-up: the default's time over the winner's, both timed in interleaved rounds of the same final, in the geometric "
@@ -99,11 +99,12 @@ def _best(sweeps: Sweeps) -> str:
     for n in sorted({task.n for task in sweeps.results}):
         rows = []
         for tuned in sweeps.tuned(lambda task, n=n: task.n == n):  # type: ignore[misc]
-            task, result = tuned.task, tuned.result
+            result = tuned.result
+            task = result.task
             name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
-            rate = f"{amount(task.operations / (tuned.ms / 1000))}/s"
-            gain = f"{tuned.gain:.2f}" + ("" if result.complete else " *")
-            times = [milliseconds(tuned.ms), rate, milliseconds(tuned.winner.default_ms), gain]
+            rate = f"{amount(task.operations / (tuned.winner.times.p50_ms / 1000))}/s"
+            gain = f"{tuned.winner.speedup:.2f}" + ("" if result.complete else " *")
+            times = [milliseconds(tuned.winner.times.p50_ms), rate, milliseconds(tuned.winner.default_ms), gain]
             rows.append([task.engine, name, task.dtype, task.sign, *times, spelled_fields(tuned.winner.config)])
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
@@ -133,18 +134,19 @@ def _failures(sweeps: Sweeps) -> str:
     return section("Failures", intro, *body)
 
 
-def _figures(names: Sequence[str], caption: str) -> Iterator[str]:
-    for name in names:
-        yield markdown.figure(name, caption)
+def _figures(drawn: Sequence[str], kind: str, caption: str) -> list[str]:
+    return [markdown.figure(name, caption) for name in drawn if name.startswith(kind)]
 
 
-def _search(drawn: Names) -> str:
+def _search(drawn: Sequence[str]) -> str:
     caption = "Best time so far, relative to the default's: geometric mean over the tasks of a kernel, as first measured."
-    return section("How fast the search converges", *_figures(drawn["search"], caption)) if drawn["search"] else ""
+    figures = _figures(drawn, "search", caption)
+    return section("How fast the search converges", *figures) if figures else ""
 
 
-def _importances(sweeps: Sweeps, drawn: Names) -> str:
-    if not drawn["importances"]:
+def _importances(sweeps: Sweeps, drawn: Sequence[str]) -> str:
+    figures = _figures(drawn, "importances", "Importance of each parameter, by n.")
+    if not figures:
         return ""
     known = [sweeps.results[task].result for task, shares in sweeps.importances.items() if shares]
     whole = sum(map(swept, known))
@@ -153,17 +155,17 @@ def _importances(sweeps: Sweeps, drawn: Names) -> str:
         f"For {whole} of {len(known)} tasks every candidate was evaluated.",
         "" if whole == len(known) else "The others are a biased sample: the configurations that the search preferred.",
     )
-    return section("Which parameters matter", intro, *_figures(drawn["importances"], "Importance of each parameter, by n."))
+    return section("Which parameters matter", intro, *figures)
 
 
-def _grids(sweeps: Sweeps, drawn: Names) -> str:
+def _grids(sweeps: Sweeps, drawn: Sequence[str]) -> str:
     drawable = {(task.engine, task.kernel) for task in sweeps.whole}
     missing = [f"{engine} {kernel}" for engine, kernel in sweeps.kernels() if (engine, kernel) not in drawable]
     intro = paragraph(
         "The best over all other parameters, of tasks of which every candidate was evaluated; white: none can run.",
         f"No such task: {', '.join(missing)}; `--sampler grid --trials 100000` evaluates all." if missing else "",
     )
-    return section("Block sizes and warps", intro, *_figures(drawn["grids"], "Part of the best rate."))
+    return section("Block sizes and warps", intro, *_figures(drawn, "grid", "Part of the best rate."))
 
 
 def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:

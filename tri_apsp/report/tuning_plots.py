@@ -9,28 +9,24 @@ from statistics import geometric_mean
 from tri_apsp.report import plots
 from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_of_blocks, best_so_far
 
-__all__ = ["Names", "draw"]
-
-Names = dict[str, list[str]]
-"""The names of plots, without suffix, by what they show."""
+__all__ = ["draw"]
 
 
-def draw(sweeps: Sweeps, folder: Path) -> Names:
-    """Draw what there is to draw into `folder`, and return the names of the plots; those of an earlier page are removed."""
+def draw(sweeps: Sweeps, folder: Path) -> list[str]:
+    """Draw what there is to draw into `folder`, and return the names of the plots, which replace those of an earlier page."""
     for path in folder.glob("*.svg"):
         path.unlink()
-    drawn: Names = {"search": [], "importances": [], "grids": []}
     _draw_speed_ups(sweeps, folder / "speed-up")
+    drawn = ["speed-up"]
     if any(len(tuned.result.trials) > 1 for tuned in sweeps.tuned()):
         _draw_search(sweeps, folder / "search")
-        drawn["search"].append("search")
+        drawn.append("search")
     for engine, kernel in sweeps.kernels():
         alone = len({e for e, _ in sweeps.kernels()}) == 1
         suffix = kernel.replace("_", "-") if alone else f"{engine}-{kernel.replace('_', '-')}"
-        if _draw_importances(sweeps, engine, kernel, folder / f"importances-{suffix}"):
-            drawn["importances"].append(f"importances-{suffix}")
-        if _draw_grid(sweeps, engine, kernel, folder / f"grid-{suffix}"):
-            drawn["grids"].append(f"grid-{suffix}")
+        for kind, make in (("importances", _draw_importances), ("grid", _draw_grid)):
+            if make(sweeps, engine, kernel, folder / f"{kind}-{suffix}"):
+                drawn.append(f"{kind}-{suffix}")
     return drawn
 
 
@@ -41,7 +37,7 @@ def _draw_speed_ups(sweeps: Sweeps, path: Path) -> None:
     for engine, kernel in kernels:
         by_n: dict[int, list[float]] = {}
         for tuned in sweeps.of(engine, kernel):
-            by_n.setdefault(tuned.task.n, []).append(tuned.gain)
+            by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
         n = sorted(by_n)
         low, high = ([edge(by_n[x]) for x in n] for edge in (min, max))
         curves.append(plots.Line("", n, [geometric_mean(by_n[x]) for x in n], low, high))
@@ -81,8 +77,8 @@ def _gain_after(results: list[Tuned], count: int) -> float:
 def _draw_importances(sweeps: Sweeps, engine: str, kernel: str, path: Path) -> bool:
     shares: dict[tuple[str, int], list[float]] = {}
     for tuned in sweeps.of(engine, kernel):
-        for name, share in sweeps.importances[tuned.task].items():
-            shares.setdefault((name.rpartition(".")[2], tuned.task.n), []).append(share)
+        for name, share in sweeps.importances[tuned.result.task].items():
+            shares.setdefault((name.rpartition(".")[2], tuned.result.task.n), []).append(share)
     if not shares:
         return False
     cells = {key: sum(shares[key]) / len(shares[key]) for key in sorted(shares, reverse=True)}
