@@ -1,4 +1,4 @@
-"""Grids: every combination is a point, or named, or counted; the default comes first."""
+"""Grids: every combination is a point or counted; the default comes first."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ def test_every_combination_is_accounted_for():
     base = default_config("nvidia", torch.float32)
     parameters = {"closure_warps": (1, 2, 4, 8, 16, 32), "closure_tile": (32, 64, 128)}
     grid = filled(Grid("closure", "base case", task, ()), H200, base, parameters, {"closure_programs": (3, 2, 1)})
-    assert len(grid.points) + sum(grid.refused.values()) + grid.passed_over == 18
-    (reason,) = [reason for reason in grid.refused if "at most 16" in reason]
-    assert grid.refused[reason] == 3
+    assert len(grid.points) + grid.skipped == 18
+    assert all(point.values["closure_warps"] <= 16 for point in grid.points)
     assert all(is_valid(point.config, H200) for point in grid.points)
     assert {point.values["closure_warps"] for point in grid.points} >= {1, 2, 4, 8}
     assert grid.default == {"closure_warps": 4, "closure_tile": 64}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tri_apsp.configs import CompleteConfig, invalid_because, to_fields
+from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.candidates import candidates, resolved
@@ -67,8 +66,7 @@ class Grid:
         panels: the plots; those of one grid stand side by side.
         points: the configurations that can run.
         default: the values of the default configuration; None where it is none of the points.
-        refused: for each reason why others cannot run, how many of them.
-        passed_over: how many more repeat another one, or would spill registers by formula.
+        skipped: how many combinations cannot run, repeat another one, or would spill registers by formula.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
     """
 
@@ -78,8 +76,7 @@ class Grid:
     panels: tuple[Panel, ...]
     points: tuple[Point, ...] = ()
     default: Values | None = None
-    refused: Mapping[str, int] = field(default_factory=dict)
-    passed_over: int = 0
+    skipped: int = 0
     plane: tuple[str, str] | None = None
 
 
@@ -118,19 +115,11 @@ def filled(
     for values in candidates(space, task, device, base):
         kept = {name: values[name] for name in parameters}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
-    refused: dict[str, int] = {}
-    for combination in itertools.product(*parameters.values()):
-        if combination not in found:
-            reason = invalid_because(shown.config(dict(zip(parameters, combination, strict=True)), base), device)
-            if reason is not None:
-                refused[reason] = refused.get(reason, 0) + 1
     default = shown.values(base)
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
-    passed_over = shown.size - len(points) - sum(refused.values())
     known = any(point.config == base for point in points)
-    return dataclasses.replace(
-        grid, points=tuple(points), default=default if known else None, refused=refused, passed_over=passed_over
-    )
+    skipped = shown.size - len(points)
+    return dataclasses.replace(grid, points=tuple(points), default=default if known else None, skipped=skipped)
 
 
 def spelled(task: Task, config: CompleteConfig) -> str:

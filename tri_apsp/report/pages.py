@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -210,19 +209,14 @@ def _failures(found: Sequence[GridResult]) -> str:
 
 def _left_out(found: Sequence[GridResult]) -> str:
     lines = []
-    refused = Counter[str]()
     for one in found:
         if one.error:
             lines.append(f"{_title(one)}: nothing could be measured: {one.error}")
         elif one.unmeasured:
             count = f"{one.unmeasured} of {len(one.grid.points)} configurations"
             lines.append(f"{_title(one)}: {count}, for which the budget left no time; the same command measures them.")
-        refused.update(one.grid.refused)
-    lines += [f"Cannot run, {count} combinations: {reason}" for reason, count in refused.items()]
-    passed_over = sum(one.grid.passed_over for one in found)
-    if passed_over:
-        lines.append(
-            f"Repeat another combination, or by formula spill registers or leave threads without work: {passed_over} "
-            "combinations."
-        )
+    skipped = sum(one.grid.skipped for one in found)
+    if skipped:
+        reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"
+        lines.append(f"{skipped} combinations {reasons}.")
     return section("Left out", bullets(lines)) if lines else ""
