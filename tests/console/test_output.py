@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tri_apsp.console.output import amount, gib, print_fields, print_json
+from tri_apsp.console.output import amount, flat_fields, gib, print_fields, print_json
 
 
 def test_fields_are_aligned(capsys):
@@ -38,3 +38,7 @@ def test_amount(rate, text):
 
 def test_gib():
     assert gib(3 << 29) == "1.5 GiB"
+
+
+def test_the_fields_of_tiles_come_after_their_name():
+    assert flat_fields({"panel": 32, "product": {"block_m": 64}}) == {"panel": 32, "product.block_m": 64}

@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Point
-from tri_apsp.report.study import Place
+from tri_apsp.report.study import Target
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.task import Task
 
@@ -18,9 +18,9 @@ CPU = Device("cpu", "Some CPU", "some-cpu-2-cores", 2, 8 << 30)
 ENVIRONMENT = {"device": "some", "versions": "torch 1", "commit": "abc", "date": "2026-11-20", "command": "python -m ..."}
 
 
-def place(engine: str) -> Place:
-    """Return a place that looks like an H200, or a CPU of two cores."""
-    return Place(torch.device("cpu"), engine, CPU if engine == "cpu" else H200)
+def target(engine: str) -> Target:
+    """Return a target that looks like an H200, or a CPU of two cores."""
+    return Target(torch.device("cpu"), engine, CPU if engine == "cpu" else H200)
 
 
 @dataclass

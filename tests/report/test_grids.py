@@ -9,7 +9,7 @@ import torch
 from report.fake import CPU, H200
 
 from tri_apsp.configs import default_config, is_valid
-from tri_apsp.report.grids import Grid, axis, filled, spelled
+from tri_apsp.report.grids import Grid, axis, format_config, with_points
 from tri_apsp.tune.space.task import Task
 
 
@@ -18,14 +18,14 @@ def test_every_combination_is_accounted_for():
     task = Task("nvidia", "closure", "float32", "nonnegative", 1024)
     base = default_config("nvidia", torch.float32)
     parameters = {"closure_warps": (1, 2, 4, 8, 16, 32), "closure_tile": (32, 64, 128)}
-    grid = filled(Grid("closure", "base case", task, ()), H200, base, parameters, {"closure_programs": (3, 2, 1)})
+    grid = with_points(Grid("closure", "base case", task, ()), H200, base, parameters, {"closure_programs": (3, 2, 1)})
     assert len(grid.points) + grid.skipped == 18
     assert all(point.values["closure_warps"] <= 16 for point in grid.points)
     assert all(is_valid(point.config, H200) for point in grid.points)
     assert {point.values["closure_warps"] for point in grid.points} >= {1, 2, 4, 8}
     assert grid.default == {"closure_warps": 4, "closure_tile": 64}
     assert grid.points[0].config == dataclasses.replace(base, method=grid.points[0].config.method)
-    # A hidden field stays as in the default where it can.
+    # A secondary field stays as in the default where it can.
     same = [point for point in grid.points if point.values == {"closure_warps": 2, "closure_tile": 64}]
     assert [point.config.closure_programs for point in same] == [base.closure_programs]
 
@@ -35,20 +35,22 @@ def test_configurations_near_the_default_come_first():
     base = default_config("cpu", torch.float32)
     edges = (96, 192, 384, 768, 1024, 1536)
     parameters = {"product.block_m": edges, "product.block_n": (128, 256, 512)}
-    grid = filled(Grid("product", "tile", task, ()), CPU, base, parameters)
+    grid = with_points(Grid("product", "tile", task, ()), CPU, base, parameters)
     assert grid.points[0].values == grid.default == {"product.block_m": 1024, "product.block_n": 512}
     different = [sum(point.values[name] != grid.default[name] for name in grid.default) for point in grid.points]
     assert different == sorted(different)
     assert len(grid.points) == 18
 
 
-def test_the_fields_that_matter_are_spelled():
+def test_a_configuration_is_formatted_with_the_fields_that_matter():
     config = default_config("nvidia", torch.float32)
-    product = spelled(Task("nvidia", "product", "float32", "any", 1024), config)
+    product = format_config(Task("nvidia", "product", "float32", "any", 1024), config)
     assert product.startswith("product.block_m=64 product.block_n=128 ")
     assert "closure" not in product
-    assert "cutoff=1024" in spelled(Task("nvidia", "solve", "float32", "any", 1024), config)
-    assert "panel=32" in spelled(Task("portable", "closure", "float32", "any", 1024), default_config("portable", torch.float32))
+    assert "cutoff=1024" in format_config(Task("nvidia", "solve", "float32", "any", 1024), config)
+    assert "panel=32" in format_config(
+        Task("portable", "closure", "float32", "any", 1024), default_config("portable", torch.float32)
+    )
 
 
 def test_the_x_of_a_curve():

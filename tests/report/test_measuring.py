@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from report.fake import ENVIRONMENT, FakeProvider, place
+from report.fake import ENVIRONMENT, FakeProvider, target
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import measuring
-from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
+from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.measuring import GridResult, known, measure
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
@@ -27,7 +27,7 @@ def grid(n: int = 512) -> Grid:
     panel = Panel("columns", (Curve("tri_apsp", axis("product.block_n")),))
     parameters = {"product.block_m": (96, 192, 384), "product.block_n": (128, 256, 512)}
     grid = Grid("product", "tile", task, (panel,))
-    return filled(grid, place("cpu").facts, default_config("cpu", torch.float32), parameters)
+    return with_points(grid, target("cpu").device, default_config("cpu", torch.float32), parameters)
 
 
 def cost(task, point):

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from report.fake import ENVIRONMENT, FakeProvider, place
+from report.fake import ENVIRONMENT, FakeProvider, target
 
 from tri_apsp.report import plots, study
 from tri_apsp.report.__main__ import STUDIES, main
@@ -40,9 +40,9 @@ def written(
     """Return the page of a study that was measured with `provider`."""
     if engine != "cpu":
         pytest.importorskip("triton")
-    here, one = place(engine), study_of(name)
+    here, one = target(engine), study_of(name)
     grids = one.grids(here, ns or SMALL[engine], [])
-    found = measure(grids, folder / f"{name}.csv", one.parameters, here.device, seconds, lambda: provider, ENVIRONMENT)
+    found = measure(grids, folder / f"{name}.csv", one.parameters, here.torch_device, seconds, lambda: provider, ENVIRONMENT)
     return write_study(one, here, found, folder, name).read_text()
 
 
@@ -70,7 +70,7 @@ def test_every_study_has_its_page(name, engine, tmp_path, no_plots):
 def test_sizes_and_names_of_grids(name, engine):
     if engine != "cpu":
         pytest.importorskip("triton")
-    grids = study_of(name).grids(place(engine), [], [])
+    grids = study_of(name).grids(target(engine), [], [])
     assert all(grid.points and grid.panels and all(panel.curves for panel in grid.panels) for grid in grids)
     sizes = {(grid.task.kernel, grid.task.n) for grid in grids}
     if engine == "nvidia":
@@ -93,7 +93,7 @@ def test_sizes_and_names_of_grids(name, engine):
 def test_every_beta_is_tried():
     pytest.importorskip("triton")
     for n, most in ((256, 256), (1024, 1024), (8192, 2048)):
-        (grid,) = study_of("cutoff").grids(place("nvidia"), [n], [])
+        (grid,) = study_of("cutoff").grids(target("nvidia"), [n], [])
         betas = sorted(int(point.values["cutoff"]) for point in grid.points)
         assert betas == [16 << power for power in range(8) if 16 << power <= most]
         assert {point.config.method for point in grid.points} == {"kleene"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["amount", "gib", "print_fields", "print_json"]
+__all__ = ["amount", "flat_fields", "gib", "print_fields", "print_json"]
 
 
 def print_json(data: Mapping[str, object]) -> None:
@@ -32,3 +33,11 @@ def amount(rate: float) -> str:
 def gib(size: float) -> str:
     """Format a number of bytes in GiB."""
     return f"{size / 2**30:.1f} GiB"
+
+
+def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a configuration, those of tiles after the name of the tiles: "product.block_m"."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        flat |= {f"{name}.{inner}": field for inner, field in value.items()} if isinstance(value, dict) else {name: value}
+    return flat

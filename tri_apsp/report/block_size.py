@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.report.grids import Curve, Grid, Panel, axis, filled
+from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Place, Study, task_of
+from tri_apsp.report.study import Study, Target, task_of
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 from tri_apsp.tuned.records.nvidia import batch_of
@@ -71,8 +71,8 @@ _VALUES_OF_A_THREAD = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {
 _PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_warps", "closure_tile", "closure_warps")
 
 
-def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    own = _CASES[place.engine]
+def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
+    own = _CASES[target.engine]
     kinds = list(dict.fromkeys(kind for kind, _, _ in own))
     cases = own
     if ns or dtypes:
@@ -82,54 +82,54 @@ def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]
             for kind in kinds
             for n in ns or dict.fromkeys(n for known, _, n in own if known == kind)
         )
-    return [_grid(place, *case) for case in cases]
+    return [_grid(target, *case) for case in cases]
 
 
-def _grid(place: Place, kind: str, dtype: str, n: int) -> Grid:
+def _grid(target: Target, kind: str, dtype: str, n: int) -> Grid:
     kernel = "solve" if kind == "stage" else kind
-    task = task_of(place.engine, kernel, dtype, n, batch_of(n) if kind == "batch" else 1)
-    base = default_config(place.engine, task.torch_dtype)
+    task = task_of(target.engine, kernel, dtype, n, batch_of(n) if kind == "batch" else 1)
+    base = default_config(target.engine, task.torch_dtype)
     if kind == "stage":
-        return _stage_grid(place, task, base)
-    return _product_grid(place, task, base) if kind == "product" else _closure_grid(place, task, base)
+        return _stage_grid(target, task, base)
+    return _product_grid(target, task, base) if kind == "product" else _closure_grid(target, task, base)
 
 
-def _stage_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
+def _stage_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
     base = dataclasses.replace(base, method="floyd_warshall", block_size=min(base.block_size, task.n))
-    sizes = [size for size in _BLOCKS[place.engine] if size <= task.n] or [task.n]
+    sizes = [size for size in _BLOCKS[target.engine] if size <= task.n] or [task.n]
     panel = _panel("edge of the block", "block_size", _CATINELLO, _KATZ_KIDER)
     grid = Grid("floyd-warshall", "block of Floyd-Warshall", task, (panel,))
-    return filled(grid, place.facts, base, {"block_size": sizes})
+    return with_points(grid, target.device, base, {"block_size": sizes})
 
 
-def _product_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
-    edges = _EDGES[place.engine]
+def _product_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
+    edges = _EDGES[target.engine]
     parameters: dict[str, Sequence[int]] = {
         "product.block_m": edges,
-        "product.block_n": edges if place.engine != "cpu" else (128, 256, 512, 1024),
+        "product.block_n": edges if target.engine != "cpu" else (128, 256, 512, 1024),
     }
-    papers = (_CATINELLO, _KATZ_KIDER) if not place.on_cpu else ()
+    papers = (_CATINELLO, _KATZ_KIDER) if not target.on_cpu else ()
     panels = [
         _panel("rows of the tile", "product.block_m", *papers),
         _panel("columns of the tile", "product.block_n", *papers),
     ]
-    if not place.on_cpu:
+    if not target.on_cpu:
         parameters["product.num_warps"] = _WARPS
         curve = Curve("tri_apsp", _values_of_a_thread)
         panels.append(Panel("values of C per thread", (curve,), (_VALUES_OF_A_THREAD,)))
-    hidden = {"product.thread_n": (8, 4, 16)} if place.engine == "nvidia" else {}
+    secondary = {"product.thread_n": (8, 4, 16)} if target.engine == "nvidia" else {}
     plane = "product.block_m", "product.block_n"
     grid = Grid("product", "tile of the product", task, tuple(panels), plane=plane)
-    return filled(grid, place.facts, base, parameters, hidden)
+    return with_points(grid, target.device, base, parameters, secondary)
 
 
-def _closure_grid(place: Place, task: Task, base: CompleteConfig) -> Grid:
+def _closure_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
     title = "tile of the closure" + (", one program per graph" if task.kernel == "batch" else "")
     panel = _panel("edge of the tile", "closure_tile", _CATINELLO, _KATZ_KIDER)
     parameters = {"closure_tile": (32, 64, 128), "closure_warps": _WARPS}
-    hidden = {f"{task.kernel}_programs": (3, 2, 1)}
+    secondary = {f"{task.kernel}_programs": (3, 2, 1)}
     grid = Grid(task.kernel, title, task, (panel,), plane=("closure_tile", "closure_warps"))
-    return filled(grid, place.facts, base, parameters, hidden)
+    return with_points(grid, target.device, base, parameters, secondary)
 
 
 def _panel(x_label: str, name: str, *papers: PaperCurve) -> Panel:

@@ -9,7 +9,7 @@ from functools import partial
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Place, Study, task_of
+from tri_apsp.report.study import Study, Target, task_of
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDY"]
@@ -22,14 +22,14 @@ _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
 
 
-def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    return [_grid(place, dtype, n) for dtype in dtypes or ["float32"] for n in ns or _SIZES[place.engine]]
+def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
+    return [_grid(target, dtype, n) for dtype in dtypes or ["float32"] for n in ns or _SIZES[target.engine]]
 
 
-def _grid(place: Place, dtype: str, n: int) -> Grid:
-    task = task_of(place.engine, "solve", dtype, n)
-    base = dataclasses.replace(default_config(place.engine, task.torch_dtype), method="kleene")
-    most = _LARGEST_BLOCK.get(place.engine)
+def _grid(target: Target, dtype: str, n: int) -> Grid:
+    task = task_of(target.engine, "solve", dtype, n)
+    base = dataclasses.replace(default_config(target.engine, task.torch_dtype), method="kleene")
+    most = _LARGEST_BLOCK.get(target.engine)
     points = []
     # At β = n nothing is divided. Every other β comes first, so that a small budget still shows the whole curve.
     betas = [beta for beta in _BETAS if beta <= n] or [n]

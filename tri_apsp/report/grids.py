@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tri_apsp.configs import CompleteConfig, to_fields
+from tri_apsp.console.output import flat_fields
 from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.candidates import candidates, resolved
@@ -16,7 +17,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import own_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values, record_of
 
-__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "filled", "spelled", "spelled_fields"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "with_points"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,12 @@ def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[
     return x
 
 
-def filled(
+def with_points(
     grid: Grid,
     device: Device,
     base: CompleteConfig,
     parameters: Mapping[str, Sequence[Choice]],
-    hidden: Mapping[str, Sequence[Choice]] | None = None,
+    secondary: Mapping[str, Sequence[Choice]] | None = None,
 ) -> Grid:
     """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
@@ -103,12 +104,12 @@ def filled(
         device: where it will run.
         base: complete; gives the fields that are not varied.
         parameters: the values of each field, named as in tri_apsp.tuned.records.
-        hidden: more fields, of which each point has the first combination that can run, beginning with that of `base`.
+        secondary: more fields, of which each point has the first combination that can run, beginning with that of `base`.
     """
     task = grid.task
-    base = _within(resolved(base, task.n), task)
-    own = Space(tuple(Parameter(name, ()) for name in (hidden or {}))).values(base)
-    every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (hidden or {}).items()}}
+    base = _limited_to_size(resolved(base, task.n), task)
+    own = Space(tuple(Parameter(name, ()) for name in (secondary or {}))).values(base)
+    every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (secondary or {}).items()}}
     space = Space(tuple(Parameter(name, tuple(choices)) for name, choices in every.items()))
     shown = Space(space.parameters[: len(parameters)])
     found: dict[tuple[Choice, ...], Point] = {}
@@ -122,21 +123,18 @@ def filled(
     return dataclasses.replace(grid, points=tuple(points), default=default if known else None, skipped=skipped)
 
 
-def spelled(task: Task, config: CompleteConfig) -> str:
+def format_config(task: Task, config: CompleteConfig) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
     alone = task.engine == "nvidia" or task.kernel == "product"
-    return spelled_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
+    return format_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
 
 
-def spelled_fields(fields: Mapping[str, Any]) -> str:
+def format_fields(fields: Mapping[str, Any]) -> str:
     """Return fields in one line, those of tiles after the name of the tiles."""
-    flat: dict[str, object] = {}
-    for name, value in fields.items():
-        flat |= {f"{name}.{inner}": one for inner, one in value.items()} if isinstance(value, dict) else {name: value}
-    return " ".join(f"{name}={value}" for name, value in flat.items())
+    return " ".join(f"{name}={value}" for name, value in flat_fields(fields).items())
 
 
-def _within(base: CompleteConfig, task: Task) -> CompleteConfig:
+def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
     """Return what `base` is at the size of `task`: a block of the cpu engine past n does what a shorter one does."""
     if (task.engine, task.kernel) != ("cpu", "product"):
         return base

@@ -22,7 +22,7 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.device import check_memory
 from tri_apsp.errors import ApspError
-from tri_apsp.report.grids import Curve, Grid, Point, spelled
+from tri_apsp.report.grids import Curve, Grid, Point, format_config
 from tri_apsp.report.rows import ENVIRONMENT, MEASURED, TASK, Row, Table, measured_fields
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import failures_line
@@ -246,7 +246,7 @@ class _Rows:
     def _key(self, task: Task, point: Point, stage: str) -> dict[str, object]:
         kernel_hash = tuned.kernel_hash(task.engine, task.kernel)[:16]
         own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
-        return {**own, **point.values, "config": spelled(task, point.config)}
+        return {**own, **point.values, "config": format_config(task, point.config)}
 
 
 def _measure_grid(grid: Grid, rows: _Rows, provider: Provider, seconds: float, position: str) -> GridResult:

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
-from tri_apsp.report.grids import Panel, spelled
+from tri_apsp.report.grids import Panel, format_config
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Line
-from tri_apsp.report.study import Place, Study
+from tri_apsp.report.study import Study, Target
 
 __all__ = ["write_study"]
 
@@ -22,7 +22,7 @@ _MOST_FAILURES = 12
 _RATE = "rate, of the best"
 
 
-def write_study(study: Study, place: Place, found: Sequence[GridResult], folder: Path, name: str) -> Path:
+def write_study(study: Study, target: Target, found: Sequence[GridResult], folder: Path, name: str) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
@@ -30,7 +30,7 @@ def write_study(study: Study, place: Place, found: Sequence[GridResult], folder:
 
     Args:
         study: which.
-        place: where it was measured.
+        target: where it was measured.
         found: of each grid.
         folder: of the page, plots and rows.
         name: of the files, without suffix.
@@ -45,12 +45,12 @@ def write_study(study: Study, place: Place, found: Sequence[GridResult], folder:
             _draw(one, best, folder / plot)
             drawn[plot] = one
     template = [
-        f"# {study.question} {place.facts.name}, {place.engine} engine",
+        f"# {study.question} {target.device.name}, {target.engine} engine",
         placeholder("result"),
         f"What the papers found: [papers.md](../papers.md#{study.question[:-1].lower().replace(' ', '-')}).",
         placeholder("details"),
     ]
-    blocks = {"result": _result(drawn), "details": _details(place, found, drawn, f"{name}.csv")}
+    blocks = {"result": _result(drawn), "details": _details(target, found, drawn, f"{name}.csv")}
     return write_page(folder / f"{name}.md", "\n\n".join(template), blocks)
 
 
@@ -92,7 +92,7 @@ def _at_papers(panel: Panel, curve: Mapping[float, Measured]) -> str:
     return ", ".join(f"{curve[x].rate / best:.0%} ({x:g})" for x in values if x in curve)
 
 
-def _details(place: Place, found: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
+def _details(target: Target, found: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
     grids = []
     for index, (plot, one) in enumerate(drawn.items()):
         grids.append(f"### {_title(one)}")
@@ -103,7 +103,7 @@ def _details(place: Place, found: Sequence[GridResult], drawn: Mapping[str, Grid
             grids += [_curve_table(panel.x_label, curve)] if curve else []
     rows = [one.row for each in found for one in (*each.screened, *each.finals)]
     parts = [
-        section("All measurements", _protocol(place, found), *grids) if drawn else "",
+        section("All measurements", _protocol(target, found), *grids) if drawn else "",
         _failures(found),
         _left_out(found),
         environment_block(rows, raw) if rows else "",
@@ -184,8 +184,8 @@ def _map(found: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) ->
     plots.heat_map(made, axes, cells, row_label=plane[0], column_label=plane[1], value_label=_RATE)
 
 
-def _protocol(place: Place, found: Sequence[GridResult]) -> str:
-    clock = "the wall clock" if place.on_cpu else "CUDA events, with the L2 cache flushed before each run"
+def _protocol(target: Target, found: Sequence[GridResult]) -> str:
+    clock = "the wall clock" if target.on_cpu else "CUDA events, with the L2 cache flushed before each run"
     finals = sum(bool(one.finals) for one in found)
     return paragraph(
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "
@@ -198,7 +198,7 @@ def _protocol(place: Place, found: Sequence[GridResult]) -> str:
 
 
 def _failures(found: Sequence[GridResult]) -> str:
-    failed = [(_title(one), spelled(one.grid.task, bad.point.config), bad.row) for one in found for bad in one.failed]
+    failed = [(_title(one), format_config(one.grid.task, bad.point.config), bad.row) for one in found for bad in one.failed]
     if not failed:
         return section("Failures", "None: the results of every configuration that was tried were right.")
     rows = [(title, config, row["outcome"], row["message"]) for title, config, row in failed[:_MOST_FAILURES]]

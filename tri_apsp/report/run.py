@@ -19,14 +19,14 @@ from tri_apsp.report.measuring import known, measure
 from tri_apsp.report.options import command_line
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import environment
-from tri_apsp.report.study import Place, Study
+from tri_apsp.report.study import Study, Target
 
-__all__ = ["place_of", "recorded_place", "run_study"]
+__all__ = ["recorded_target", "run_study", "target_of"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
-# The file with the facts of a machine, beside its reports.
-_FACTS = "device.json"
+# The file that describes the device, beside its reports.
+_DEVICE = "device.json"
 
 
 def run_study(study: Study, args: argparse.Namespace) -> int:
@@ -41,27 +41,27 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         TooLargeError: a size does not fit the memory.
     """
     if args.render_only is None:
-        place = place_of(args.device, args.engine, args.dtype)
+        target = target_of(args.device, args.engine, args.dtype)
     else:
-        place = recorded_place(args.out / args.render_only, args.engine)
-    folder = args.out / place.facts.slug
-    name = study.name if place.engine != "portable" else f"{study.name}-portable"
+        target = recorded_target(args.out / args.render_only, args.engine)
+    folder = args.out / target.device.slug
+    name = study.name if target.engine != "portable" else f"{study.name}-portable"
     raw = folder / f"{name}.csv"
-    grids = study.grids(place, args.n, args.dtype)
+    grids = study.grids(target, args.n, args.dtype)
     if args.render_only is None:
-        origin = environment(place.device, command_line(study.name, args), args.commit)
-        seconds = args.budget if args.budget is not None else _BUDGETS[place.device.type]
-        found = measure(grids, raw, study.parameters, place.device, seconds, lambda: study.provider(place), origin)
-        _record(place.facts, folder)
+        origin = environment(target.torch_device, command_line(study.name, args), args.commit)
+        seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
+        found = measure(grids, raw, study.parameters, target.torch_device, seconds, lambda: study.provider(target), origin)
+        _record(target.device, folder)
     else:
         found = known(grids, raw, study.parameters)
-    print(write_study(study, place, found, folder, name))
+    print(write_study(study, target, found, folder, name))
     write_index(args.out)
     return 0
 
 
-def place_of(device: str, engine: str | None, dtypes: Sequence[str] = ()) -> Place:
-    """Return where a study runs.
+def target_of(device: str, engine: str | None, dtypes: Sequence[str] = ()) -> Target:
+    """Return the target of a study.
 
     Raises:
         InputError: a device that does not exist.
@@ -70,27 +70,27 @@ def place_of(device: str, engine: str | None, dtypes: Sequence[str] = ()) -> Pla
     found = resolve(device)
     named = [getattr(torch, dtype) for dtype in dtypes] or [torch.float32]
     chosen = [engines.choose(found, Config(engine=engine), dtype) for dtype in named]
-    return Place(found, chosen[0], describe(found))
+    return Target(found, chosen[0], describe(found))
 
 
-def _record(facts: Device, folder: Path) -> None:
-    (folder / _FACTS).write_text(json.dumps(dataclasses.asdict(facts), indent=2) + "\n", encoding="utf-8")
+def _record(device: Device, folder: Path) -> None:
+    (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(device), indent=2) + "\n", encoding="utf-8")
 
 
-def recorded_place(folder: Path, engine: str | None) -> Place:
-    """Return the place whose rows are in `folder`; its device need not be here.
+def recorded_target(folder: Path, engine: str | None) -> Target:
+    """Return the target whose rows are in `folder`; this machine need not have its device.
 
     Raises:
-        InputError: the folder has no facts of a device.
+        InputError: the folder has no description of a device.
     """
-    path = folder / _FACTS
+    path = folder / _DEVICE
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         capability = fields["capability"]
-        facts = Device(**{**fields, "capability": None if capability is None else tuple(capability)})
+        device = Device(**{**fields, "capability": None if capability is None else tuple(capability)})
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"--render-only must name a folder below --out in which a study was measured, but {path} is missing or damaged; "
             "measure there first."
         ) from None
-    return Place(torch.device("cpu"), engine or ("cpu" if facts.kind == "cpu" else "nvidia"), facts)
+    return Target(torch.device("cpu"), engine or ("cpu" if device.kind == "cpu" else "nvidia"), device)

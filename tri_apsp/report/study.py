@@ -12,22 +12,22 @@ from tri_apsp.report.grids import Grid
 from tri_apsp.report.measuring import Machine, Provider
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["Place", "Study", "task_of"]
+__all__ = ["Study", "Target", "task_of"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a study runs or ran.
+class Target:
+    """The device and engine that a study runs on or ran on.
 
     Attributes:
-        device: what runs it.
+        torch_device: what runs it.
         engine: name of the engine.
-        facts: of the machine whose rows these are.
+        device: that the rows are of.
     """
 
-    device: torch.device
+    torch_device: torch.device
     engine: str
-    facts: Device
+    device: Device
 
     @property
     def on_cpu(self) -> bool:
@@ -40,18 +40,18 @@ class Study:
     """A study of the papers, redone.
 
     Attributes:
-        name: as the command line and the names of its files say it.
+        name: on the command line and in the names of its files.
         question: the title of its pages, and its place in the index.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        grids: returns the grids for a place, sizes and dtypes, the most important first; empty ones: the study's own.
+        grids: returns the grids for a target, sizes and dtypes, the most important first; empty ones: the study's own.
         provider: makes what measures.
     """
 
     name: str
     question: str
     parameters: tuple[str, ...]
-    grids: Callable[[Place, Sequence[int], Sequence[str]], list[Grid]]
-    provider: Callable[[Place], Provider] = lambda place: Machine(place.device)
+    grids: Callable[[Target, Sequence[int], Sequence[str]], list[Grid]]
+    provider: Callable[[Target], Provider] = lambda target: Machine(target.torch_device)
 
 
 def task_of(engine: str, kernel: str, dtype: str, n: int, batch: int = 1) -> Task:

@@ -34,7 +34,7 @@ class Sweeps:
     """One or more sweeps of one machine.
 
     Attributes:
-        device: its facts, as tri_apsp.device.Device has them.
+        device: the fields of its tri_apsp.device.Device.
         headers: of the sweeps.
         results: for each tuned task, that of the last sweep that measured it, not one resumed from an earlier sweep.
         whole: of tasks of which every candidate was evaluated, the last such result.
@@ -123,7 +123,7 @@ def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
 
 
 def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], float]:
-    """Return the fastest time for each place on axes_of(), over all other parameters, in ms, by size; infinity: none ran."""
+    """Return the fastest time for each cell of axes_of(), over all other parameters, in ms, by size; infinity: none ran."""
     rows, column = axes_of(result)
     best: dict[tuple[tuple[int, ...], int], float] = {}
     for trial in result.trials:

@@ -9,10 +9,10 @@ from functools import partial
 import torch
 
 from tri_apsp.configs import default_config
-from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, filled
+from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, with_points
 from tri_apsp.report.measuring import Machine, Provider
 from tri_apsp.report.papers import PaperCurve, nearest_lund_smith
-from tri_apsp.report.study import Place, Study, task_of
+from tri_apsp.report.study import Study, Target, task_of
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
@@ -40,7 +40,7 @@ _SPACES: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
     ("portable", "closure"): {"closure_warps": _WARPS, "block_size": (32, 64, 128)},
     ("portable", "panels"): {"panel_warps": _WARPS, "panel": (16, 32, 64)},
 }
-_HIDDEN: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
+_SECONDARY: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
     ("nvidia", "product"): {"product.thread_n": (8, 4, 16)},
     ("nvidia", "closure"): {"closure_programs": (3, 2, 1), "batch_programs": (3, 2, 1)},
     ("nvidia", "batch"): {"batch_programs": (3, 2, 1), "closure_programs": (3, 2, 1)},
@@ -92,30 +92,30 @@ def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
     return Measurement(task, device)
 
 
-def _provider(place: Place) -> Provider:
-    return Threads(place.device) if place.on_cpu else Machine(place.device)
+def _provider(target: Target) -> Provider:
+    return Threads(target.torch_device) if target.on_cpu else Machine(target.torch_device)
 
 
-def _grids(place: Place, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    own = _CASES[place.engine]
+def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
+    own = _CASES[target.engine]
     cases = own if not ns else tuple((kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in own) for n in ns)
-    make = _cpu_grid if place.on_cpu else _gpu_grid
-    return [make(place, dtype, *case) for dtype in dtypes or ["float32"] for case in cases]
+    make = _cpu_grid if target.on_cpu else _gpu_grid
+    return [make(target, dtype, *case) for dtype in dtypes or ["float32"] for case in cases]
 
 
-def _cpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
+def _cpu_grid(target: Target, dtype: str, kernel: str, n: int) -> Grid:
     task = task_of("cpu", kernel, dtype, n)
     base = dataclasses.replace(default_config("cpu", task.torch_dtype), method="kleene")
-    cores = place.facts.units
+    cores = target.device.units
     points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(cores))
     panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
     return Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), points, default={_THREADS: cores})
 
 
-def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
-    task = task_of(place.engine, kernel, dtype, n, batch_of(n) if kernel == "batch" else 1)
-    base = default_config(place.engine, task.torch_dtype)
-    parameters = _SPACES[place.engine, kernel]
+def _gpu_grid(target: Target, dtype: str, kernel: str, n: int) -> Grid:
+    task = task_of(target.engine, kernel, dtype, n, batch_of(n) if kernel == "batch" else 1)
+    base = default_config(target.engine, task.torch_dtype)
+    parameters = _SPACES[target.engine, kernel]
     warps, *tiles = parameters
     own = Space(tuple(Parameter(name, ()) for name in tiles)).values(base)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
@@ -124,7 +124,7 @@ def _gpu_grid(place: Place, dtype: str, kernel: str, n: int) -> Grid:
     lund_smith = PaperCurve(f"Lund & Smith (C1060), n = {size}", {64: 1.0, 256: before})
     panel = Panel("number of threads per program", curves, (lund_smith, _CATINELLO))
     grid = Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), plane=(tiles[0], warps))
-    return filled(grid, place.facts, base, parameters, _HIDDEN.get((place.engine, kernel)))
+    return with_points(grid, target.device, base, parameters, _SECONDARY.get((target.engine, kernel)))
 
 
 def _thread_counts(cores: int) -> list[int]:

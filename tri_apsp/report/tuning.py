@@ -15,7 +15,7 @@ import torch
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import amount
 from tri_apsp.report import markdown
-from tri_apsp.report.grids import spelled_fields
+from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
 from tri_apsp.report.rows import environment
@@ -105,7 +105,7 @@ def _best(sweeps: Sweeps) -> str:
             rate = f"{amount(task.operations / (tuned.winner.times.p50_ms / 1000))}/s"
             gain = f"{tuned.winner.speedup:.2f}" + ("" if result.complete else " *")
             times = [milliseconds(tuned.winner.times.p50_ms), rate, milliseconds(tuned.winner.default_ms), gain]
-            rows.append([task.engine, name, task.dtype, task.sign, *times, spelled_fields(tuned.winner.config)])
+            rows.append([task.engine, name, task.dtype, task.sign, *times, format_fields(tuned.winner.config)])
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
     notes = ["An operation is one addition and one minimum, n^3 per graph."]

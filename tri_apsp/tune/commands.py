@@ -16,7 +16,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import flat_fields, print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.tune.progress import Progress, failures_line, milliseconds
@@ -74,7 +74,7 @@ def _print_summary(result: SweepResult, tasks: int) -> None:
     for done in result.results:
         if done.winner is not None:
             times = f"{milliseconds(done.winner.times.p50_ms)}, {done.winner.speedup:.2f} x the default"
-            print(f"{done.task}: {times}: {', '.join(_spelled(done.winner.config))}")
+            print(f"{done.task}: {times}: {_format_config(done.winner.config)}")
         elif done.error:
             print(f"{done.task}: {done.error}")
     gains = [done.winner.speedup for done in result.results if done.winner is not None]
@@ -168,18 +168,15 @@ def _show(args: argparse.Namespace, planned: Plan) -> None:
         print_json({"entries": rows})
         return
     for row in rows:
-        settings = ", ".join(_spelled(row["config"]))
-        print(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+        print(
+            f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {_format_config(row['config'])}"
+        )
     if not rows:
         print(_NOTHING)
 
 
-def _spelled(config: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in config.items():
-        if isinstance(value, dict):
-            yield from _spelled(value, f"{name}.")
-        else:
-            yield f"{prefix}{name} {value}"
+def _format_config(config: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in flat_fields(config).items())
 
 
 def _verify(args: argparse.Namespace, planned: Plan) -> None:
