@@ -9,7 +9,7 @@ from importlib import import_module
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
-from tri_apsp.report.options import add_index_options, add_study_options, add_tuning_options
+from tri_apsp.report.options import add_out, add_study_options, add_tuning_options
 
 __all__ = ["STUDIES", "build_parser", "main"]
 
@@ -23,7 +23,7 @@ STUDIES = {
 
 _OTHERS = {
     "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
-    "index": ("the index of all reports, and the figure of rates beside other projects", add_index_options),
+    "index": ("the index of all reports, and the figure of rates beside other projects", add_out),
 }
 
 _EPILOG = f"""\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
 
-__all__ = ["add_index_options", "add_study_options", "add_tuning_options", "command_line", "seconds"]
+__all__ = ["add_out", "add_study_options", "add_tuning_options", "command_line", "seconds"]
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
         metavar="MACHINE",
         help="measure nothing: render the rows in the folder DIR/MACHINE, which may be of another machine",
     )
-    _add_out(parser)
+    add_out(parser)
     _add_commit(parser)
 
 
@@ -43,13 +43,8 @@ def add_tuning_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folders that python -m tri_apsp.tune --report DIR wrote; for a task in several, the last one counts",
     )
-    _add_out(parser)
+    add_out(parser)
     _add_commit(parser)
-
-
-def add_index_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `index`."""
-    _add_out(parser)
 
 
 def command_line(name: str, args: argparse.Namespace) -> str:
@@ -73,7 +68,8 @@ def seconds(text: str) -> float:
     return value
 
 
-def _add_out(parser: argparse.ArgumentParser) -> None:
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """Add --out, the only option of `index`."""
     parser.add_argument(
         "--out", type=Path, default=Path("reports"), metavar="DIR", help="folder of all reports; default: reports"
     )
