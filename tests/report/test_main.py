@@ -36,9 +36,9 @@ for words in (["--help"], ["cutoff", "--help"], ["tuning", "--help"]):
     except SystemExit as exit_:
         assert exit_.code == 0
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert said.returncode == 0, said.stderr
-    assert all(name in said.stdout for name in (*STUDIES, "--render-only", "--from"))
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert output.returncode == 0, output.stderr
+    assert all(name in output.stdout for name in (*STUDIES, "--render-only", "--from"))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_bad_arguments(words, sentence, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(words)
     assert exit_.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert sentence in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("error: ")
+    assert sentence in output
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_bad_arguments(words, sentence, capsys):
 )
 def test_what_cannot_be_done_is_one_sentence(words, status, sentence, capsys, tmp_path):
     assert main([*words, *(["--out", str(tmp_path)] if words[0] != "index" else [])]) == status
-    said = capsys.readouterr()
-    assert said.err.startswith("error: ")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.err.startswith("error: ")
+    assert sentence in output.err
+    assert output.err.count("\n") == 1
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch, capsys):

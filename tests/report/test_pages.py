@@ -106,8 +106,8 @@ def test_a_page_opens_with_the_result(tmp_path, no_plots):
     title, _, sentence, figure, *_ = page.split("\n\n")
     assert title == "# Where should the recursion stop? NVIDIA H200, nvidia engine"
     assert " ".join(sentence.split()) == (
-        "Recursion cutoff, float32, n = 1024: the fastest β is 64, with 1.07 T operations/s; the papers' values reach 25% (16) "
-        "of this rate."
+        "Recursion cutoff, float32, n = 1024: the fastest β is 64, with 1.07 T operations/s; the papers' value 16 reaches "
+        "25% of this rate."
     )
     assert figure.endswith("](cutoff-solve-float32-n1024.svg)")
     assert "| Recursion cutoff, float32, n = 1024 | β | 64, 128 | 1.07 T | 25% (16) |" in page
@@ -119,7 +119,7 @@ def test_a_result_turns_with_the_rows(tmp_path, no_plots):
     page = written(tmp_path, "cutoff", "nvidia", FakeProvider(lambda task, point: float(point.values["cutoff"])))
     text = " ".join(page.split())
     assert "the fastest β is 16" in text
-    assert "the papers' values reach 100% (16) of this rate" in text
+    assert "the papers' value 16 reaches 100% of this rate" in text
     page = written(tmp_path / "flat", "stages", "cpu", FakeProvider())
     (row,) = [line for line in page.splitlines() if line.startswith("| Product, float32, n = 256 | slice of k |")]
     assert set(row.split("|")[3].replace(" ", "").split(",")) == {"16", "32", "64", "128", "256"}
@@ -154,7 +154,7 @@ def test_a_study_of_which_nothing_is_known_still_has_a_page(tmp_path, no_plots):
     assert "| timeout | fake timeout |" in page
 
 
-def test_the_points_of_the_papers_stand_beside_ours(monkeypatch, tmp_path):
+def test_the_points_of_the_papers_stand_beside_the_measured_ones(monkeypatch, tmp_path):
     drawn: list[Any] = []
     monkeypatch.setattr(plots, "lines", lambda axes, curves, **rest: drawn.append((curves, rest["limits"])))
     monkeypatch.setattr(plots, "save", lambda made, path: path)
@@ -189,9 +189,9 @@ def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     plot = "stages-product-int32-n64.svg"
     assert {path.name for path in folder.iterdir()} == {"stages.csv", "stages.md", "device.json", plot}
-    said = capsys.readouterr()
-    assert said.out == f"{folder / 'stages.md'}\n"
-    assert "configurations, best 1 ms" in said.err
+    output = capsys.readouterr()
+    assert output.out == f"{folder / 'stages.md'}\n"
+    assert "configurations, best 1 ms" in output.err
     page = (folder / "stages.md").read_text()
     assert "--device cpu --n 64 --dtype int32 --budget 20\n" in page
     assert "c0ffee" in page

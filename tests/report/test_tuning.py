@@ -187,7 +187,7 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
     header = json.loads((good / "sweep.json").read_text())
     other = json.dumps(header | {"device": header["device"] | {"slug": "other"}})
     nothing = json.dumps(header | {"results": []})
-    for content, said in (
+    for content, message in (
         (None, "No such file"),
         ("{", "JSONDecodeError"),
         ("{}", "KeyError"),
@@ -202,7 +202,7 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
         capsys.readouterr()
         assert main(["tuning", "--from", *sources, "--out", str(tmp_path / "out")]) == BAD_INPUT
         error = capsys.readouterr().err
-        assert said in error
+        assert message in error
         assert error.startswith("error: --from must name")
         assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()

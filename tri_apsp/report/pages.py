@@ -68,10 +68,12 @@ def _sentence(found: GridResult) -> str:
     panel = found.grid.panels[0]
     curve = found.curve(panel.curves[0])
     best = _best(curve)
-    theirs = _at_papers(panel, curve)
-    at_papers = f"; the papers' values reach {theirs} of this rate" if theirs else ""
+    papers = ""
+    if shares := _paper_shares(panel, curve):
+        noun, verb = ("value", "reaches") if len(shares) == 1 else ("values", "reach")
+        papers = f"; the papers' {noun} {' and '.join(shares)} {verb} {' and '.join(shares.values())} of this rate"
     rate = amount(curve[best].rate)
-    return paragraph(f"{_title(found)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{at_papers}.")
+    return paragraph(f"{_title(found)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
 
 
 def _summary(found: GridResult, panel: Panel) -> list[list[str]]:
@@ -82,14 +84,15 @@ def _summary(found: GridResult, panel: Panel) -> list[list[str]]:
     fastest = ", ".join(f"{x:g}" for x in (best, *(x for x in _alike(curve) if x != best)))
     default = found.default
     gain = "" if default is None else f"{curve[best].rate / default.rate:.2f}"
-    return [[_title(found), panel.x_label, fastest, amount(curve[best].rate), _at_papers(panel, curve), gain]]
+    papers = ", ".join(f"{share} ({x})" for x, share in _paper_shares(panel, curve).items())
+    return [[_title(found), panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
 
 
-def _at_papers(panel: Panel, curve: Mapping[float, Measured]) -> str:
+def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, str]:
     """Return the part of the best rate that each value of the papers reaches."""
     best = curve[_best(curve)].rate
     values = dict.fromkeys(x for paper in panel.papers for x in paper.rates)
-    return ", ".join(f"{curve[x].rate / best:.0%} ({x:g})" for x in values if x in curve)
+    return {f"{x:g}": f"{curve[x].rate / best:.0%}" for x in values if x in curve}
 
 
 def _details(target: Target, found: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
@@ -162,16 +165,16 @@ def _draw(found: GridResult, best: Measured, path: Path) -> None:
 
 
 def _lines(found: GridResult, panel: Panel, best: float) -> list[Line]:
-    """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if ours has none."""
-    ours = []
+    """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if none is known."""
+    measured = []
     for curve in panel.curves:
         if known := found.curve(curve):
             ends = [one.rates for one in known.values()]
             rates = [one.rate / best for one in known.values()]
             low, high = [end / best for end, _ in ends], [end / best for _, end in ends]
-            ours.append(Line(curve.label, list(known), rates, low, high))
+            measured.append(Line(curve.label, list(known), rates, low, high))
     papers = [Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True) for paper in panel.papers]
-    return [*ours, *papers] if ours else []
+    return [*measured, *papers] if measured else []
 
 
 def _map(found: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""Figures that the papers print, for curves beside ours. What they only draw is not here."""
+"""Figures that the papers print, for curves beside those of tri_apsp. What they only draw is not here."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["draw_rates"]
 _FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
 _PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}
 _BENCH, _WINNERS, _PEERS = "nvidia-h200/bench.csv", "nvidia-h200/tuning/winners.csv", "peers.csv"
-# Of each panel the title, the operation in peers.csv, and our curves: label, file and the values of its rows.
+# Of each panel the title, the operation in peers.csv, and the curves of tri_apsp: label, file and the values of its rows.
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...] = (
     (
         "Min-plus product, float32",
@@ -43,8 +43,8 @@ def draw_rates(out: Path) -> Path | None:
     if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
         return None
     panels = []
-    for title, operation, ours in _PANELS:
-        lines = [_line(label, out / name, values) for label, name, values in ours]
+    for title, operation, curves in _PANELS:
+        lines = [_line(label, out / name, values) for label, name, values in curves]
         projects = dict.fromkeys(row["project"] for row in _read(out / _PEERS, {"operation": operation}))
         lines += [_line(project, out / _PEERS, {"project": project}, paper=True) for project in projects]
         panels.append((title, lines))

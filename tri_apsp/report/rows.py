@@ -107,7 +107,7 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
     Args:
         device: where.
         command: that was given.
-        commit: of the sources; None: what git says of the checkout, with a "+" where files differ from it, or "unknown".
+        commit: of the sources; None: that of the checkout, with a "+" where files differ from it, or "unknown".
     """
     return {
         "device": describe(device).name,
