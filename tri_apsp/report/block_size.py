@@ -15,45 +15,32 @@ from tri_apsp.tuned.records.nvidia import batch_of
 
 __all__ = ["STUDY"]
 
-_Case = tuple[str, str, int]
-"""What a grid varies, the dtype, and n."""
+_Case = tuple[str, int]
+"""What a grid varies, and n."""
 
-# The most important comes first. Catinello's weights are short.
-_CASES: dict[str, tuple[_Case, ...]] = {
-    "nvidia": (
-        ("stage", "float32", 4096),
-        ("product", "float32", 4096),
-        ("closure", "float32", 1024),
-        ("product", "float32", 1024),
-        ("closure", "float32", 256),
-        ("batch", "float32", 128),
-        ("stage", "int16", 4096),
-        ("product", "int16", 4096),
-        ("closure", "int16", 1024),
-        ("product", "int32", 4096),
-        ("closure", "int32", 1024),
-        ("product", "float64", 4096),
-        ("closure", "float64", 1024),
-    ),
-    "portable": (
-        ("stage", "float32", 2048),
-        ("product", "float32", 4096),
-        ("product", "float32", 1024),
-        ("stage", "int16", 2048),
-        ("product", "int16", 4096),
-        ("product", "int32", 4096),
-        ("product", "float64", 4096),
-    ),
-    "cpu": (
-        ("stage", "float32", 1024),
-        ("product", "float32", 1024),
-        ("stage", "float32", 256),
-        ("stage", "int16", 1024),
-        ("product", "int16", 1024),
-        ("product", "int32", 1024),
-        ("product", "float64", 1024),
-    ),
-}
+# By dtype, the most important first; those of float32 have every kind and size. Catinello's weights are short.
+_CASES: dict[str, dict[str, tuple[_Case, ...]]] = {
+    "nvidia": {
+        "float32": (
+            ("stage", 4096), ("product", 4096), ("closure", 1024), ("product", 1024), ("closure", 256), ("batch", 128),
+        ),
+        "int16": (("stage", 4096), ("product", 4096), ("closure", 1024)),
+        "int32": (("product", 4096), ("closure", 1024)),
+        "float64": (("product", 4096), ("closure", 1024)),
+    },
+    "portable": {
+        "float32": (("stage", 2048), ("product", 4096), ("product", 1024)),
+        "int16": (("stage", 2048), ("product", 4096)),
+        "int32": (("product", 4096),),
+        "float64": (("product", 4096),),
+    },
+    "cpu": {
+        "float32": (("stage", 1024), ("product", 1024), ("stage", 256)),
+        "int16": (("stage", 1024), ("product", 1024)),
+        "int32": (("product", 1024),),
+        "float64": (("product", 1024),),
+    },
+}  # fmt: skip
 _BLOCKS: dict[str, tuple[int, ...]] = {
     "nvidia": (16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
     "portable": (16, 32, 64, 128),
@@ -72,17 +59,13 @@ _PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_
 
 
 def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    own = _CASES[target.engine]
-    kinds = list(dict.fromkeys(kind for kind, _, _ in own))
-    cases = own
+    cases = _CASES[target.engine]
     if ns or dtypes:
-        cases = tuple(
-            (kind, dtype, n)
-            for dtype in dtypes or ["float32"]
-            for kind in kinds
-            for n in ns or dict.fromkeys(n for known, _, n in own if known == kind)
-        )
-    return [_grid(target, *case) for case in cases]
+        sizes: dict[str, Sequence[int]] = {}
+        for kind, n in cases["float32"]:
+            sizes[kind] = ns or [*sizes.get(kind, ()), n]
+        cases = {dtype: tuple((kind, n) for kind in sizes for n in sizes[kind]) for dtype in dtypes or ["float32"]}
+    return [_grid(target, kind, dtype, n) for dtype, own in cases.items() for kind, n in own]
 
 
 def _grid(target: Target, kind: str, dtype: str, n: int) -> Grid:
