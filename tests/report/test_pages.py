@@ -174,6 +174,12 @@ def test_the_table_of_lund_and_smith():
     assert all(katz > optimised > staged for katz, optimised, staged in LUND_SMITH_SECONDS.values())
 
 
+def test_a_page_links_to_the_papers_if_their_page_is_there(tmp_path, no_plots):
+    assert "papers.md" not in written(tmp_path / "first", "cutoff", "cpu", FakeProvider())
+    (tmp_path / "papers.md").touch()
+    assert "](../papers.md#where-should-the-recursion-stop)." in written(tmp_path / "second", "cutoff", "cpu", FakeProvider())
+
+
 def test_plots_are_written_and_small(tmp_path):
     page = written(tmp_path, "block-size", "cpu", FakeProvider())
     plotted = re.findall(r"!\[.*?\]\((.*?\.svg)\)", page)

@@ -44,10 +44,11 @@ def write_study(study: Study, target: Target, found: Sequence[GridResult], folde
             plot = f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}"
             _draw(one, best, folder / plot)
             drawn[plot] = one
+    papers = f"papers.md#{study.question[:-1].lower().replace(' ', '-')}"
     template = [
         f"# {study.question} {target.device.name}, {target.engine} engine",
         placeholder("result"),
-        f"What the papers found: [papers.md](../papers.md#{study.question[:-1].lower().replace(' ', '-')}).",
+        *([f"What the papers found: [papers.md](../{papers})."] if (folder.parent / "papers.md").is_file() else []),
         placeholder("details"),
     ]
     blocks = {"result": _result(drawn), "details": _details(target, found, drawn, f"{name}.csv")}
