@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tri_apsp.console.output import amount, flat_fields, gib, print_fields, print_json
+from tri_apsp.console.output import amount, command_line, flat_fields, gib, print_fields, print_json
 
 
 def test_fields_are_aligned(capsys):
@@ -42,3 +42,7 @@ def test_gib():
 
 def test_the_fields_of_tiles_come_after_their_name():
     assert flat_fields({"panel": 32, "product": {"block_m": 64}}) == {"panel": 32, "product.block_m": 64}
+
+
+def test_a_command_is_quoted_for_a_shell():
+    assert command_line("tri_apsp", "bench", "--n", 64, "two words") == "python -m tri_apsp bench --n 64 'two words'"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from tri_apsp.bench.measure import Row, measure
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json, at_least, dtype_of
-from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS
@@ -207,9 +206,9 @@ def _bound_fields(device: torch.device, clock_hz: float | None) -> list[tuple[st
 
 def _command(args: argparse.Namespace, device: torch.device) -> str:
     """Return the command that repeats this run, with every default spelled out."""
-    words = ["python", "-m", "tri_apsp", "bench", "--n", *_sizes(args, device), "--batch", *(args.batch or [1])]
+    words = ["bench", "--n", *_sizes(args, device), "--batch", *(args.batch or [1])]
     words += ["--dtype", *args.dtype, "--sign", *args.sign, "--method", *args.method]
     words += ["--device", device, *(["--engine", args.engine] if args.engine else [])]
     words += ["--clock-mhz", args.clock_mhz] if args.clock_mhz else []
     words += ["--repeat", args.repeat, "--scipy-up-to", args.scipy_up_to]
-    return shlex.join(map(str, words))
+    return command_line("tri_apsp", *words)

@@ -1,12 +1,13 @@
-"""Results on stdout: one JSON object, or a few aligned lines."""
+"""Results on stdout: one JSON object, or a few aligned lines, and the formats of amounts and commands."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["amount", "flat_fields", "gib", "print_fields", "print_json"]
+__all__ = ["amount", "command_line", "flat_fields", "gib", "print_fields", "print_json"]
 
 
 def print_json(data: Mapping[str, object]) -> None:
@@ -41,3 +42,8 @@ def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in config.items():
         flat |= {f"{name}.{inner}": field for inner, field in value.items()} if isinstance(value, dict) else {name: value}
     return flat
+
+
+def command_line(module: str, *words: object) -> str:
+    """Return the command that runs `module` with these arguments, quoted for a shell."""
+    return shlex.join(map(str, ("python", "-m", module, *words)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
 from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
+from tri_apsp.console.output import command_line
 
-__all__ = ["add_out", "add_study_options", "add_tuning_options", "command_line", "seconds"]
+__all__ = ["add_out", "add_study_options", "add_tuning_options", "seconds", "study_command"]
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -47,14 +47,14 @@ def add_tuning_options(parser: argparse.ArgumentParser) -> None:
     _add_commit(parser)
 
 
-def command_line(name: str, args: argparse.Namespace) -> str:
+def study_command(name: str, args: argparse.Namespace) -> str:
     """Return the command that repeats the study `name`, from the options of add_study_options."""
-    words = ["python", "-m", "tri_apsp.report", name, "--device", args.device]
+    words = [name, "--device", args.device]
     words += ["--engine", args.engine] if args.engine else []
     words += ["--n", *args.n] if args.n else []
     words += ["--dtype", *args.dtype] if args.dtype else []
     words += ["--budget", f"{args.budget:g}"] if args.budget is not None else []
-    return shlex.join(map(str, words))
+    return command_line("tri_apsp.report", *words)
 
 
 def seconds(text: str) -> float:

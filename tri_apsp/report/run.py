@@ -16,7 +16,7 @@ from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.report.index import write_index
 from tri_apsp.report.measuring import known, measure
-from tri_apsp.report.options import command_line
+from tri_apsp.report.options import study_command
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import environment
 from tri_apsp.report.study import Study, Target
@@ -49,7 +49,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     raw = folder / f"{name}.csv"
     grids = study.grids(target, args.n, args.dtype)
     if args.render_only is None:
-        origin = environment(target.torch_device, command_line(study.name, args), args.commit)
+        origin = environment(target.torch_device, study_command(study.name, args), args.commit)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
         found = measure(grids, raw, study.parameters, target.torch_device, seconds, lambda: study.provider(target), origin)
         _record(target.device, folder)

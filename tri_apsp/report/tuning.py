@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 
 from tri_apsp.console.machine import versions_line
-from tri_apsp.console.output import amount
+from tri_apsp.console.output import amount, command_line
 from tri_apsp.report import markdown
 from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
@@ -175,5 +174,5 @@ def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:
         machine | {"versions": versions_line(header["versions"]), "date": header["created"], "command": header["command"]}
         for header in sweeps.headers
     ]
-    command = shlex.join(["python", "-m", "tri_apsp.report", "tuning", "--from", *map(str, args.sources)])
+    command = command_line("tri_apsp.report", "tuning", "--from", *args.sources)
     return markdown.environment_block([*rows, rows[-1] | {"command": command}], "winners.csv")

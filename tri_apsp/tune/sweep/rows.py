@@ -7,7 +7,6 @@ import dataclasses
 import datetime
 import json
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tri_apsp.console.machine import versions
+from tri_apsp.console.output import command_line
 from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.search.evaluated import Evaluated
@@ -89,7 +89,7 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     write_csv(directory / "winners.csv", winners)
     header = {
         "created": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "command": shlex.join(["python", "-m", "tri_apsp.tune", *sys.argv[1:]]),
+        "command": command_line("tri_apsp.tune", *sys.argv[1:]),
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
