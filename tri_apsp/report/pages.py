@@ -22,7 +22,7 @@ _MOST_FAILURES = 12
 _RATE = "rate, of the best"
 
 
-def write_study(study: Study, target: Target, found: Sequence[GridResult], folder: Path, name: str) -> Path:
+def write_study(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
@@ -31,7 +31,7 @@ def write_study(study: Study, target: Target, found: Sequence[GridResult], folde
     Args:
         study: which.
         target: where it was measured.
-        found: of each grid.
+        results: of each grid.
         folder: of the page, plots and rows.
         name: of the files, without suffix.
 
@@ -39,11 +39,11 @@ def write_study(study: Study, target: Target, found: Sequence[GridResult], folde
         InputError: the page lacks the markers of a block.
     """
     drawn: dict[str, GridResult] = {}
-    for one in found:
-        if (best := one.best) is not None:
-            plot = f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}"
-            _draw(one, best, folder / plot)
-            drawn[plot] = one
+    for result in results:
+        if (best := result.best) is not None:
+            plot = f"{name}-{result.grid.name}-{result.grid.task.dtype}-n{result.grid.task.n}"
+            _draw(result, best, folder / plot)
+            drawn[plot] = result
     papers = f"papers.md#{study.question[:-1].lower().replace(' ', '-')}"
     template = [
         f"# {study.question} {target.device.name}, {target.engine} engine",
@@ -51,7 +51,7 @@ def write_study(study: Study, target: Target, found: Sequence[GridResult], folde
         *([f"What the papers found: [papers.md](../{papers})."] if (folder.parent / "papers.md").is_file() else []),
         placeholder("details"),
     ]
-    blocks = {"result": _result(drawn), "details": _details(target, found, drawn, f"{name}.csv")}
+    blocks = {"result": _result(drawn), "details": _details(target, results, drawn, f"{name}.csv")}
     return write_page(folder / f"{name}.md", "\n\n".join(template), blocks)
 
 
@@ -59,34 +59,34 @@ def _result(drawn: Mapping[str, GridResult]) -> str:
     if not drawn:
         return "Nothing was measured yet."
     plot, first = next(iter(drawn.items()))
-    rows = [row for one in drawn.values() for panel in one.grid.panels for row in _summary(one, panel)]
+    rows = [row for result in drawn.values() for panel in result.grid.panels for row in _summary(result, panel)]
     header = ["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"]
     return "\n\n".join([_sentence(first), figure(plot, _caption(first)), table(header, rows)])
 
 
-def _sentence(found: GridResult) -> str:
+def _sentence(result: GridResult) -> str:
     """Return the result of the first plot of a grid."""
-    panel = found.grid.panels[0]
-    curve = found.curve(panel.curves[0])
+    panel = result.grid.panels[0]
+    curve = result.curve(panel.curves[0])
     best = _best(curve)
     papers = ""
     if shares := _paper_shares(panel, curve):
         noun, verb = ("value", "reaches") if len(shares) == 1 else ("values", "reach")
         papers = f"; the papers' {noun} {' and '.join(shares)} {verb} {' and '.join(shares.values())} of this rate"
     rate = amount(curve[best].rate)
-    return paragraph(f"{_title(found)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
+    return paragraph(f"{_title(result)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
 
 
-def _summary(found: GridResult, panel: Panel) -> list[list[str]]:
-    curve = found.curve(panel.curves[0])
+def _summary(result: GridResult, panel: Panel) -> list[list[str]]:
+    curve = result.curve(panel.curves[0])
     if not curve:
         return []
     best = _best(curve)
     fastest = ", ".join(f"{x:g}" for x in (best, *(x for x in _alike(curve) if x != best)))
-    default = found.default
+    default = result.default
     gain = "" if default is None else f"{curve[best].rate / default.rate:.2f}"
     papers = ", ".join(f"{share} ({x})" for x, share in _paper_shares(panel, curve).items())
-    return [[_title(found), panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
+    return [[_title(result), panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
 
 
 def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, str]:
@@ -96,20 +96,20 @@ def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, st
     return {f"{x:g}": f"{curve[x].rate / best:.0%}" for x in values if x in curve}
 
 
-def _details(target: Target, found: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
+def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
     grids = []
-    for index, (plot, one) in enumerate(drawn.items()):
-        grids.append(f"### {_title(one)}")
+    for index, (plot, result) in enumerate(drawn.items()):
+        grids.append(f"### {_title(result)}")
         if index:  # that of the first opens the page
-            grids.append(figure(plot, _caption(one)))
-        for panel in one.grid.panels:
-            curve = one.curve(panel.curves[0])
+            grids.append(figure(plot, _caption(result)))
+        for panel in result.grid.panels:
+            curve = result.curve(panel.curves[0])
             grids += [_curve_table(panel.x_label, curve)] if curve else []
-    rows = [one.row for each in found for one in (*each.screened, *each.finals)]
+    rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
     parts = [
-        section("All measurements", _protocol(target, found), *grids) if drawn else "",
-        _failures(found),
-        _left_out(found),
+        section("All measurements", _protocol(target, results), *grids) if drawn else "",
+        _failures(results),
+        _left_out(results),
         environment_block(rows, raw) if rows else "",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -122,87 +122,91 @@ def _best(curve: Mapping[float, Measured]) -> float:
 def _alike(curve: Mapping[float, Measured]) -> list[float]:
     """Return every x whose times from p20 to p80 overlap those of the fastest."""
     low, _ = curve[_best(curve)].rates
-    return [x for x, one in curve.items() if one.rates[1] >= low]
+    return [x for x, result in curve.items() if result.rates[1] >= low]
 
 
 def _curve_table(x_label: str, curve: Mapping[float, Measured]) -> str:
     best = curve[_best(curve)].rate
     alike = _alike(curve)
     rows = []
-    for x, one in curve.items():
-        times = [f"{float(one.row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
-        share = f"{one.rate / best:.0%}{' ≈' if x in alike else ''}"
-        config = ", ".join(f"{name} {value}" for name, value in one.point.values.items())
-        rows.append([f"{x:g}", *times, amount(one.rate), share, config])
+    for x, result in curve.items():
+        times = [f"{float(result.row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
+        share = f"{result.rate / best:.0%}{' ≈' if x in alike else ''}"
+        config = ", ".join(f"{name} {value}" for name, value in result.point.values.items())
+        rows.append([f"{x:g}", *times, amount(result.rate), share, config])
     return table([x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
 
 
-def _title(found: GridResult) -> str:
-    task = found.grid.task
-    title = found.grid.title[0].upper() + found.grid.title[1:]
+def _title(result: GridResult) -> str:
+    task = result.grid.task
+    title = result.grid.title[0].upper() + result.grid.title[1:]
     return f"{title}, {task.dtype}, n = {task.n}" + (f", {task.batch} graphs" if task.batch > 1 else "")
 
 
-def _caption(found: GridResult) -> str:
-    plane = found.grid.plane
-    caption = f"{_title(found)}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
+def _caption(result: GridResult) -> str:
+    plane = result.grid.plane
+    caption = f"{_title(result)}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
     if plane:
-        rest = ", with the best of the other parameters" if len(found.grid.points[0].values) > len(plane) else ""
+        rest = ", with the best of the other parameters" if len(result.grid.points[0].values) > len(plane) else ""
         caption += f" Map: {plane[0]} and {plane[1]}{rest}, first measurement."
     return caption
 
 
-def _draw(found: GridResult, best: Measured, path: Path) -> None:
-    shown = [(panel.x_label, lines) for panel in found.grid.panels if (lines := _lines(found, panel, best.rate))]
-    plane = found.grid.plane
+def _draw(result: GridResult, best: Measured, path: Path) -> None:
+    shown = [(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
+    plane = result.grid.plane
     legend = max(len(lines) for _, lines in shown)
-    made, axes = plots.figure(_title(found), len(shown) + (plane is not None), legend=legend)
+    made, axes = plots.figure(_title(result), len(shown) + (plane is not None), legend=legend)
     limits = plots.rate_limits([line for _, lines in shown for line in lines])
-    for one, (x_label, lines) in zip(axes, shown, strict=False):
-        plots.lines(one, lines, x_label=x_label, y_label=_RATE, limits=limits)
+    for axis, (x_label, lines) in zip(axes, shown, strict=False):
+        plots.lines(axis, lines, x_label=x_label, y_label=_RATE, limits=limits)
     if plane:
-        _map(found, plane, made, axes[-1])
+        _map(result, plane, made, axes[-1])
     plots.save(made, path)
 
 
-def _lines(found: GridResult, panel: Panel, best: float) -> list[Line]:
+def _lines(result: GridResult, panel: Panel, best: float) -> list[Line]:
     """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if none is known."""
     measured = []
     for curve in panel.curves:
-        if known := found.curve(curve):
-            ends = [one.rates for one in known.values()]
-            rates = [one.rate / best for one in known.values()]
+        if known := result.curve(curve):
+            ends = [point.rates for point in known.values()]
+            rates = [point.rate / best for point in known.values()]
             low, high = [end / best for end, _ in ends], [end / best for _, end in ends]
             measured.append(Line(curve.label, list(known), rates, low, high))
     papers = [Line(paper.label, list(paper.rates), list(paper.rates.values()), paper=True) for paper in panel.papers]
     return [*measured, *papers] if measured else []
 
 
-def _map(found: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
+def _map(result: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
     """Draw the best rate for each combination of two parameters, all as first measured."""
     best: dict[tuple[int, int], float] = {}
-    for one in sorted(found.correct, key=lambda one: [int(one.point.values[name]) for name in plane]):
-        cell = int(one.point.values[plane[0]]), int(one.point.values[plane[1]])
-        best[cell] = max(one.rate, best.get(cell, 0.0))
+    for measured in sorted(result.correct, key=lambda measured: [int(measured.point.values[name]) for name in plane]):
+        cell = int(measured.point.values[plane[0]]), int(measured.point.values[plane[1]])
+        best[cell] = max(measured.rate, best.get(cell, 0.0))
     cells = {cell: rate / max(best.values()) for cell, rate in best.items()}
     plots.heat_map(made, axes, cells, row_label=plane[0], column_label=plane[1], value_label=_RATE)
 
 
-def _protocol(target: Target, found: Sequence[GridResult]) -> str:
+def _protocol(target: Target, results: Sequence[GridResult]) -> str:
     clock = "the wall clock" if target.on_cpu else "CUDA events, with the L2 cache flushed before each run"
-    finals = sum(bool(one.finals) for one in found)
+    finals = sum(bool(result.finals) for result in results)
     return paragraph(
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "
         f"are no multiple of any block; then it is timed with {clock}.",
         "A product or solve has n³ operations, each an addition and a minimum; weights are not negative.",
-        f"In {finals} of {len(found)} grids the fastest for each x were timed once more, in interleaved rounds; tables and "
+        f"In {finals} of {len(results)} grids the fastest for each x were timed once more, in interleaved rounds; tables and "
         "curves show these times, and the first measurement in the other grids.",
         "≈: the range from p20 to p80 overlaps that of the fastest.",
     )
 
 
-def _failures(found: Sequence[GridResult]) -> str:
-    failed = [(_title(one), format_config(one.grid.task, bad.point.config), bad.row) for one in found for bad in one.failed]
+def _failures(results: Sequence[GridResult]) -> str:
+    failed = [
+        (_title(result), format_config(result.grid.task, bad.point.config), bad.row)
+        for result in results
+        for bad in result.failed
+    ]
     if not failed:
         return section("Failures", "None: the results of every configuration that was tried were right.")
     rows = [(title, config, row["outcome"], row["message"]) for title, config, row in failed[:_MOST_FAILURES]]
@@ -211,15 +215,15 @@ def _failures(found: Sequence[GridResult]) -> str:
     return section("Failures", table(["grid", "configuration", "class", "message"], rows), note)
 
 
-def _left_out(found: Sequence[GridResult]) -> str:
+def _left_out(results: Sequence[GridResult]) -> str:
     lines = []
-    for one in found:
-        if one.error:
-            lines.append(f"{_title(one)}: nothing could be measured: {one.error}")
-        elif one.unmeasured:
-            count = f"{one.unmeasured} of {len(one.grid.points)} configurations"
-            lines.append(f"{_title(one)}: {count}, for which the budget left no time; the same command measures them.")
-    skipped = sum(one.grid.skipped for one in found)
+    for result in results:
+        if result.error:
+            lines.append(f"{_title(result)}: nothing could be measured: {result.error}")
+        elif result.unmeasured:
+            count = f"{result.unmeasured} of {len(result.grid.points)} configurations"
+            lines.append(f"{_title(result)}: {count}, for which the budget left no time; the same command measures them.")
+    skipped = sum(result.grid.skipped for result in results)
     if skipped:
         reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"
         lines.append(f"{skipped} combinations {reasons}.")
