@@ -61,8 +61,8 @@ class Grid:
     """The configurations of one task, most informative first.
 
     Attributes:
-        name: what is varied, as file names spell it; no other grid of the study has the same name, dtype and size.
-        title: what is varied, as pages and plots say it.
+        name: what is varied, in file names; no other grid of the study has the same name, dtype and size.
+        title: what is varied, on pages and plots.
         task: what is run.
         panels: the plots; those of one grid stand side by side.
         points: the configurations that can run.

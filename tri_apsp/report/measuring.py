@@ -260,9 +260,9 @@ def _measure_grid(grid: Grid, rows: _Rows, provider: Provider, seconds: float, p
         except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
             error = str(failure)
     result = rows.result(grid, error)
-    finalists = [finalist.point for finalist in result.finalists]
+    finalists = [] if error or result.finals else [finalist.point for finalist in result.finalists]
     rounds = _rounds(result.finalists, start + seconds - time.monotonic())
-    if not error and len(finalists) > 1 and not result.finals and rounds:
+    if len(finalists) > 1 and rounds:
         for point, outcome in zip(finalists, provider.final(grid.task, finalists, rounds), strict=True):
             rows.append(grid.task, point, FINAL, outcome)
         result = rows.result(grid, error)

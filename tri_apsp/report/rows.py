@@ -52,7 +52,7 @@ class Table:
 
     def find(self, key: Mapping[str, object]) -> Row | None:
         """Return the row with the values that `key` has for the columns of the key; None if there is none."""
-        return self._rows.get(self._key_of({name: _text(key.get(name)) for name in self.key}))
+        return self._rows.get(self._key_of(key))
 
     def append(self, fields: Mapping[str, object]) -> None:
         """Write a row; columns that `fields` lacks are empty.
@@ -77,8 +77,8 @@ class Table:
             ) from None
         self._rows[self._key_of(row)] = row
 
-    def _key_of(self, row: Row) -> tuple[str, ...]:
-        return tuple(row[name] for name in self.key)
+    def _key_of(self, fields: Mapping[str, object]) -> tuple[str, ...]:
+        return tuple(_text(fields.get(name)) for name in self.key)
 
     def _read(self) -> list[Row]:
         try:
