@@ -13,7 +13,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult, Winner
 from tri_apsp.tune.sweep.rows import read_rows
 
-__all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_share", "read_sweeps", "swept"]
+__all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_ms", "default_share", "read_sweeps", "swept"]
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,14 @@ def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
             yield count, time
 
 
+def default_ms(result: TaskResult) -> float:
+    """Return the median of the default's first measurement, in ms; infinity if it was not evaluated or not correct."""
+    return next((trial.outcome.median_ms for trial in result.trials if trial.origin == "default"), math.inf)
+
+
 def default_share(result: TaskResult) -> float | None:
-    """Return what part of the best rate the default had, both as first measured; None where it was not right."""
-    default = next((trial.outcome.median_ms for trial in result.trials if trial.origin == "default"), math.inf)
+    """Return what part of the best rate the default had, both as first measured; None if it was not correct."""
+    default = default_ms(result)
     return None if math.isinf(default) else min(time for _, time in best_so_far(result)) / default
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import geometric_mean
 
 from tri_apsp.report import plots
-from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_of_blocks, best_so_far
+from tri_apsp.report.sweeps import Sweeps, Tuned, axes_of, best_of_blocks, best_so_far, default_ms
 
 __all__ = ["draw"]
 
@@ -54,23 +54,23 @@ def _draw_search(sweeps: Sweeps, path: Path) -> None:
     made, (axes,) = plots.figure("Best so far", 1, width=7, legend=len(sweeps.kernels()))
     curves = []
     for engine, kernel in sweeps.kernels():
-        results = [tuned for tuned in sweeps.of(engine, kernel) if any(best_so_far(tuned.result))]
+        results = [tuned for tuned in sweeps.of(engine, kernel) if default_ms(tuned.result) < math.inf]
         if not results:
             continue
         last = max(len(tuned.result.trials) for tuned in results)
         counts = sorted({*(2**power for power in range(last.bit_length())), last})
         curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))
     limits = plots.rate_limits(curves)
-    plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the first", limits=limits)
+    plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the default", limits=limits)
     plots.save(made, path)
 
 
 def _gain_after(results: list[Tuned], count: int) -> float:
-    """Return the geometric mean of the first time over the best of `count`; the first to be evaluated is the default."""
+    """Return the geometric mean of the default's time over the best of the default and the first `count` configurations."""
     found = []
     for tuned in results:
-        times = list(best_so_far(tuned.result))
-        found.append(times[0][1] / min((time for at, time in times if at <= count), default=times[0][1]))
+        default = default_ms(tuned.result)
+        found.append(default / min([default, *(time for at, time in best_so_far(tuned.result) if at <= count)]))
     return geometric_mean(found)
 
 
