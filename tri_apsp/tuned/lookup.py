@@ -14,11 +14,10 @@ from tri_apsp.configs import CompleteConfig, Config, default_config, from_fields
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
-from tri_apsp.tuned.cache import ANSWERS, warn_once
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.forced import with_forced
+from tri_apsp.tuned.reading import ANSWERS, search_folders, sources, warn_once
 from tri_apsp.tuned.records import TunableKernel, records_of
-from tri_apsp.tuned.sources import search_folders, sources
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile

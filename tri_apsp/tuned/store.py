@@ -17,17 +17,16 @@ import torch
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tuned.cache import MEMORY, reload
 from tri_apsp.tuned.compatibility import Identity, difference, identity, triton_version
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import file_name, save_directory, user_directory
-from tri_apsp.tuned.reading import REMEDY, load, schema_errors
+from tri_apsp.tuned.reading import MEMORY, read_usable, reload, schema_errors
 from tri_apsp.tuned.records import KERNELS
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["conflict", "new_file", "path_of", "reset", "save", "wait_for_lock"]
+__all__ = ["conflict", "existing", "new_file", "path_of", "reset", "save", "wait_for_lock"]
 
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
 _DTYPE_NAMES = tuple(map(dtype_name, DTYPES))
@@ -82,26 +81,21 @@ def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | s
     return Path(directory or save_directory()) / slug / file_name(engine, kernel, dtype)
 
 
+def existing(
+    engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
+) -> tuple[TunedFile | None, str | None]:
+    """Return the file where `save` writes, None if there is none, and why it must not be overwritten, as `conflict`."""
+    wanted = identity(engine, kernel, dtype, device)
+    return read_usable(path_of(engine, kernel, dtype, device.slug, directory), lambda file: difference(file, wanted))
+
+
 def conflict(engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None) -> str | None:
     """Return why `save` would refuse to write there without `force`, as one sentence, or None if it would not.
 
     It refuses where a file is damaged, or was measured on another GPU or with other kernel sources. The tuner checks that
     before it starts.
     """
-    path = path_of(engine, kernel, dtype, device.slug, directory)
-    return _existing(path, identity(engine, kernel, dtype, device))[1]
-
-
-def _existing(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, None if there is none; and why it must not be overwritten, None if it may."""
-    if not path.exists():
-        return None, None
-    try:
-        present = load(path)
-    except InputError as error:
-        return None, str(error)
-    reason = difference(present, wanted)
-    return (present, None) if reason is None else (None, f"tuned file {path} {reason}; {REMEDY}.")
+    return existing(engine, kernel, dtype, device, directory)[1]
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
@@ -128,7 +122,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     if stale is not None:
         raise InputError(f"a tuned file {stale}; tune again.")
     with _locked(path.parent):
-        present, reason = _existing(path, own)
+        present, reason = read_usable(path, lambda file: difference(file, own))
         if reason is not None and not force:
             raise InputError(reason)
         _write(path, _content(file if present is None else _merged(present, file)))
