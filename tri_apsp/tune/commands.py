@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,6 +28,9 @@ from tri_apsp.tune.sweep.result import SweepResult
 from tri_apsp.tune.sweep.rows import check_folder, write_rows
 from tri_apsp.tune.sweep.sweep import sweep
 from tri_apsp.tune.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Entry, TunedFile
 
 __all__ = ["run"]
 
@@ -109,26 +112,39 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> None:
         path = tuned.path_of(task.engine, task.kernel, task.dtype, describe(device).slug, settings.save_dir)
         rows.append({"task": str(task), "file": str(path), "space": space.size, "candidates": len(allowed)})
     seconds = settings.seconds(len(planned.tasks))
+    content = {"device": describe(device).name, "seconds": seconds, "trials": settings.budget.trials, "tasks": rows}
+    lines = [
+        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}" for row in rows
+    ]
+    _emit(args, content, [*lines, f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all"])
+
+
+def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print `content` with --json, else `lines`."""
     if args.json:
-        print_json({"device": describe(device).name, "seconds": seconds, "trials": settings.budget.trials, "tasks": rows})
+        print_json(content)
         return
-    for row in rows:
-        print(f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}")
-    print(f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all")
+    for line in lines:
+        print(line)
 
 
-def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Any]]:
-    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
-    device, seen = describe(planned.devices[0]), set()
-    directory: Path | None = args.save_dir
-    paths = tuned.files() if directory is None else sorted(directory.glob("*/*.json"))
-    for path in paths:
+def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, str | None]]:
+    """Yield the path of each tuned file, the file where it can be read, and why it is not used here, None if it is."""
+    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         try:
             file = tuned.load(path)
-        except InputError:
+        except InputError as error:
+            yield path, None, str(error)
+        else:
+            yield path, file, tuned.refusal(file, describe(planned.devices[0]))
+
+
+def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
+    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
+    seen = set()
+    for path, file, reason in _files(args, planned):
+        if file is None or reason is not None:
             continue  # --list names it
-        if tuned.refusal(file, device) is not None:
-            continue
         for entry in file.entries:
             task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
             sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in args.n]
@@ -140,38 +156,26 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
 
 
 def _list(args: argparse.Namespace, planned: Plan) -> None:
-    device, rows = describe(planned.devices[0]), list[dict[str, Any]]()
-    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
-        try:
-            file = tuned.load(path)
-        except InputError as error:
-            rows.append({"file": str(path), "used": False, "reason": str(error)})
-            continue
-        reason = tuned.refusal(file, device)
-        rows.append(
-            {"file": str(path), "used": reason is None, "reason": reason, "n": sorted({entry.n for entry in file.entries})}
-        )
-    if args.json:
-        print_json({"files": rows})
-        return
-    for row in rows:
-        print(f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}")
-    if not rows:
-        print("no tuned files; `python -m tri_apsp.tune` writes some")
+    rows: list[dict[str, Any]] = []
+    for path, file, reason in _files(args, planned):
+        sizes = {} if file is None else {"n": sorted({entry.n for entry in file.entries})}
+        rows.append({"file": str(path), "used": reason is None, "reason": reason, **sizes})
+    lines = [
+        f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}"
+        for row in rows
+    ]
+    _emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
 
 
 def _show(args: argparse.Namespace, planned: Plan) -> None:
     rows = [
         {"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in _entries(args, planned)
     ]
-    if args.json:
-        print_json({"entries": rows})
-        return
+    lines = []
     for row in rows:
         settings = ", ".join(_spelled(row["config"]))
-        print(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
-    if not rows:
-        print(_NOTHING)
+        lines.append(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+    _emit(args, {"entries": rows}, lines or [_NOTHING])
 
 
 def _spelled(config: dict[str, Any], prefix: str = "") -> Iterator[str]:
@@ -196,7 +200,4 @@ def _verify(args: argparse.Namespace, planned: Plan) -> None:
             if not args.json:
                 found = message if now is None else f"{now:.2f} x the default"
                 print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
-    if args.json:
-        print_json({"entries": rows})
-    elif not rows:
-        print(_NOTHING)
+    _emit(args, {"entries": rows}, [] if rows else [_NOTHING])
