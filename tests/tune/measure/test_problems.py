@@ -31,7 +31,7 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure import measurement as module
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.measure.problems import PROBLEMS, WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers import compilation
 from tri_apsp.tune.workers.compilation import NOWHERE, Compilation
@@ -119,7 +119,7 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
 
     task = task_of("cpu", "solve", n=1200)
     config = dataclasses.replace(default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64)
-    problem = problem_of(task, CPU, small_sizes(task)[0], 0, small=True)
+    problem = PROBLEMS[task.record.problem](task, CPU, small_sizes(task)[0], 0, small=True)
     problem.operation(config, make_of(Closes)).run()
     assert sizes == [272, problem.n - 272]
     problem.check()
@@ -130,9 +130,9 @@ def test_only_whole_solves_block() -> None:
     for engine, kernel in ALL:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
-        whole = problem_of(task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
+        whole = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
         assert whole.blocks == (kernel == "solve" or (engine == "nvidia" and kernel in ("closure", "batch")))
-        part = problem_of(task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
+        part = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
         assert part.blocks == (kernel == "solve")
 
 
@@ -309,7 +309,7 @@ def test_small_sizes(engine: str, kernel: str, n: int) -> None:
 @pytest.mark.parametrize("sign", ["nonnegative", "any"])
 def test_expected_distances_are_those_of_the_reference(dtype: str, sign: str) -> None:
     task = dataclasses.replace(task_of("portable", "closure", dtype, sign), batch=5)
-    problem = problem_of(task, CPU, 50, 16, small=True)
+    problem = PROBLEMS[task.record.problem](task, CPU, 50, 16, small=True)
     (output,), (expected,) = problem._outputs, problem._expected
     missing = no_edge(task.torch_dtype)
     for weights, distances in zip(output.view, problem._view(expected), strict=True):

@@ -15,8 +15,9 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, wait
+from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import PROBLEMS, Make, Operation, Problem, WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import MATRICES, Task
 
 __all__ = ["SLICE_SECONDS", "Measurement", "kind_of", "outcome_of"]
@@ -137,10 +138,11 @@ class Measurement:
         return problem
 
     def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Problem:
-        block_size = config.block_size if PROBLEMS[self._task.record.problem].by_block_size else 0
+        problem = PROBLEMS[self._task.record.problem]
+        block_size = config.block_size if problem.by_block_size else 0
         key = n, block_size, small
         if key not in self._problems:
-            self._problems[key] = problem_of(self._task, self._device, n, block_size, small=small)
+            self._problems[key] = problem(self._task, self._device, n, block_size, small=small)
         return self._problems[key]
 
     def _execute(self, config: CompleteConfig, problem: Problem) -> Operation:

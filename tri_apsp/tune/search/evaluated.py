@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tuned.records import Values
 
-__all__ = ["Evaluated", "SearchResult", "default_of"]
+__all__ = ["Evaluated", "SearchResult"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,6 @@ class Evaluated:
     origin: str
     seconds: float
     earlier: bool = False
-
-
-def default_of(trials: Iterable[Evaluated]) -> Values | None:
-    """Return the default among trials of one task; None if it is not among them."""
-    return next((trial.values for trial in trials if trial.origin == "default"), None)
 
 
 @dataclass

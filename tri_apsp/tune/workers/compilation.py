@@ -14,8 +14,9 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
 from tri_apsp.engines import Engine, Weights
+from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import Make, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Prepare
 
@@ -60,7 +61,7 @@ class Compilation:
         start = time.perf_counter()
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
-            problem = problem_of(self._task, self._device, n, config.block_size, small=small)
+            problem = PROBLEMS[self._task.record.problem](self._task, self._device, n, config.block_size, small=small)
             problem.operation(config, self._make_for_gpu).run()
         return Outcome(Kind.correct, compile_seconds=time.perf_counter() - start)
 
