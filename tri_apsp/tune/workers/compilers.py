@@ -72,12 +72,6 @@ class Compilers:
                 stack.callback(worker.close)
         self._threads.shutdown()
 
-    def __enter__(self) -> Compilers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float) -> Outcome:
         worker = self._idle.get()
         try:

@@ -15,7 +15,6 @@ from concurrent.futures import CancelledError
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -142,12 +141,6 @@ class Worker:
             process.kill()  # it has nothing to save
         with self._lock:
             self._discard()
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def _start(self) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
