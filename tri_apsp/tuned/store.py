@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -35,26 +35,15 @@ LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
 
 
-def new_file(
-    engine: str,
-    kernel: str,
-    dtype: str,
-    device: Device,
-    entries: Iterable[Entry],
-    *,
-    space_hash: str,
-    protocol: str,
-    seed: int,
-    budget_seconds: float | None,
-    complete: bool,
-    driver: str | None = None,
-) -> TunedFile:
+def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iterable[Entry], **run: Any) -> TunedFile:
     """Return a tuned file of what was measured here and now, with the present versions and kernel hash in its header.
 
-    Args: as the fields of tri_apsp.tuned.schema.TunedFile; `device` is what was measured.
+    Args: as the fields of tri_apsp.tuned.schema.TunedFile; `device` is what was measured, `run` has the fields of
+        tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed, complete, and where they are not None
+        budget_seconds and driver.
 
     Raises:
-        InputError: a kernel or dtype that does not exist, entries that break the schema.
+        InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break the schema.
     """
     from tri_apsp.tuned.schema import SCHEMA, TunedFile
 
@@ -64,13 +53,8 @@ def new_file(
         "triton": None if engine == "cpu" else triton_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "driver": driver,
-        "space_hash": space_hash,
-        "protocol": protocol,
-        "seed": seed,
-        "budget_seconds": budget_seconds,
-        "complete": complete,
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
+        **run,
     }
     with schema_errors("a tuned file"):
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
