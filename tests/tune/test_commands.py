@@ -65,7 +65,7 @@ def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home
     assert re.search(
         r"^overhead +\d+ s before the first of each task, 0 s loading or compiling; finals took \d+ s$", said.out, re.MULTILINE
     )
-    assert re.match(r".*: 1 tasks\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
+    assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
 
 
 def test_json(cli: Callable[..., Outcome]) -> None:
@@ -147,7 +147,7 @@ class TestStored:
 
         pool.finals.clear()
         said = cli("--verify")
-        assert said.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; stored: 1.92 x\n"
+        assert said.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; saved: 1.92 x\n"
         ((_, configs, _),) = pool.finals
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
@@ -328,7 +328,7 @@ class TestProcess:
         ).results
         assert result.complete
         assert result.evaluated == known + 2
-        assert [trial.earlier for trial in result.trials] == [True] * known + [False] * 2
+        assert [trial.from_study for trial in result.trials] == [True] * known + [False] * 2
         (entry,) = tuned.load(result.path).entries
         assert entry.evaluated == known + 2
         used = tri_apsp.shortest_paths(torch.rand(512, 512)).config

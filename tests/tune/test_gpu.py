@@ -91,7 +91,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
         print(f"\n{act}: {before}\n{outcome}\n{after}")
         assert (before.kind, after.kind) == (Kind.correct, Kind.correct)
         assert after.median_ms < 3 * before.median_ms
-        assert worker.processes == (1 if kind.lasting else 2)
+        assert worker.processes == (1 if kind.deterministic else 2)
 
 
 def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None:
         check_folder(args.report)
     if not args.json:
-        print(f"{device_line(planned.devices[0])}: {len(planned.tasks)} tasks", file=sys.stderr)
+        print(f"{device_line(planned.devices[0])}: {_tasks(len(planned.tasks))}", file=sys.stderr)
     result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))
     if args.report is not None:
         write_rows(result, planned.settings, args.report)
@@ -73,6 +73,10 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
 def _print_summary(result: SweepResult, tasks: int) -> None:
     for done in result.results:
         if done.winner is not None:
@@ -81,9 +85,11 @@ def _print_summary(result: SweepResult, tasks: int) -> None:
         elif done.error:
             print(f"{done.task}: {done.error}")
     gains = [done.winner.speedup for done in result.results if done.winner is not None]
-    fields = [("tuned", f"{len(gains)} of {tasks} tasks" + (", interrupted; --resume continues" if result.interrupted else ""))]
+    fields = [
+        ("tuned", f"{len(gains)} of {_tasks(tasks)}" + (", interrupted; --resume continues" if result.interrupted else ""))
+    ]
     if not result.interrupted and len(result.results) < tasks:
-        fields = [("tuned", f"{len(gains)} of {tasks} tasks in the time given; --resume with more --time-budget continues")]
+        fields = [("tuned", f"{len(gains)} of {_tasks(tasks)} in the time given; --resume with more --time-budget continues")]
     if gains:
         mean = float(torch.tensor(gains, dtype=torch.float64).log().mean().exp())
         fields.append(("gained", f"{mean:.2f} times as fast as the defaults, in the geometric mean; at most {max(gains):.2f}"))
@@ -191,13 +197,13 @@ def _verify(args: argparse.Namespace, planned: Plan) -> None:
     with closing(Workers(planned.devices[:1])) as workers:
         for path, task, entry in _entries(args, planned):
             baselines = baselines_of(task, planned.devices[0])
-            stored = from_fields(task.engine, entry.config).over(baselines.default)
-            plain, winner = workers.final(task, [baselines.plain, stored], planned.settings.budget.rounds)
-            now = None if plain.times is None or winner.times is None else plain.times.p50_ms / winner.times.p50_ms
-            message = ", ".join(dict.fromkeys(filter(None, (plain.message, winner.message))))
+            saved = from_fields(task.engine, entry.config).over(baselines.default)
+            default, winner = workers.final(task, [baselines.untuned, saved], planned.settings.budget.rounds)
+            now = None if default.times is None or winner.times is None else default.times.p50_ms / winner.times.p50_ms
+            message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
             row = {"file": str(path), "task": str(task), "stored_speedup": entry.speedup, "speedup": now, "message": message}
             rows.append(row)
             if not args.json:
                 found = message if now is None else f"{now:.2f} x the default"
-                print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
+                print(f"{task}: {found}; saved: {entry.speedup:.2f} x", flush=True)
     _emit(args, {"entries": rows}, [] if rows else [_NOTHING])

@@ -101,4 +101,4 @@ def _add_actions(parser: Parser) -> None:
     instead.add_argument("--dry-run", action="store_true", help="show the tasks, their files, and the sizes of their spaces")
     instead.add_argument("--list", action="store_true", help="list the tuned files, and which of them are used here")
     instead.add_argument("--show", action="store_true", help="show the configurations that are used here")
-    instead.add_argument("--verify", action="store_true", help="time the stored winners and the defaults again")
+    instead.add_argument("--verify", action="store_true", help="time the saved winners and the defaults again")

@@ -34,7 +34,7 @@ from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.measure.problems import PROBLEMS, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers import compilation
-from tri_apsp.tune.workers.compilation import NOWHERE, Compilation
+from tri_apsp.tune.workers.compilation import META_DEVICE, Compilation
 from tri_apsp.tuned.records import RECORDS
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
@@ -260,7 +260,7 @@ class TestSolvesInOneLaunch:
         monkeypatch.setattr(compilation, "_only_compile", lambda facts: None)
         monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
         task = task_of("nvidia", kernel)
-        compiler = Compilation(task, NOWHERE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
+        compiler = Compilation(task, META_DEVICE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
         outcomes = [compiler.compile(self.whole(task), odd) for odd in (False, True)]
         assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
         assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]

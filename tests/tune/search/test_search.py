@@ -189,7 +189,7 @@ class TestResume:
         result = run(second, study=study, trials=40)
         assert len(result.evaluated) == 40
         assert len(second.calls) == 25
-        assert [trial.earlier for trial in result.evaluated] == [True] * 15 + [False] * 25
+        assert [trial.from_study for trial in result.evaluated] == [True] * 15 + [False] * 25
         assert not [values for values in second.calls if values in first.calls]
 
     def test_a_finished_search_evaluates_nothing(self) -> None:
@@ -264,7 +264,7 @@ class TestInterrupt:
         assert [trial.params for trial in study.trials] == costs.calls[:-1]
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
         assert run(study=study).evaluated[: len(result.evaluated)] == [
-            dataclasses.replace(trial, earlier=True, seconds=ANY) for trial in result.evaluated
+            dataclasses.replace(trial, from_study=True, seconds=ANY) for trial in result.evaluated
         ]
 
     def test_an_error_of_ours_is_raised(self, mirrors: list[optuna.Study]) -> None:

@@ -74,7 +74,7 @@ class FakeWorker:
 
     def screen(self, task: Task, config: CompleteConfig, give_up_ms: float | None) -> Outcome:
         if self.machine.wrong_default:
-            raise EngineError("a default configuration must be right")
+            raise EngineError("a default configuration must be correct")
         self.machine.done.append(("screen", task, config, False))
         return correct(1.0)
 
@@ -190,7 +190,7 @@ def test_what_does_not_compile_is_not_measured(machine: Machine, workers: Worker
 def test_the_worker_raises_if_the_default_does_not_compile(machine: Machine, workers: Workers) -> None:
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == DEFAULT else Kind.correct)
     machine.wrong_default = True
-    with pytest.raises(EngineError, match="a default configuration must be right"):
+    with pytest.raises(EngineError, match="a default configuration must be correct"):
         workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE)
 
 

@@ -67,7 +67,7 @@ def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: K
     assert after.times is not None
     assert 0 < after.times.p20_ms < 100
     # Only what a compiler refused leaves the process as it was.
-    assert worker.processes - before == (0 if kind.lasting else 1)
+    assert worker.processes - before == (0 if kind.deterministic else 1)
 
 
 def test_final_measures_the_others(worker: Worker) -> None:

@@ -133,7 +133,7 @@ class Measurement:
         problem = self._operands(config, self._task.n, small=False)
         if problem not in self._with_expected:
             self._execute(dataclasses.replace(self._default, block_size=config.block_size), problem)
-            problem.adopt()
+            problem.set_expected()
             self._with_expected.add(problem)
         return problem
 
@@ -174,7 +174,7 @@ def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
     lines = [line.strip() for line in str(first).splitlines() if line.strip()] or [""]
     line = lines[-1 if kind is Kind.compile_error else 0]
     message = f"{type(first).__name__}: {line}"[:_MESSAGE]
-    compiling = kind.lasting
+    compiling = kind.deterministic
     return Outcome(
         kind, message=message, compile_seconds=seconds if compiling else 0.0, measure_seconds=0.0 if compiling else seconds
     )

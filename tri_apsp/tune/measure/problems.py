@@ -102,7 +102,7 @@ class Problem(ABC):
         for output, initial in zip(self._outputs, self._initial, strict=True):
             output.whole.copy_(initial)
 
-    def adopt(self) -> None:
+    def set_expected(self) -> None:
         """Take the result of the last operation as the expected one."""
         self._expected = [self._canonical(found).clone() for found in self._found()]
 

@@ -70,7 +70,9 @@ def known_trials(study: optuna.Study) -> list[Evaluated]:
         first = first or start
         outcome, origin = Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
         seconds = (end - first).total_seconds()
-        found.setdefault(tuple(sorted(trial.params.items())), Evaluated(trial.params, outcome, origin, seconds, earlier=True))
+        found.setdefault(
+            tuple(sorted(trial.params.items())), Evaluated(trial.params, outcome, origin, seconds, from_study=True)
+        )
     return list(found.values())
 
 
@@ -242,12 +244,12 @@ class Search:
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
 
-    def _learn(self, values: Values, outcome: Outcome, origin: str, *, earlier: bool = False) -> None:
+    def _learn(self, values: Values, outcome: Outcome, origin: str, *, from_study: bool = False) -> None:
         key = self._key(values)
         self._known[key] = outcome
         self._open[self._index[key]] = False
         seconds = time.monotonic() - self._start
-        self._result.evaluated.append(Evaluated(values, outcome, origin, seconds, earlier))
+        self._result.evaluated.append(Evaluated(values, outcome, origin, seconds, from_study))
         if outcome.kind is Kind.does_not_fit:
             for index in np.flatnonzero(self._open):
                 if needs_more(self._candidates[index], values):
@@ -267,8 +269,8 @@ class Search:
             if key not in self._index or key in self._known:
                 continue
             outcome = Outcome.from_dict(trial.user_attrs["outcome"])
-            if outcome.kind is Kind.correct or outcome.kind.lasting:
-                self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], earlier=True)
+            if outcome.kind is Kind.correct or outcome.kind.deterministic:
+                self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], from_study=True)
 
     def _spent(self) -> float:
         """Return the part of the budget that is spent, 1 or more at its end."""

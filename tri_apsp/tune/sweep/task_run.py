@@ -89,7 +89,7 @@ class TaskRun:
             final_seconds=time.monotonic() - searched,
             trials=tuple(found.evaluated),
         )
-        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.earlier)
+        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.from_study)
         return result if final is None else result.with_time_of(final.values())
 
     def _search(self, study: optuna.Study, anchors: list[Values]) -> SearchResult:
@@ -150,5 +150,5 @@ def _all_failed(task: Task, found: SearchResult) -> str:
     classes = ", ".join(f"{count} {kind.value}" for kind, count in found.failures.most_common())
     last = found.evaluated[-1].outcome.message if found.evaluated else "none ran"
     return (
-        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); nothing was stored."
+        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); no result was saved."
     )

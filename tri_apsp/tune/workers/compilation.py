@@ -20,14 +20,14 @@ from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Prepare
 
-__all__ = ["NOWHERE", "Compilation", "compilation_for"]
+__all__ = ["META_DEVICE", "Compilation", "compilation_for"]
 
-NOWHERE = torch.device("meta")
+META_DEVICE = torch.device("meta")
 """The device of tensors without memory."""
 
 
 def compilation_for(gpu: torch.device) -> Prepare:
-    """Return the `prepare` of a worker on NOWHERE that compiles for `gpu`."""
+    """Return the `prepare` of a worker on META_DEVICE that compiles for `gpu`."""
     return partial(Compilation, gpu=gpu, facts=describe(gpu))
 
 
@@ -38,7 +38,7 @@ class Compilation:
 
     Args:
         task: what is tuned.
-        device: NOWHERE.
+        device: META_DEVICE.
         gpu: the device to compile for.
         facts: of that device.
         make: makes an engine.

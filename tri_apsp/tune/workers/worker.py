@@ -143,16 +143,16 @@ class Worker:
             self._discard()
 
     def _start(self) -> None:
-        self._pipe, theirs = multiprocessing.Pipe()
+        self._pipe, child_end = multiprocessing.Pipe()
         handle, self._log = tempfile.mkstemp(prefix="tri_apsp-", suffix=".log")
         os.close(handle)
-        arguments = (theirs, self._log, self._device, self._prepare)
+        arguments = (child_end, self._log, self._device, self._prepare)
         try:
             self._process = start_process(_serve, arguments, f"tri_apsp tuner {self._device}")
         except BaseException:
             Path(self._log).unlink()
             raise
-        theirs.close()
+        child_end.close()
         self._ready = False
         self.processes += 1
 
@@ -178,7 +178,7 @@ class Worker:
             except BaseException:
                 self._discard()  # else its late result would be taken for that of the next request
                 raise
-            if any(outcome.kind.spoils for outcome in ([result] if isinstance(result, Outcome) else result)):
+            if any(outcome.kind.needs_new_process for outcome in ([result] if isinstance(result, Outcome) else result)):
                 self._discard()
             return result
 
@@ -283,7 +283,7 @@ def _last_line(log: str) -> str:
 
 
 def _unmeasurable(task: Task, failure: str) -> str:
-    return f"a default configuration must be right before others are timed, but for {task}: {failure}; leave this task out."
+    return f"a default configuration must be correct before others are timed, but for {task}: {failure}; leave this task out."
 
 
 def _not_started(failure: str) -> str:
