@@ -142,8 +142,8 @@ def _locked(folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise InputError(
-            f"tuned files must be written to {folder}, but that failed ({error.strerror}); make room and give the rights, or "
-            "choose another directory with --save-dir."
+            f"tuned files must be written to {folder}, but that failed ({error.strerror}); free disk space and set "
+            "permissions, or choose another directory with --save-dir."
         ) from None
 
 
@@ -191,7 +191,7 @@ def reset(
     """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
 
     Files in a checkout's tuning/, which are under version control, and files in TRI_APSP_CONFIG_DIR stay unless `directory`
-    names their directory. Where such files stay in use, a TuningWarning says so.
+    names their directory. Where such files stay in use, a TuningWarning is issued.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
@@ -228,8 +228,8 @@ def reset(
     kept = [] if directory else _present_files(names, slug, save_directory())
     if kept:
         warnings.warn(
-            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, where solves look "
-            f"first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
+            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
+            f"searched first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
             TuningWarning,
             stacklevel=2,
         )

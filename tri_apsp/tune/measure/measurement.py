@@ -200,7 +200,11 @@ class _Timer:
         self._flush = torch.empty(0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device)
 
     def milliseconds(self, run: Callable[[], None], *, blocks: bool) -> float:
-        """Return how long `run` takes: on a GPU that is still busy as it is queued, unless the host `blocks` within it."""
+        """Return the time of `run` in ms.
+
+        A GPU is kept busy while `run` is queued, which hides launch overhead; if `run` blocks the host, the GPU is idle at its
+        start.
+        """
         if self._device.type == "cpu":
             began = time.perf_counter()
             run()

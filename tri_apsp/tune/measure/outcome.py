@@ -23,7 +23,7 @@ class Kind(str, enum.Enum):
 
     @property
     def deterministic(self) -> bool:
-        """Whether another try ends the same way: what fails to compile does so again, what fails at run time may not."""
+        """Whether a retry would fail the same way: compile errors do, run-time errors may not."""
         return self in (Kind.compile_error, Kind.does_not_fit)
 
     @property

@@ -192,7 +192,7 @@ class Problem(ABC):
 
 
 class _Product(Problem):
-    """C <- min(C, A B); a small one is two products in one launch, of which the first leaves a cross of C as it is."""
+    """C <- min(C, A B). A small problem runs two products in one launch; the first skips a band of rows and columns of C."""
 
     def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
         super().__init__(task, device, n, block_size, small=small)

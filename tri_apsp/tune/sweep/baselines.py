@@ -23,9 +23,8 @@ class Baselines:
     """The configurations that take part in a final besides those found.
 
     Attributes:
-        default: the default in the fields of the task's kernel, and what was tuned already in the others: the candidates are
-            made of it.
-        untuned: what runs where nothing was tuned: for a solve the default in all fields, else the same as `default`.
+        default: default values for this kernel's fields, tuned values for all others; candidates vary it.
+        untuned: the configuration without tuned files; differs from `default` only for a solve.
         incumbent: what is used now; the same as `default` where the kernel was not tuned for this size.
     """
 

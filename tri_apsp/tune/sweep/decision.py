@@ -28,7 +28,7 @@ def beats(challenger: Times, holder: Times | None) -> bool:
 
 
 def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteConfig, Outcome]) -> Winner | None:
-    """Return the winner: the default, unless what is used now beats it, or the fastest of all beats both.
+    """Return the winner: the incumbent must beat the default, and the fastest candidate must beat the winner so far.
 
     A solve that is then slower than with the default in all fields, since other kernels were tuned at other sizes, keeps those
     defaults, by however little: what was tuned has yet to show that it helps a solve.

@@ -24,7 +24,7 @@ _SECONDS = ("seconds", "measure_seconds", "compile_seconds", "prepare_seconds", 
 
 
 class TaskStudy:
-    """The study of a task, a new one unless the settings say to resume.
+    """The study of a task, a new one unless the settings ask to resume.
 
     Args:
         task: to tune.
@@ -39,7 +39,7 @@ class TaskStudy:
 
     def __init__(self, task: Task, baselines: Baselines, settings: Settings, slug: str, storage: BaseStorage) -> None:
         self._task = task
-        # What a result depends on that the name of the study does not say.
+        # What a result depends on besides the name of the study.
         self._budget = [settings.effort, settings.trials, settings.time_budget]
         self.study = open_study(storage, _name(task, baselines, slug), resume=settings.resume)
 

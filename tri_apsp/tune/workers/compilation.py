@@ -34,7 +34,7 @@ def compilation_for(gpu: torch.device) -> Prepare:
 class Compilation:
     """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs, and no operand exists.
 
-    From now on its process compiles for this GPU, and takes its facts for those of every device.
+    Side effect: from now on this process compiles for this GPU and uses its properties for every device.
 
     Args:
         task: what is tuned.
@@ -54,10 +54,7 @@ class Compilation:
         """Do nothing, since nothing runs; see Measurement."""
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile the kernels that Measurement.screen launches; or with `odd` those that verify launches in addition.
-
-        The outcome is correct if all of them compile.
-        """
+        """Compile the kernels that Measurement.screen launches, or with `odd` the others of verify; see Worker.compile."""
         start = time.perf_counter()
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):

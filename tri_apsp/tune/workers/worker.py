@@ -67,7 +67,7 @@ class Worker:
                 self._start()
 
     def prepare(self, task: Task) -> None:
-        """Make the operands of a task before its first request, which checks the default, and raises if this failed."""
+        """Make the operands of a task before its first request. An error here is suppressed; the first request raises it."""
         with contextlib.suppress(ApspError, CancelledError):
             self._request(task, None, limit_s=0)
 
@@ -77,7 +77,7 @@ class Worker:
         Args:
             task: that it is for.
             config: to compile.
-            odd: for the odd size that only a final compares, instead of the sizes of screening.
+            odd: as Compilers.submit().
             limit_s: seconds, after which the process is replaced.
 
         Raises:
