@@ -1,4 +1,4 @@
-"""Which configuration a solve gets: where it is looked for, which entry is the nearest, and what is said of a miss."""
+"""Which configuration a solve gets: where it is looked for, which entry is the nearest, and the message of a miss."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class TestNamed:
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path / name))
         for n in (1000, 1001):
             assert find(n).source == str(path)
-        (said,) = [str(warning.message) for warning in recwarn]
-        assert said == (
+        (message,) = [str(warning.message) for warning in recwarn]
+        assert message == (
             f"TRI_APSP_CONFIG_DIR must name a folder of tuned files, but {tmp_path / name} is none; correct the variable, or "
             "unset it."
         )
@@ -355,10 +355,10 @@ class TestMiss:
         warnings.simplefilter("always", TuningWarning)
         find(1000)
         find(3000)
-        (said,) = [str(warning.message) for warning in recwarn]
-        assert "nothing was tuned for float32 near n = 1000 on the nvidia engine" in said
-        assert f"{directories['shipped'] / 'a-gpu'}, {directories['user'] / 'a-gpu'}" in said
-        assert said.endswith("python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 --n 1000")
+        (message,) = [str(warning.message) for warning in recwarn]
+        assert "nothing was tuned for float32 near n = 1000 on the nvidia engine" in message
+        assert f"{directories['shipped'] / 'a-gpu'}, {directories['user'] / 'a-gpu'}" in message
+        assert message.endswith("python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 --n 1000")
 
     @pytest.mark.parametrize(
         ("engine", "device", "required", "arguments"),

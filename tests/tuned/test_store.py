@@ -220,11 +220,11 @@ def test_a_read_only_directory(entry, made, tmp_path_factory, depth):
     queue = context.SimpleQueue()
     writer = context.Process(target=_save_as_nobody, args=(file, base, queue))
     writer.start()
-    said = queue.get()
+    message = queue.get()
     writer.join()
     locked.chmod(0o755)
     assert re.fullmatch(
-        r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*--save-dir\.", said
+        r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*--save-dir\.", message
     )
     assert (path.read_bytes() if path.exists() else None) == before
 

@@ -1,4 +1,4 @@
-"""Problems: a right engine is found right, a wrong one wrong, and a whole solve runs as a call does."""
+"""Problems: a correct engine passes, a faulty one is detected, and a whole solve runs as a call does."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 from tune.measure.substitutes import (
     ALL,
     CPU,
+    Faulty,
     Lazy,
     OneValue,
     ReadsWorkspace,
     Stray,
     Substitute,
-    Wrong,
     complete,
     make_of,
     task_of,
@@ -62,17 +62,17 @@ def test_a_right_engine_is_found_right(engine: str, kernel: str, dtype: str, sig
     assert measurement.verify(complete(task)).kind is Kind.correct
 
 
-@pytest.mark.parametrize("wrong", [OneValue, Lazy, Stray, ReadsWorkspace])
+@pytest.mark.parametrize("faulty", [OneValue, Lazy, Stray, ReadsWorkspace])
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
-def test_a_wrong_engine_is_found_wrong(engine: str, kernel: str, wrong: type[Wrong]) -> None:
+def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faulty]) -> None:
     task = task_of(engine, kernel)
-    measurement = Measurement(task, CPU, make_of(wrong))
+    measurement = Measurement(task, CPU, make_of(faulty))
     assert measurement.screen(complete(task)).kind is Kind.correct
     with pytest.raises(WrongResultError):
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
 
 
-class NegativeCycle(Wrong):
+class NegativeCycle(Faulty):
     """Makes a cycle negative, which a checked call notices."""
 
     def product(self, *updates: Update) -> None:
@@ -178,7 +178,7 @@ class Solving(Substitute):
         return distances, Ranges(self.reading, weights, distances)
 
 
-class WrongDistance(Wrong, Solving):
+class FaultyDistance(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default:
@@ -186,7 +186,7 @@ class WrongDistance(Wrong, Solving):
         return distances, found
 
 
-class Overwrites(Wrong, Solving):
+class Overwrites(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default:
@@ -194,7 +194,7 @@ class Overwrites(Wrong, Solving):
         return distances, found
 
 
-class StraySolve(Wrong, Solving):
+class StraySolve(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default and weights.storage_offset():
@@ -228,7 +228,7 @@ class TestSolvesInOneLaunch:
         assert Solving.closed == []
         assert Ranges.unread == []
 
-    @pytest.mark.parametrize("wrong", [WrongDistance, Overwrites, StraySolve])
+    @pytest.mark.parametrize("wrong", [FaultyDistance, Overwrites, StraySolve])
     def test_are_found_wrong(self, kernel: str, wrong: type[Solving]) -> None:
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(wrong))

@@ -150,7 +150,7 @@ class TestFailures:
             return None
         return self.KINDS[SPACE.parameters[0].choices.index(values["product.block_m"]) % 3]
 
-    def test_are_counted_by_class_and_told_as_pruned(self) -> None:
+    def test_are_counted_by_class_and_recorded_as_pruned(self) -> None:
         study, costs = new_study(), Costs(self.fails)
         result = run(costs, study=study)
         expected = Counter(kind for values in costs.calls if (kind := self.fails(values)) is not None)
@@ -267,7 +267,7 @@ class TestInterrupt:
             dataclasses.replace(trial, from_study=True, seconds=ANY) for trial in result.evaluated
         ]
 
-    def test_an_error_of_ours_is_raised(self, mirrors: list[optuna.Study]) -> None:
+    def test_an_internal_error_is_raised(self, mirrors: list[optuna.Study]) -> None:
         study = new_study()
 
         def break_down(count: int) -> None:

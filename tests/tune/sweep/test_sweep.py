@@ -286,7 +286,7 @@ class TestTime:
         assert not product.winner.gained
         assert others == []
 
-    def test_is_told(self) -> None:
+    def test_is_reported(self) -> None:
         def slow_start(count: int) -> None:
             time.sleep(0.3 if count == 1 else 0)
 

@@ -153,7 +153,7 @@ def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: 
         assert [job.result(10).kind for job in asked] == [Kind.correct] * 2
     measured = [index for index, (what, *_) in enumerate(machine.done) if what == "screen"]
     before = machine.done[: measured[0]]
-    # The default once a size, and what two asked for once too.
+    # The default once per size, and what two asked for once too.
     compiled = [(config, odd) for what, _, config, odd in before if what == "compile"]
     assert sorted(compiled, key=str) == sorted([(DEFAULT, False), (DEFAULT, True), (A, False)], key=str)
     assert [what for what, *_ in machine.done].count("prepare") == 1
