@@ -23,7 +23,7 @@ from tri_apsp.report.sweeps import axes_of, best_of_blocks, best_so_far, read_sw
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tuned import cache, paths, reload
+from tri_apsp.tuned import paths, reading, reload
 
 SLUG = describe(torch.device("cpu")).slug
 Tune = Callable[..., Path]
@@ -40,10 +40,10 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tune:
         monkeypatch.setattr(commands, "Workers", lambda devices: made)
         for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "TRI_APSP_CONFIG_DIR"):
             monkeypatch.setenv(variable, str(tmp_path / name / variable))
-        cache.MEMORY.clear()
+        reading.MEMORY.clear()
         reload()
         tune(["--device", "cpu", "--report", str(tmp_path / name), *map(str, words)])
-        cache.MEMORY.clear()
+        reading.MEMORY.clear()
         reload()
         return tmp_path / name
 

@@ -13,7 +13,7 @@ import tri_apsp
 
 
 def describe(pipe: Connection) -> None:
-    """Say what this process found when it began."""
+    """Send what this process found when it began."""
     found = {
         "environment": dict(os.environ),
         "folder": str(Path.cwd()),
@@ -33,6 +33,6 @@ def compute(pipe: Connection, threads: int) -> None:
 
 
 def wait(pipe: Connection) -> None:
-    """Say who this process and its parent are, and wait to be ended."""
+    """Send the ids of this process and its parent, and wait to be ended."""
     pipe.send((os.getpid(), os.getppid()))
     time.sleep(1000)

@@ -17,7 +17,7 @@ from optuna.storages import InMemoryStorage
 from tri_apsp import tuned
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.workers import processes
-from tri_apsp.tuned import cache, paths
+from tri_apsp.tuned import paths, reading
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -52,7 +52,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(os, "fsync", lambda _: None)  # half of the time, for files that live as long as a test
     tuned.reload()
     yield tmp_path
-    cache.MEMORY.clear()
+    reading.MEMORY.clear()
     tuned.reload()
 
 

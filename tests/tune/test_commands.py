@@ -54,18 +54,20 @@ def cli(capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool) -> 
 
 def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
     pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
-    said = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
-    assert said.status == 0
+    output = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
+    assert output.status == 0
     path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
-    assert f"written   {path}\n" in said.out
-    assert f"n = 1024: 1 ms, 1.92 x the default: {FASTEST_SPELLED}\n" in said.out
-    assert re.search(r"^gained +1\.92 times as fast as the defaults", said.out, re.MULTILINE)
-    assert re.search(r"^failures +failed: \d+ timeout$", said.out, re.MULTILINE)
-    assert re.search(r"^time +\d+ s, \d+% of it measuring$", said.out, re.MULTILINE)
+    assert f"written   {path}\n" in output.out
+    assert f"n = 1024: 1 ms, 1.92 x the default: {FASTEST_SPELLED}\n" in output.out
+    assert re.search(r"^gained +1\.92 times as fast as the defaults", output.out, re.MULTILINE)
+    assert re.search(r"^failures +failed: \d+ timeout$", output.out, re.MULTILINE)
+    assert re.search(r"^time +\d+ s, \d+% of it measuring$", output.out, re.MULTILINE)
     assert re.search(
-        r"^overhead +\d+ s before the first of each task, 0 s loading or compiling; finals took \d+ s$", said.out, re.MULTILINE
+        r"^overhead +\d+ s before the first of each task, 0 s loading or compiling; finals took \d+ s$",
+        output.out,
+        re.MULTILINE,
     )
-    assert re.match(r".*: 1 tasks\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", said.err)
+    assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", output.err)
 
 
 def test_json(cli: Callable[..., Outcome]) -> None:
@@ -100,10 +102,10 @@ def test_report(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, mo
 
 def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
     pool.fails = lambda task, config: Kind.timeout if task.n == 256 else None
-    said = cli("--device", "cpu", "--kernel", "product", "--n", 256, 512, "--trials", 9)
-    assert said.status == FAILED
-    assert "all of cpu product, float32 nonnegative, n = 256 failed (9 timeout" in said.out
-    assert "tuned     1 of 2 tasks" in said.out
+    output = cli("--device", "cpu", "--kernel", "product", "--n", 256, 512, "--trials", 9)
+    assert output.status == FAILED
+    assert "all of cpu product, float32 nonnegative, n = 256 failed (9 timeout" in output.out
+    assert "tuned     1 of 2 tasks" in output.out
 
 
 def test_interrupt(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
@@ -111,16 +113,16 @@ def test_interrupt(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
         raise KeyboardInterrupt
 
     pool.before_final = press
-    said = cli(*FEW)
-    assert said.status == INTERRUPTED
-    assert "interrupted; --resume continues" in said.out
+    output = cli(*FEW)
+    assert output.status == INTERRUPTED
+    assert "interrupted; --resume continues" in output.out
 
 
 def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
-    said = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
-    assert said.status == 0
+    output = cli("--device", "cpu", "--dry-run", "--save-dir", home / "there")
+    assert output.status == 0
     assert re.search(
-        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*/cpu-product-float32\.json\n", said.out
+        rf"n = 1024: \d+ configurations, \d+ pass the filter; {home}/there/.*/cpu-product-float32\.json\n", output.out
     )
     found = cli("--device", "cpu", "--dry-run", "--json", "--time-budget", 7, "--sign", "any", "nonnegative").json
     assert [row["candidates"] <= row["space"] for row in found["tasks"]] == [True] * 4
@@ -136,9 +138,9 @@ class TestStored:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         folder = home / "tuned" / describe(CPU).slug
         (folder / "cpu-solve-float32.json").write_text("{")
-        said = cli("--list")
-        assert f"{folder / 'cpu-product-float32.json'}: n = 1024\n" in said.out
-        assert re.search(r"cpu-solve-float32\.json: not used: tuned file .* must hold JSON", said.out)
+        output = cli("--list")
+        assert f"{folder / 'cpu-product-float32.json'}: n = 1024\n" in output.out
+        assert re.search(r"cpu-solve-float32\.json: not used: tuned file .* must hold JSON", output.out)
         assert [row["used"] for row in cli("--list", "--json").json["files"]] == [True, False]
 
         assert cli("--show").out == f"cpu product, float32 nonnegative, n = 1024: 1 ms, 1.92 x the default, {FASTEST_SPELLED}\n"
@@ -146,8 +148,8 @@ class TestStored:
         assert cli("--show", "--n", 512).out == self.NOTHING
 
         pool.finals.clear()
-        said = cli("--verify")
-        assert said.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; stored: 1.92 x\n"
+        output = cli("--verify")
+        assert output.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; saved: 1.92 x\n"
         ((_, configs, _),) = pool.finals
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
@@ -199,11 +201,11 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, case: str) -> None:
     words, status, parts = BAD[case]
-    said = cli(*([] if "--device" in words else ["--device", "cpu"]), *words)
-    assert (said.status, said.out) == (status, "")
-    assert re.search(r"^error: [^\n]*\.\n\Z", said.err, re.MULTILINE)
+    output = cli(*([] if "--device" in words else ["--device", "cpu"]), *words)
+    assert (output.status, output.out) == (status, "")
+    assert re.search(r"^error: [^\n]*\.\n\Z", output.err, re.MULTILINE)
     for part in parts:
-        assert part in said.err
+        assert part in output.err
     assert pool.screened == []
     assert not (home / "tuned").exists()
 
@@ -221,9 +223,9 @@ class TestLockedStore:
     ) -> None:
         monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
         with lock:
-            said = cli(*FEW)
-        assert said.status == BAD_INPUT
-        assert "must not be locked" in said.err
+            output = cli(*FEW)
+        assert output.status == BAD_INPUT
+        assert "must not be locked" in output.err
         assert pool.screened == []
 
     def test_is_waited_for_before_anything_is_measured(
@@ -277,9 +279,9 @@ def test_terminated(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
 
     pool.before = terminate
     before = signal.getsignal(signal.SIGTERM)
-    said = cli(*FEW, "--report", home / "rows")
-    assert said.status == INTERRUPTED, said.err
-    assert "interrupted; --resume continues" in said.out
+    output = cli(*FEW, "--report", home / "rows")
+    assert output.status == INTERRUPTED, output.err
+    assert "interrupted; --resume continues" in output.out
     assert len((home / "rows" / "trials.csv").read_text().splitlines()) == 1 + 4
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -328,7 +330,7 @@ class TestProcess:
         ).results
         assert result.complete
         assert result.evaluated == known + 2
-        assert [trial.earlier for trial in result.trials] == [True] * known + [False] * 2
+        assert [trial.from_study for trial in result.trials] == [True] * known + [False] * 2
         (entry,) = tuned.load(result.path).entries
         assert entry.evaluated == known + 2
         used = tri_apsp.shortest_paths(torch.rand(512, 512)).config

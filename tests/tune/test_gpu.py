@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ ALL = [(engine, kernel) for engine in ("nvidia", "portable") for kernel in KERNE
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    with Worker(GPU) as worker:
+    with closing(Worker(GPU)) as worker:
         yield worker
 
 
@@ -81,7 +82,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
     good = default_config("nvidia", torch.float32)
     # On a busy machine compiling alone takes seconds.
     limit_s = 5 if kind is Kind.timeout else 60
-    with Worker(GPU, faulty_gpu.prepare) as worker:
+    with closing(Worker(GPU, faulty_gpu.prepare)) as worker:
         before = worker.screen(task, good)
         outcome = worker.screen(task, faulty_gpu.bad(act), limit_s=limit_s)
         assert outcome.kind is kind, outcome
@@ -90,7 +91,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
         print(f"\n{act}: {before}\n{outcome}\n{after}")
         assert (before.kind, after.kind) == (Kind.correct, Kind.correct)
         assert after.median_ms < 3 * before.median_ms
-        assert worker.processes == (1 if kind.lasting else 2)
+        assert worker.processes == (1 if kind.deterministic else 2)
 
 
 def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,12 +101,12 @@ def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypat
             engine, kernel, "float32", "nonnegative", 256 if kernel == "batch" else 2048, 200 if kernel == "batch" else 1
         )
         base = default_config(engine, torch.float32)
-        with Compilers(2, compilation_for(GPU)) as compilers:
+        with closing(Compilers(2, compilation_for(GPU))) as compilers:
             jobs = [compilers.submit(task, base, odd=odd) for odd in (False, True)]
             compiled_first = [job.result() for job in jobs]
         assert [outcome.kind for outcome in compiled_first] == [Kind.correct] * 2, compiled_first
         compiled = {path.parent.name for path in tmp_path.rglob("*.cubin")}
-        with Worker(GPU) as worker:
+        with closing(Worker(GPU)) as worker:
             outcome = worker.screen(task, base)
             (final,) = worker.final(task, [base], rounds=1)
         assert (outcome.kind, final.kind) == (Kind.correct, Kind.correct)

@@ -46,7 +46,7 @@ def follow(shown: bool) -> None:
     progress.started(TASK, 40, time.monotonic() + 30)
     outcomes = [correct(5.0), Outcome(Kind.timeout), correct(2.0), Outcome(Kind.compile_error), Outcome(Kind.timeout)]
     for index, outcome in enumerate(outcomes):
-        time.sleep(0.11)  # tqdm draws at most ten times a second
+        time.sleep(0.11)  # tqdm draws at most ten times per second
         progress.evaluated(Evaluated({}, outcome, "tpe" if index else "default", 0.0))
     progress.final(4)
     progress.finished(DONE)
@@ -75,7 +75,7 @@ def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "message"),
     [
         (DONE, f"2 ms, 2.50 x the default, {COUNTED}"),
         (
@@ -90,8 +90,8 @@ def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (TaskResult(TASK, error="it broke."), "it broke."),
     ],
 )
-def test_outcome_line(result: TaskResult, said: str) -> None:
-    assert outcome_line(result) == f"cpu product, float32 any, n = 512: {said}"
+def test_outcome_line(result: TaskResult, message: str) -> None:
+    assert outcome_line(result) == f"cpu product, float32 any, n = 512: {message}"
 
 
 def test_milliseconds() -> None:

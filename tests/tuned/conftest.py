@@ -10,7 +10,7 @@ import pytest
 
 from tri_apsp import tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import cache, lookup, paths
+from tri_apsp.tuned import lookup, paths, reading
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -39,10 +39,10 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     found["shipped"].mkdir()
     monkeypatch.setattr(paths.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(paths, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(cache, "_issued", set())
+    monkeypatch.setattr(reading, "_issued", set())
     tuned.reload()
     yield found
-    cache.MEMORY.clear()
+    reading.MEMORY.clear()
     tuned.reload()
 
 

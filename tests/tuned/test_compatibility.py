@@ -82,11 +82,11 @@ def test_refused(gpu, entry, made, case):
     tuned.reload()
     with pytest.warns(TuningWarning) as caught:
         assert find() == default
-    said = [str(warning.message) for warning in caught if "not used" in str(warning.message)]
-    assert len(said) == 1
-    assert str(path) in said[0]
-    assert re.search(message, said[0]), said[0]
-    assert re.fullmatch(r"[^\n]*\.", said[0])
+    messages = [str(warning.message) for warning in caught if "not used" in str(warning.message)]
+    assert len(messages) == 1
+    assert str(path) in messages[0]
+    assert re.search(message, messages[0]), messages[0]
+    assert re.fullmatch(r"[^\n]*\.", messages[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error", TuningWarning)
         tuned.reload()
@@ -125,8 +125,8 @@ def test_another_minor_version_of_triton_is_used_with_a_warning(gpu, entry, made
     installed(monkeypatch, "3.7.0")
     assert find().source == str(path)
     find(n=1000)
-    (said,) = [str(warning.message) for warning in recwarn]
-    assert "was tuned with Triton 3.6.1, but 3.7.0 is installed" in said
+    (message,) = [str(warning.message) for warning in recwarn]
+    assert "was tuned with Triton 3.6.1, but 3.7.0 is installed" in message
 
 
 def test_one_version_of_triton_is_worth_one_warning(gpu, entry, made, monkeypatch, recwarn):

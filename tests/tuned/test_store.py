@@ -220,11 +220,11 @@ def test_a_read_only_directory(entry, made, tmp_path_factory, depth):
     queue = context.SimpleQueue()
     writer = context.Process(target=_save_as_nobody, args=(file, base, queue))
     writer.start()
-    said = queue.get()
+    message = queue.get()
     writer.join()
     locked.chmod(0o755)
     assert re.fullmatch(
-        r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*--save-dir\.", said
+        r"tuned files must be written to [^\n]*a-gpu, but that failed \(Permission denied\); [^\n]*--save-dir\.", message
     )
     assert (path.read_bytes() if path.exists() else None) == before
 
@@ -355,8 +355,8 @@ class TestReset:
         with pytest.warns(TuningWarning) as caught:
             assert tuned.reset(kernel="solve") == own[2:]
         assert [str(warning.message) for warning in caught] == [
-            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, where solves look "
-            f"first, still has 1; give directory={str(directories[place])!r} to remove them."
+            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
+            f"searched first, still has 1; give directory={str(directories[place])!r} to remove them."
         ]
         assert all(path.exists() for path in kept)
         assert find(1024).source == f"{kept[2]}, {kept[0]}"

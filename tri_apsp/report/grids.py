@@ -14,7 +14,7 @@ from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.candidates import candidates, resolved
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import own_fields
+from tri_apsp.tune.sweep.baselines import kernel_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values, record_of
 
 __all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "with_points"]
@@ -126,7 +126,7 @@ def with_points(
 def format_config(task: Task, config: CompleteConfig) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
     alone = task.engine == "nvidia" or task.kernel == "product"
-    return format_fields(own_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
+    return format_fields(kernel_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
 
 
 def format_fields(fields: Mapping[str, Any]) -> str:

@@ -41,8 +41,8 @@ def tune(
 
     Args:
         kernels: names of tri_apsp.tuned.KERNELS[engine]; none: all, each with the winners of those before it.
-        n: sizes, which must fit the memory; none: those of the effort that fit. A kernel that a solve of such a size runs at a
-            smaller size is tuned at the smaller one, and batches that do not fit are left out unless `kernels` names them.
+        n: sizes, which must fit the memory. A kernel that such a solve runs at a smaller size is tuned at that size; batches
+            that do not fit are skipped unless `kernels` names them; none: those of the effort that fit.
         dtypes: names such as "float32"; none: those of the effort.
         signs: of the weights, "nonnegative" or "any"; none: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -29,6 +29,9 @@ from tri_apsp.tune.sweep.rows import check_folder, write_rows
 from tri_apsp.tune.sweep.sweep import sweep
 from tri_apsp.tune.workers.pool import Workers
 
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Entry, TunedFile
+
 __all__ = ["run"]
 
 _NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_apsp.tune` does"
@@ -44,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report is not None:
         check_folder(args.report)
     if not args.json:
-        print(f"{device_line(planned.devices[0])}: {len(planned.tasks)} tasks", file=sys.stderr)
+        print(f"{device_line(planned.devices[0])}: {_tasks(len(planned.tasks))}", file=sys.stderr)
     result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))
     if args.report is not None:
         write_rows(result, planned.settings, args.report)
@@ -70,6 +73,10 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
 def _print_summary(result: SweepResult, tasks: int) -> None:
     for done in result.results:
         if done.winner is not None:
@@ -78,9 +85,11 @@ def _print_summary(result: SweepResult, tasks: int) -> None:
         elif done.error:
             print(f"{done.task}: {done.error}")
     gains = [done.winner.speedup for done in result.results if done.winner is not None]
-    fields = [("tuned", f"{len(gains)} of {tasks} tasks" + (", interrupted; --resume continues" if result.interrupted else ""))]
+    fields = [
+        ("tuned", f"{len(gains)} of {_tasks(tasks)}" + (", interrupted; --resume continues" if result.interrupted else ""))
+    ]
     if not result.interrupted and len(result.results) < tasks:
-        fields = [("tuned", f"{len(gains)} of {tasks} tasks in the time given; --resume with more --time-budget continues")]
+        fields = [("tuned", f"{len(gains)} of {_tasks(tasks)} in the time given; --resume with more --time-budget continues")]
     if gains:
         mean = float(torch.tensor(gains, dtype=torch.float64).log().mean().exp())
         fields.append(("gained", f"{mean:.2f} times as fast as the defaults, in the geometric mean; at most {max(gains):.2f}"))
@@ -109,26 +118,39 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> None:
         path = tuned.path_of(task.engine, task.kernel, task.dtype, describe(device).slug, settings.save_dir)
         rows.append({"task": str(task), "file": str(path), "space": space.size, "candidates": len(allowed)})
     seconds = settings.seconds(len(planned.tasks))
+    content = {"device": describe(device).name, "seconds": seconds, "trials": settings.budget.trials, "tasks": rows}
+    lines = [
+        f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}" for row in rows
+    ]
+    _emit(args, content, [*lines, f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all"])
+
+
+def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print `content` with --json, else `lines`."""
     if args.json:
-        print_json({"device": describe(device).name, "seconds": seconds, "trials": settings.budget.trials, "tasks": rows})
+        print_json(content)
         return
-    for row in rows:
-        print(f"{row['task']}: {row['space']} configurations, {row['candidates']} pass the filter; {row['file']}")
-    print(f"up to {settings.budget.trials} evaluations per task, at most {seconds:.0f} s in all")
+    for line in lines:
+        print(line)
 
 
-def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Any]]:
-    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
-    device, seen = describe(planned.devices[0]), set()
-    directory: Path | None = args.save_dir
-    paths = tuned.files() if directory is None else sorted(directory.glob("*/*.json"))
-    for path in paths:
+def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, str | None]]:
+    """Yield the path of each tuned file, the file where it can be read, and why it is not used here, None if it is."""
+    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         try:
             file = tuned.load(path)
-        except InputError:
+        except InputError as error:
+            yield path, None, str(error)
+        else:
+            yield path, file, tuned.refusal(file, describe(planned.devices[0]))
+
+
+def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
+    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
+    seen = set()
+    for path, file, reason in _files(args, planned):
+        if file is None or reason is not None:
             continue  # --list names it
-        if tuned.refusal(file, device) is not None:
-            continue
         for entry in file.entries:
             task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
             sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in args.n]
@@ -140,39 +162,26 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
 
 
 def _list(args: argparse.Namespace, planned: Plan) -> None:
-    device, rows = describe(planned.devices[0]), list[dict[str, Any]]()
-    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
-        try:
-            file = tuned.load(path)
-        except InputError as error:
-            rows.append({"file": str(path), "used": False, "reason": str(error)})
-            continue
-        reason = tuned.refusal(file, device)
-        rows.append(
-            {"file": str(path), "used": reason is None, "reason": reason, "n": sorted({entry.n for entry in file.entries})}
-        )
-    if args.json:
-        print_json({"files": rows})
-        return
-    for row in rows:
-        print(f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}")
-    if not rows:
-        print("no tuned files; `python -m tri_apsp.tune` writes some")
+    rows: list[dict[str, Any]] = []
+    for path, file, reason in _files(args, planned):
+        sizes = {} if file is None else {"n": sorted({entry.n for entry in file.entries})}
+        rows.append({"file": str(path), "used": reason is None, "reason": reason, **sizes})
+    lines = [
+        f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}"
+        for row in rows
+    ]
+    _emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
 
 
 def _show(args: argparse.Namespace, planned: Plan) -> None:
     rows = [
         {"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in _entries(args, planned)
     ]
-    if args.json:
-        print_json({"entries": rows})
-        return
+    lines = []
     for row in rows:
-        print(
-            f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {_format_config(row['config'])}"
-        )
-    if not rows:
-        print(_NOTHING)
+        settings = _format_config(row["config"])
+        lines.append(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+    _emit(args, {"entries": rows}, lines or [_NOTHING])
 
 
 def _format_config(config: dict[str, Any]) -> str:
@@ -184,16 +193,13 @@ def _verify(args: argparse.Namespace, planned: Plan) -> None:
     with closing(Workers(planned.devices[:1])) as workers:
         for path, task, entry in _entries(args, planned):
             baselines = baselines_of(task, planned.devices[0])
-            stored = from_fields(task.engine, entry.config).over(baselines.default)
-            plain, winner = workers.final(task, [baselines.plain, stored], planned.settings.budget.rounds)
-            now = None if plain.times is None or winner.times is None else plain.times.p50_ms / winner.times.p50_ms
-            message = ", ".join(dict.fromkeys(filter(None, (plain.message, winner.message))))
+            saved = from_fields(task.engine, entry.config).over(baselines.default)
+            default, winner = workers.final(task, [baselines.untuned, saved], planned.settings.budget.rounds)
+            now = None if default.times is None or winner.times is None else default.times.p50_ms / winner.times.p50_ms
+            message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
             row = {"file": str(path), "task": str(task), "stored_speedup": entry.speedup, "speedup": now, "message": message}
             rows.append(row)
             if not args.json:
                 found = message if now is None else f"{now:.2f} x the default"
-                print(f"{task}: {found}; stored: {entry.speedup:.2f} x", flush=True)
-    if args.json:
-        print_json({"entries": rows})
-    elif not rows:
-        print(_NOTHING)
+                print(f"{task}: {found}; saved: {entry.speedup:.2f} x", flush=True)
+    _emit(args, {"entries": rows}, [] if rows else [_NOTHING])

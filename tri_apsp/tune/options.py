@@ -55,8 +55,8 @@ def _add_tasks(parser: Parser) -> None:
         type=int,
         nargs="+",
         default=[],
-        help="sizes, which must fit the memory; a kernel that a solve of such a size runs at a smaller size is tuned at the "
-        "smaller one, and batches that do not fit are left out unless --kernel names them; default: those of the effort",
+        help="sizes, which must fit the memory; a kernel that such a solve runs at a smaller size is tuned at that size, and "
+        "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
     )
     what.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: those of the effort")
     what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")
@@ -101,4 +101,4 @@ def _add_actions(parser: Parser) -> None:
     instead.add_argument("--dry-run", action="store_true", help="show the tasks, their files, and the sizes of their spaces")
     instead.add_argument("--list", action="store_true", help="list the tuned files, and which of them are used here")
     instead.add_argument("--show", action="store_true", help="show the configurations that are used here")
-    instead.add_argument("--verify", action="store_true", help="time the stored winners and the defaults again")
+    instead.add_argument("--verify", action="store_true", help="time the saved winners and the defaults again")

@@ -12,15 +12,13 @@
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
-from tri_apsp.tuned.cache import reload
 from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
-from tri_apsp.tuned.reading import load
+from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import FIELDS, KERNELS, SIGNS, allowed_fields
-from tri_apsp.tuned.sources import remember
 from tri_apsp.tuned.store import conflict, new_file, path_of, reset, save
 
 __all__ = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -40,10 +39,13 @@ def kernel_hash(engine: str, kernel: str) -> str:
 
 
 def tokens(source: str) -> list[str]:
-    """Return the tokens of Python source without docstrings and imports; the same in every Python version."""
+    """Return the tokens of Python source without docstrings and imports: the same in every Python if it has no f-string."""
     found: list[tuple[int, str]] = []
     in_import, starts_line = False, True
-    for kind, text in _tokens(source):
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kind, text = token.type, token.string
+        if kind in _SKIPPED:
+            continue
         if starts_line and kind not in _LAYOUT:
             in_import = text in ("import", "from")
         starts_line = kind in _LAYOUT
@@ -56,26 +58,3 @@ def tokens(source: str) -> list[str]:
             continue
         found.append((kind, tokenize.tok_name[kind] if kind in _LAYOUT else text))
     return [text for _, text in found]
-
-
-def _tokens(source: str) -> Iterator[tuple[int, str]]:
-    """Yield kind and text of each token, an f-string as the one token that it was before Python 3.12."""
-    start_kind, end_kind = (getattr(tokenize, f"FSTRING_{part}", None) for part in ("START", "END"))
-    lines, depth, start = source.splitlines(keepends=True), 0, (0, 0)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == start_kind:
-            start = token.start if depth == 0 else start
-            depth += 1
-        elif token.type == end_kind:
-            depth -= 1
-            if depth == 0:
-                yield tokenize.STRING, _slice(lines, start, token.end)
-        elif depth == 0 and token.type not in _SKIPPED:
-            yield token.type, token.string
-
-
-def _slice(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
-    (first, left), (last, right) = start, end
-    if first == last:
-        return lines[first - 1][left:right]
-    return "".join([lines[first - 1][left:], *lines[first : last - 1], lines[last - 1][:right]])

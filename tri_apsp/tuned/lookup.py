@@ -14,11 +14,10 @@ from tri_apsp.configs import CompleteConfig, Config, default_config, from_fields
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
-from tri_apsp.tuned.cache import ANSWERS, warn_once
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.forced import with_forced
+from tri_apsp.tuned.reading import ANSWERS, search_folders, sources, warn_once
 from tri_apsp.tuned.records import TunableKernel, records_of
-from tri_apsp.tuned.sources import search_folders, sources
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
@@ -45,11 +44,11 @@ def find(
     nonnegative: bool = False,
     product: bool = False,
 ) -> CompleteConfig:
-    """Return the complete configuration of a solve; its `source` says where it came from.
+    """Return the complete configuration of a solve; its `source` names where it came from.
 
-    For each kernel of the engine, the first of these places that has an entry within a factor of two of the size decides, with
-    its nearest entry: TRI_APSP_CONFIG_DIR, what was tuned in this process, the other `directories` in their order. Where none
-    has, the default stays. The fields that `using` forces replace these, and the fields of `given` replace those.
+    For each kernel, the first location with an entry within a factor of two of the size supplies its nearest entry:
+    TRI_APSP_CONFIG_DIR, what was tuned in this process, the other `directories` in their order. Without one, the default is
+    used. Fields of `using` override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -154,8 +153,7 @@ class _Lookup:
     def _miss(self) -> None:
         """Warn, once per process, that nothing was tuned for this; raise instead if TRI_APSP_REQUIRE_TUNED asks for it.
 
-        An entry for one kernel is enough to count as tuned: which kernels take part depends on the method and the size, and one
-        that takes no part needs no file.
+        An entry for any kernel counts as tuned, because the kernels that run depend on method and size.
         """
         required = os.environ.get("TRI_APSP_REQUIRE_TUNED", "") not in ("", "0")
         least = _LEAST_REQUIRED if required else _LEAST_WARNED

@@ -37,7 +37,7 @@ class Run(_Model):
         protocol: how times were taken, in words.
         seed: of the search.
         budget_seconds: time budget of the search; None: no limit.
-        complete: whether the search ended by itself rather than by Ctrl-C; Entry.evaluated says how many configurations ran.
+        complete: whether the search ended by itself rather than by Ctrl-C; Entry.evaluated gives the number that ran.
         created: the date.
     """
 

@@ -10,24 +10,23 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tuned.cache import MEMORY, reload
 from tri_apsp.tuned.compatibility import Identity, difference, identity, triton_version
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import file_name, save_directory, user_directory
-from tri_apsp.tuned.reading import REMEDY, load, schema_errors
+from tri_apsp.tuned.reading import MEMORY, read_usable, reload, schema_errors
 from tri_apsp.tuned.records import KERNELS
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["conflict", "new_file", "path_of", "reset", "save", "wait_for_lock"]
+__all__ = ["conflict", "existing", "new_file", "path_of", "reset", "save", "wait_for_lock"]
 
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
 _DTYPE_NAMES = tuple(map(dtype_name, DTYPES))
@@ -36,26 +35,15 @@ LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
 
 
-def new_file(
-    engine: str,
-    kernel: str,
-    dtype: str,
-    device: Device,
-    entries: Iterable[Entry],
-    *,
-    space_hash: str,
-    protocol: str,
-    seed: int,
-    budget_seconds: float | None,
-    complete: bool,
-    driver: str | None = None,
-) -> TunedFile:
+def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iterable[Entry], **run: Any) -> TunedFile:
     """Return a tuned file of what was measured here and now, with the present versions and kernel hash in its header.
 
-    Args: as the fields of tri_apsp.tuned.schema.TunedFile; `device` is what was measured.
+    Args: as the fields of tri_apsp.tuned.schema.TunedFile; `device` is what was measured, `run` has the fields of
+        tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed, complete, and where they are not None
+        budget_seconds and driver.
 
     Raises:
-        InputError: a kernel or dtype that does not exist, entries that break the schema.
+        InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break the schema.
     """
     from tri_apsp.tuned.schema import SCHEMA, TunedFile
 
@@ -65,13 +53,8 @@ def new_file(
         "triton": None if engine == "cpu" else triton_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "driver": driver,
-        "space_hash": space_hash,
-        "protocol": protocol,
-        "seed": seed,
-        "budget_seconds": budget_seconds,
-        "complete": complete,
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
+        **run,
     }
     with schema_errors("a tuned file"):
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
@@ -82,26 +65,21 @@ def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | s
     return Path(directory or save_directory()) / slug / file_name(engine, kernel, dtype)
 
 
+def existing(
+    engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
+) -> tuple[TunedFile | None, str | None]:
+    """Return the file where `save` writes, None if there is none, and why it must not be overwritten, as `conflict`."""
+    wanted = identity(engine, kernel, dtype, device)
+    return read_usable(path_of(engine, kernel, dtype, device.slug, directory), lambda file: difference(file, wanted))
+
+
 def conflict(engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None) -> str | None:
     """Return why `save` would refuse to write there without `force`, as one sentence, or None if it would not.
 
     It refuses where a file is damaged, or was measured on another GPU or with other kernel sources. The tuner checks that
     before it starts.
     """
-    path = path_of(engine, kernel, dtype, device.slug, directory)
-    return _existing(path, identity(engine, kernel, dtype, device))[1]
-
-
-def _existing(path: Path, wanted: Identity) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, None if there is none; and why it must not be overwritten, None if it may."""
-    if not path.exists():
-        return None, None
-    try:
-        present = load(path)
-    except InputError as error:
-        return None, str(error)
-    reason = difference(present, wanted)
-    return (present, None) if reason is None else (None, f"tuned file {path} {reason}; {REMEDY}.")
+    return existing(engine, kernel, dtype, device, directory)[1]
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
@@ -128,7 +106,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     if stale is not None:
         raise InputError(f"a tuned file {stale}; tune again.")
     with _locked(path.parent):
-        present, reason = _existing(path, own)
+        present, reason = read_usable(path, lambda file: difference(file, own))
         if reason is not None and not force:
             raise InputError(reason)
         _write(path, _content(file if present is None else _merged(present, file)))
@@ -164,8 +142,8 @@ def _locked(folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise InputError(
-            f"tuned files must be written to {folder}, but that failed ({error.strerror}); make room and give the rights, or "
-            "choose another directory with --save-dir."
+            f"tuned files must be written to {folder}, but that failed ({error.strerror}); free disk space and set "
+            "permissions, or choose another directory with --save-dir."
         ) from None
 
 
@@ -213,7 +191,7 @@ def reset(
     """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
 
     Files in a checkout's tuning/, which are under version control, and files in TRI_APSP_CONFIG_DIR stay unless `directory`
-    names their directory. Where such files stay in use, a TuningWarning says so.
+    names their directory. Where such files stay in use, a TuningWarning is issued.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
@@ -250,8 +228,8 @@ def reset(
     kept = [] if directory else _present_files(names, slug, save_directory())
     if kept:
         warnings.warn(
-            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, where solves look "
-            f"first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
+            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
+            f"searched first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
             TuningWarning,
             stacklevel=2,
         )

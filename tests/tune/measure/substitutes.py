@@ -43,15 +43,15 @@ def make_of(engine: type[Substitute]) -> Callable[[str, Weights, CompleteConfig]
     return lambda name, weights, config: engine(weights, config)
 
 
-class Wrong(Substitute):
-    """Wrong only for a cutoff of 77, so that the expected result, which the default gives, is right."""
+class Faulty(Substitute):
+    """Faulty only for a cutoff of 77, so that the expected result, which the default gives, is right."""
 
     def __init__(self, weights: Weights, config: CompleteConfig) -> None:
         super().__init__(weights, config)
         self.default = config.cutoff != 77
 
 
-class OneValue(Wrong):
+class OneValue(Faulty):
     """One value of the last product, closure or panel is wrong."""
 
     def product(self, *updates: Update) -> None:
@@ -70,7 +70,7 @@ class OneValue(Wrong):
             column[-1, 0, 0] = -700
 
 
-class Lazy(Wrong):
+class Lazy(Faulty):
     """Omits the last sixteenth of each k, a closure, and a panel."""
 
     def product(self, *updates: Update) -> None:
@@ -88,7 +88,7 @@ class Lazy(Wrong):
         super().panels(d, row, column if self.default else block(column, (0, 0), (0, column.shape[2])), skip)
 
 
-class Stray(Wrong):
+class Stray(Faulty):
     """Also writes outside of its operands."""
 
     def _spill(self, c: Block) -> None:
@@ -108,7 +108,7 @@ class Stray(Wrong):
         self._spill(row)
 
 
-class ReadsWorkspace(Wrong):
+class ReadsWorkspace(Faulty):
     """Uses the values of uninitialised workspace."""
 
     def _read(self, c: Block) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 import torch
 from tune import faulty
-from tune.measure.substitutes import ALL, CPU, Substitute, Wrong, complete, make_of, task_of
+from tune.measure.substitutes import ALL, CPU, Faulty, Substitute, complete, make_of, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
 from tri_apsp.engines import Engine, Update
@@ -71,7 +71,7 @@ def test_new_memory_wins_every_minimum_during_comparisons(monkeypatch: pytest.Mo
     assert Allocates.found == [floor, floor, 1.0]  # a small problem, the task's, and the run that is timed
 
 
-class WrongWhereOdd(Wrong):
+class FaultyWhereOdd(Faulty):
     def product(self, *updates: Update) -> None:
         super().product(*updates)
         if not self.default and updates[0].c.shape[1] % 2:
@@ -80,14 +80,14 @@ class WrongWhereOdd(Wrong):
 
 def test_verification_also_compares_an_odd_size() -> None:
     task = task_of("cpu", "product")
-    measurement = Measurement(task, CPU, make_of(WrongWhereOdd))
+    measurement = Measurement(task, CPU, make_of(FaultyWhereOdd))
     config = dataclasses.replace(complete(task), cutoff=77)
     assert measurement.screen(config).kind is Kind.correct
     with pytest.raises(WrongResultError):
         measurement.verify(config)
 
 
-class WrongAtSize(Wrong):
+class FaultyAtSize(Faulty):
     def product(self, *updates: Update) -> None:
         super().product(*updates)
         if not self.default and updates[0].c.shape[1] >= 600:
@@ -96,7 +96,7 @@ class WrongAtSize(Wrong):
 
 def test_the_size_of_the_task_is_compared_too() -> None:
     task = task_of("cpu", "product", n=600)
-    measurement = Measurement(task, CPU, make_of(WrongAtSize))
+    measurement = Measurement(task, CPU, make_of(FaultyAtSize))
     with pytest.raises(WrongResultError, match="1 values of 1 x 600 x 600"):
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
 

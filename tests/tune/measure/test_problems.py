@@ -1,4 +1,4 @@
-"""Problems: a right engine is found right, a wrong one wrong, and a whole solve runs as a call does."""
+"""Problems: a correct engine passes, a faulty one is detected, and a whole solve runs as a call does."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import torch
 from tune.measure.substitutes import (
     ALL,
     CPU,
+    Faulty,
     Lazy,
     OneValue,
     ReadsWorkspace,
     Stray,
     Substitute,
-    Wrong,
     complete,
     make_of,
     task_of,
@@ -31,10 +31,10 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure import measurement as module
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.measure.problems import PROBLEMS, WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers import compilation
-from tri_apsp.tune.workers.compilation import NOWHERE, Compilation
+from tri_apsp.tune.workers.compilation import META_DEVICE, Compilation
 from tri_apsp.tuned.records import RECORDS
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
@@ -62,17 +62,17 @@ def test_a_right_engine_is_found_right(engine: str, kernel: str, dtype: str, sig
     assert measurement.verify(complete(task)).kind is Kind.correct
 
 
-@pytest.mark.parametrize("wrong", [OneValue, Lazy, Stray, ReadsWorkspace])
+@pytest.mark.parametrize("faulty", [OneValue, Lazy, Stray, ReadsWorkspace])
 @pytest.mark.parametrize(("engine", "kernel"), ALL)
-def test_a_wrong_engine_is_found_wrong(engine: str, kernel: str, wrong: type[Wrong]) -> None:
+def test_a_faulty_engine_is_detected(engine: str, kernel: str, faulty: type[Faulty]) -> None:
     task = task_of(engine, kernel)
-    measurement = Measurement(task, CPU, make_of(wrong))
+    measurement = Measurement(task, CPU, make_of(faulty))
     assert measurement.screen(complete(task)).kind is Kind.correct
     with pytest.raises(WrongResultError):
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
 
 
-class NegativeCycle(Wrong):
+class NegativeCycle(Faulty):
     """Makes a cycle negative, which a checked call notices."""
 
     def product(self, *updates: Update) -> None:
@@ -119,7 +119,7 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
 
     task = task_of("cpu", "solve", n=1200)
     config = dataclasses.replace(default_config("cpu", torch.float32), method="floyd_warshall", block_size=1100, cutoff=64)
-    problem = problem_of(task, CPU, small_sizes(task)[0], 0, small=True)
+    problem = PROBLEMS[task.record.problem](task, CPU, small_sizes(task)[0], 0, small=True)
     problem.operation(config, make_of(Closes)).run()
     assert sizes == [272, problem.n - 272]
     problem.check()
@@ -130,9 +130,9 @@ def test_only_whole_solves_block() -> None:
     for engine, kernel in ALL:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
-        whole = problem_of(task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
+        whole = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
         assert whole.blocks == (kernel == "solve" or (engine == "nvidia" and kernel in ("closure", "batch")))
-        part = problem_of(task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
+        part = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
         assert part.blocks == (kernel == "solve")
 
 
@@ -178,7 +178,7 @@ class Solving(Substitute):
         return distances, Ranges(self.reading, weights, distances)
 
 
-class WrongDistance(Wrong, Solving):
+class FaultyDistance(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default:
@@ -186,7 +186,7 @@ class WrongDistance(Wrong, Solving):
         return distances, found
 
 
-class Overwrites(Wrong, Solving):
+class Overwrites(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default:
@@ -194,7 +194,7 @@ class Overwrites(Wrong, Solving):
         return distances, found
 
 
-class StraySolve(Wrong, Solving):
+class StraySolve(Faulty, Solving):
     def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
         distances, found = super().solve_in_one_launch(weights)
         if not self.default and weights.storage_offset():
@@ -228,7 +228,7 @@ class TestSolvesInOneLaunch:
         assert Solving.closed == []
         assert Ranges.unread == []
 
-    @pytest.mark.parametrize("wrong", [WrongDistance, Overwrites, StraySolve])
+    @pytest.mark.parametrize("wrong", [FaultyDistance, Overwrites, StraySolve])
     def test_are_found_wrong(self, kernel: str, wrong: type[Solving]) -> None:
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(wrong))
@@ -260,7 +260,7 @@ class TestSolvesInOneLaunch:
         monkeypatch.setattr(compilation, "_only_compile", lambda facts: None)
         monkeypatch.setattr(Substitute, "closure", lambda self, d: None)  # of a tensor without memory
         task = task_of("nvidia", kernel)
-        compiler = Compilation(task, NOWHERE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
+        compiler = Compilation(task, META_DEVICE, gpu=CPU, facts=describe(CPU), make=make_of(Solving))
         outcomes = [compiler.compile(self.whole(task), odd) for odd in (False, True)]
         assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
         assert Solving.solved == [*small_sizes(task)[:1], 144, *small_sizes(task)[1:]]
@@ -309,7 +309,7 @@ def test_small_sizes(engine: str, kernel: str, n: int) -> None:
 @pytest.mark.parametrize("sign", ["nonnegative", "any"])
 def test_expected_distances_are_those_of_the_reference(dtype: str, sign: str) -> None:
     task = dataclasses.replace(task_of("portable", "closure", dtype, sign), batch=5)
-    problem = problem_of(task, CPU, 50, 16, small=True)
+    problem = PROBLEMS[task.record.problem](task, CPU, 50, 16, small=True)
     (output,), (expected,) = problem._outputs, problem._expected
     missing = no_edge(task.torch_dtype)
     for weights, distances in zip(output.view, problem._view(expected), strict=True):

@@ -150,7 +150,7 @@ class TestFailures:
             return None
         return self.KINDS[SPACE.parameters[0].choices.index(values["product.block_m"]) % 3]
 
-    def test_are_counted_by_class_and_told_as_pruned(self) -> None:
+    def test_are_counted_by_class_and_recorded_as_pruned(self) -> None:
         study, costs = new_study(), Costs(self.fails)
         result = run(costs, study=study)
         expected = Counter(kind for values in costs.calls if (kind := self.fails(values)) is not None)
@@ -189,7 +189,7 @@ class TestResume:
         result = run(second, study=study, trials=40)
         assert len(result.evaluated) == 40
         assert len(second.calls) == 25
-        assert [trial.earlier for trial in result.evaluated] == [True] * 15 + [False] * 25
+        assert [trial.from_study for trial in result.evaluated] == [True] * 15 + [False] * 25
         assert not [values for values in second.calls if values in first.calls]
 
     def test_a_finished_search_evaluates_nothing(self) -> None:
@@ -264,10 +264,10 @@ class TestInterrupt:
         assert [trial.params for trial in study.trials] == costs.calls[:-1]
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
         assert run(study=study).evaluated[: len(result.evaluated)] == [
-            dataclasses.replace(trial, earlier=True, seconds=ANY) for trial in result.evaluated
+            dataclasses.replace(trial, from_study=True, seconds=ANY) for trial in result.evaluated
         ]
 
-    def test_an_error_of_ours_is_raised(self, mirrors: list[optuna.Study]) -> None:
+    def test_an_internal_error_is_raised(self, mirrors: list[optuna.Study]) -> None:
         study = new_study()
 
         def break_down(count: int) -> None:

@@ -159,7 +159,7 @@ class TestJournal:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("studies", "must be the URL of a database"),
         ("nonsense://host/name", "must be the URL of a database"),
@@ -172,13 +172,13 @@ class TestJournal:
         ("oracle+cx_oracle://host/name", "needs the Python package cx_Oracle, which is not installed; pip install it."),
     ],
 )
-def test_a_url_that_does_not_answer(url: str, said: str) -> None:
+def test_a_url_that_does_not_answer(url: str, expected: str) -> None:
     if "psycopg" in url:
         pytest.importorskip("psycopg")
     with pytest.raises(InputError) as caught:
         some_trials(url, 1)
     message = str(caught.value)
-    assert said in message
+    assert expected in message
     assert "secret" not in message
     assert "\n" not in message
     assert message.endswith(".")
@@ -199,7 +199,7 @@ def test_a_url_that_does_not_answer(url: str, said: str) -> None:
         ("mssql+pyodbc://host/name", {}),
     ],
 )
-def test_drivers_are_told_a_time_limit_as_they_call_it(
+def test_drivers_receive_a_time_limit_under_their_name(
     monkeypatch: pytest.MonkeyPatch, url: str, limit: dict[str, int]
 ) -> None:
     made = MagicMock()

@@ -126,7 +126,7 @@ def test_registers_and_shared_memory_of_other_gpus() -> None:
 
 
 def test_float64_takes_twice_the_shared_memory() -> None:
-    """configs.invalid_because knows no dtype and counts four bytes a value."""
+    """configs.invalid_because knows no dtype and counts four bytes per value."""
     for device in (H200, SMALL):
         for config in found(Task("nvidia", "product", "float64", "any", 4096), device):
             assert isinstance(config, GpuConfig)

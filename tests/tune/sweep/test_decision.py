@@ -18,8 +18,8 @@ from tri_apsp.tune.sweep.result import Winner
 from tri_apsp.tuned import FIELDS, allowed_fields
 
 TASK = Task("nvidia", "solve", "int32", "nonnegative", 2048)
-PLAIN = resolved(default_config("nvidia", torch.int32), 2048)
-TUNED = dataclasses.replace(PLAIN, closure_tile=128)  # by an entry of another kernel, for another size
+UNTUNED = resolved(default_config("nvidia", torch.int32), 2048)
+TUNED = dataclasses.replace(UNTUNED, closure_tile=128)  # by an entry of another kernel, for another size
 INCUMBENT = dataclasses.replace(TUNED, cutoff=512)
 FOUND = dataclasses.replace(TUNED, cutoff=256)
 FAILED = Outcome(Kind.timeout)
@@ -27,9 +27,9 @@ FAILED = Outcome(Kind.timeout)
 
 def final(**ms: float | None) -> Winner | None:
     """Return the winner of a final with these times; None: it failed."""
-    configs: dict[str, CompleteConfig] = {"plain": PLAIN, "tuned": TUNED, "incumbent": INCUMBENT, "found": FOUND}
+    configs: dict[str, CompleteConfig] = {"untuned": UNTUNED, "tuned": TUNED, "incumbent": INCUMBENT, "found": FOUND}
     outcomes = {configs[name]: FAILED if time is None else correct(time) for name, time in ms.items()}
-    return choose_winner(TASK, Baselines(TUNED, PLAIN, INCUMBENT if "incumbent" in ms else TUNED), outcomes)
+    return choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT if "incumbent" in ms else TUNED), outcomes)
 
 
 def winner(**ms: float | None) -> Winner:
@@ -65,7 +65,7 @@ def test_noise_is_half_of_the_wider_spread() -> None:
 
 
 def test_what_is_found_beats_both() -> None:
-    found = winner(plain=1.0, tuned=1.1, found=0.9)
+    found = winner(untuned=1.0, tuned=1.1, found=0.9)
     assert found.config.keys() == set(FIELDS["nvidia", "solve"])
     assert found.config["cutoff"] == 256
     assert found.gained
@@ -74,44 +74,44 @@ def test_what_is_found_beats_both() -> None:
 
 
 def test_the_fastest_must_beat_the_incumbent_too() -> None:
-    assert winner(plain=1.2, tuned=1.1, incumbent=0.9, found=0.89).config["cutoff"] == 512
-    assert winner(plain=1.2, tuned=1.1, incumbent=0.9, found=0.8).config["cutoff"] == 256
-    assert winner(plain=1.2, tuned=1.1, incumbent=1.09, found=0.8).config["cutoff"] == 256
-    assert winner(plain=1.2, tuned=1.1, incumbent=1.09, found=None).config["cutoff"] == TUNED.cutoff
+    assert winner(untuned=1.2, tuned=1.1, incumbent=0.9, found=0.89).config["cutoff"] == 512
+    assert winner(untuned=1.2, tuned=1.1, incumbent=0.9, found=0.8).config["cutoff"] == 256
+    assert winner(untuned=1.2, tuned=1.1, incumbent=1.09, found=0.8).config["cutoff"] == 256
+    assert winner(untuned=1.2, tuned=1.1, incumbent=1.09, found=None).config["cutoff"] == TUNED.cutoff
 
 
 def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> None:
     """In all fields, since kernels that were tuned at other sizes make it slow."""
-    found = winner(plain=1.0, tuned=1.1, found=1.03)
+    found = winner(untuned=1.0, tuned=1.1, found=1.03)
     assert found.config.keys() == set(allowed_fields("nvidia", "solve"))
-    assert found.config["closure_tile"] == PLAIN.closure_tile
+    assert found.config["closure_tile"] == UNTUNED.closure_tile
     assert not found.gained
     assert found.speedup == 1
 
 
 def test_defaults_that_are_hardly_faster_are_kept_too() -> None:
     """Within the noise as well, so that no solve becomes slower than before anything was tuned."""
-    found = winner(plain=1.0, tuned=1.0005, found=1.2)
-    assert found.config["closure_tile"] == PLAIN.closure_tile
+    found = winner(untuned=1.0, tuned=1.0005, found=1.2)
+    assert found.config["closure_tile"] == UNTUNED.closure_tile
     assert found.times.p50_ms == 1.0
 
 
 def test_defaults_that_are_not_faster_are_left_out() -> None:
-    assert "closure_tile" not in winner(plain=1.0, tuned=1.0, found=1.2).config
+    assert "closure_tile" not in winner(untuned=1.0, tuned=1.0, found=1.2).config
 
 
 class TestFailures:
     def test_of_the_plain_default(self) -> None:
-        assert final(plain=None, tuned=1.0, found=0.5) is None
+        assert final(untuned=None, tuned=1.0, found=0.5) is None
 
     def test_of_all(self) -> None:
-        assert final(plain=None, tuned=None, found=None) is None
+        assert final(untuned=None, tuned=None, found=None) is None
         assert final(tuned=None) is None
 
     def test_of_the_default_over_what_is_tuned(self) -> None:
-        assert winner(plain=1.0, tuned=None, found=0.9).config["cutoff"] == 256
-        found = winner(plain=1.0, tuned=None, found=None)
-        assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (PLAIN.closure_tile, 1.0, False)
+        assert winner(untuned=1.0, tuned=None, found=0.9).config["cutoff"] == 256
+        found = winner(untuned=1.0, tuned=None, found=None)
+        assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (UNTUNED.closure_tile, 1.0, False)
 
 
 def test_an_interrupted_search_has_no_plain_default() -> None:

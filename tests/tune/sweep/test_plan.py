@@ -54,7 +54,7 @@ def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"n": 64}, "n must be a list, but is 64;"),
         ({"n": ["64"]}, "n must be a whole number from 1, but is '64';"),
@@ -68,10 +68,10 @@ def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> 
         ({"time_budget": "x"}, "the time budget must be a finite number of seconds above 0, but is 'x';"),
     ],
 )
-def test_arguments_of_another_type(arguments: dict[str, Any], said: str) -> None:
+def test_arguments_of_another_type(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         tune(device="cpu", **arguments)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_an_engine_of_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,9 @@ class TestGpus:
     def test_from_the_device_on(self) -> None:
         assert plan(Settings(), device="cuda:1", gpus=2).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
 
-    @pytest.mark.parametrize(("gpus", "said"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")])
-    def test_too_many_or_unlike(self, gpus: int, said: str) -> None:
-        with pytest.raises(InputError, match=said):
+    @pytest.mark.parametrize(
+        ("gpus", "message"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")]
+    )
+    def test_too_many_or_unlike(self, gpus: int, message: str) -> None:
+        with pytest.raises(InputError, match=message):
             plan(Settings(), device="cuda", gpus=gpus)

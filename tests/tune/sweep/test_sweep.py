@@ -121,7 +121,7 @@ def test_a_winner_of_another_size_is_tried_early() -> None:
 class TestFailures:
     def test_of_all_is_an_error_and_stores_nothing(self, home: Path) -> None:
         pool = SyntheticPool(fails=lambda task, config: Kind.runtime_error)
-        with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: fake\); nothing"):
+        with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: fake\); no result was saved"):
             run(pool, trials=20)
         assert pool.closed
         assert not (home / "tuned").exists()
@@ -286,7 +286,7 @@ class TestTime:
         assert not product.winner.gained
         assert others == []
 
-    def test_is_told(self) -> None:
+    def test_is_reported(self) -> None:
         def slow_start(count: int) -> None:
             time.sleep(0.3 if count == 1 else 0)
 

@@ -7,6 +7,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def with_tiles(**changes: int) -> CompleteConfig:
 
 def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    with Compilers(1, faulty.Fake) as compilers:
+    with closing(Compilers(1, faulty.Fake)) as compilers:
         compilers.submit(TASK, faulty.GOOD).result()
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # which no server knows that has started before
 
@@ -46,7 +47,7 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
         return len(list(tmp_path.rglob(f"{kernel}.cubin")))
 
     product = Task("nvidia", "product", "float32", "nonnegative", 1 << 15)  # operands of 12 GB, which are not allocated
-    with Compilers(1, ABSENT) as compilers:
+    with closing(Compilers(1, ABSENT)) as compilers:
         first = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert (first.kind, first.message, first.times) == (Kind.correct, "", None)
         assert first.compile_seconds > 0.1
@@ -64,7 +65,7 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
                 config = dataclasses.replace(DEFAULT, closure_tile=32, closure_warps=1, block_size=block_size)
                 assert compilers.submit(task, config).result().kind is Kind.correct
             assert cubins(kernel_name) == 1  # that of a call, or of a block of a larger solve
-    with Compilers(1, ABSENT) as compilers:
+    with closing(Compilers(1, ABSENT)) as compilers:
         again = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert again.kind is Kind.correct
         assert cubins("_product_kernel") == 2
@@ -72,7 +73,7 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="class")
 def compilers() -> Iterator[Compilers]:
-    with Compilers(2, ABSENT) as compilers:
+    with closing(Compilers(2, ABSENT)) as compilers:
         yield compilers
 
 
@@ -92,14 +93,14 @@ def some(number: int) -> CompleteConfig:
 
 
 def test_processes_work_side_by_side() -> None:
-    with Compilers(2, faulty.Fake) as compilers:
+    with closing(Compilers(2, faulty.Fake)) as compilers:
         compilers.start()
         jobs = [compilers.submit(TASK, some(number)) for number in range(6)]
         assert len({job.result(60).message for job in jobs}) == 2
 
 
 def test_nothing_is_compiled_twice() -> None:
-    with Compilers(2, faulty.Fake) as compilers:
+    with closing(Compilers(2, faulty.Fake)) as compilers:
         first = compilers.submit(TASK, some(0))
         assert compilers.submit(TASK, some(0)) is first
         odd = compilers.submit(TASK, some(0), odd=True)
@@ -110,7 +111,7 @@ def test_nothing_is_compiled_twice() -> None:
 
 
 def test_only_failures_that_need_not_last_are_compiled_again() -> None:
-    with Compilers(1, faulty.Fake) as compilers:
+    with closing(Compilers(1, faulty.Fake)) as compilers:
         for act, kind, again in (("does not fit", Kind.does_not_fit, False), ("exit", Kind.runtime_error, True)):
             if act == "does not fit":
                 pytest.importorskip("triton")
@@ -122,7 +123,7 @@ def test_only_failures_that_need_not_last_are_compiled_again() -> None:
 
 
 def test_a_compiler_that_hangs_is_ended() -> None:
-    with Compilers(1, faulty.Fake) as compilers:
+    with closing(Compilers(1, faulty.Fake)) as compilers:
         outcome = compilers.submit(TASK, faulty.bad("hang"), limit_s=1).result(60)
         assert (outcome.kind, outcome.measure_seconds) == (Kind.timeout, 0)
         assert outcome.compile_seconds >= 1

@@ -74,7 +74,7 @@ class FakeWorker:
 
     def screen(self, task: Task, config: CompleteConfig, give_up_ms: float | None) -> Outcome:
         if self.machine.wrong_default:
-            raise EngineError("a default configuration must be right")
+            raise EngineError("a default configuration must be correct")
         self.machine.done.append(("screen", task, config, False))
         return correct(1.0)
 
@@ -153,7 +153,7 @@ def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: 
         assert [job.result(10).kind for job in asked] == [Kind.correct] * 2
     measured = [index for index, (what, *_) in enumerate(machine.done) if what == "screen"]
     before = machine.done[: measured[0]]
-    # The default once a size, and what two asked for once too.
+    # The default once per size, and what two asked for once too.
     compiled = [(config, odd) for what, _, config, odd in before if what == "compile"]
     assert sorted(compiled, key=str) == sorted([(DEFAULT, False), (DEFAULT, True), (A, False)], key=str)
     assert [what for what, *_ in machine.done].count("prepare") == 1
@@ -190,7 +190,7 @@ def test_what_does_not_compile_is_not_measured(machine: Machine, workers: Worker
 def test_the_worker_raises_if_the_default_does_not_compile(machine: Machine, workers: Workers) -> None:
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == DEFAULT else Kind.correct)
     machine.wrong_default = True
-    with pytest.raises(EngineError, match="a default configuration must be right"):
+    with pytest.raises(EngineError, match="a default configuration must be correct"):
         workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE)
 
 

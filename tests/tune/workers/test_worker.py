@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ TASK = Task("cpu", "product", "float32", "any", 96)
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    with Worker(CPU, faulty.prepare) as worker:
+    with closing(Worker(CPU, faulty.prepare)) as worker:
         yield worker
 
 
@@ -66,7 +67,7 @@ def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: K
     assert after.times is not None
     assert 0 < after.times.p20_ms < 100
     # Only what a compiler refused leaves the process as it was.
-    assert worker.processes - before == (0 if kind.lasting else 1)
+    assert worker.processes - before == (0 if kind.deterministic else 1)
 
 
 def test_final_measures_the_others(worker: Worker) -> None:
@@ -95,7 +96,7 @@ def test_the_portable_engine_is_measured_where_triton_interprets(monkeypatch: py
     pytest.importorskip("triton")
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     small = dataclasses.replace(default_config("portable", torch.int16), block_size=16, closure_warps=2, cutoff=16)
-    with Worker(CPU) as worker:
+    with closing(Worker(CPU)) as worker:
         for kernel in KERNELS["portable"]:
             task = Task("portable", kernel, "int16", "any", 24)
             config = dataclasses.replace(small, product=GpuTiles(16, 16, 4, num_warps=2), panel=8)
@@ -110,19 +111,22 @@ def test_a_task_too_large_for_the_memory(worker: Worker) -> None:
 
 
 def test_a_wrong_default_is_an_error_of_its_own() -> None:
-    with Worker(CPU, faulty.prepare_wrong) as worker, pytest.raises(EngineError, match=r"cpu product.*: .*1 values of"):
+    with (
+        closing(Worker(CPU, faulty.prepare_wrong)) as worker,
+        pytest.raises(EngineError, match=r"cpu product.*: .*1 values of"),
+    ):
         worker.screen(TASK, faulty.GOOD)
 
 
 def test_a_process_that_ends_while_it_prepares() -> None:
-    with Worker(CPU, faulty.Fake) as worker:
+    with closing(Worker(CPU, faulty.Fake)) as worker:
         with pytest.raises(EngineError, match="ended with exit code 7"):
             worker.screen(Task("cpu", "product", "float32", "any", -1), faulty.GOOD)
         assert worker.screen(TASK, faulty.GOOD).kind is Kind.correct
 
 
 def test_a_process_may_start_before_its_first_request() -> None:
-    with Worker(CPU, faulty.Fake) as worker:
+    with closing(Worker(CPU, faulty.Fake)) as worker:
         for _ in range(2):
             worker.start()
         assert worker.processes == 1
@@ -134,7 +138,7 @@ def test_a_process_may_start_before_its_first_request() -> None:
 
 
 def test_an_interrupt_does_not_end_a_process_that_starts() -> None:
-    with Worker(CPU, faulty.Fake) as worker:
+    with closing(Worker(CPU, faulty.Fake)) as worker:
         worker.start()
         assert worker._process is not None
         assert worker._process.pid is not None
@@ -146,14 +150,14 @@ def test_an_interrupt_does_not_end_a_process_that_starts() -> None:
 
 
 def test_operands_may_be_made_before_the_first_request() -> None:
-    with Worker(CPU, faulty.prepare_wrong) as worker:
+    with closing(Worker(CPU, faulty.prepare_wrong)) as worker:
         worker.prepare(TASK)
         assert worker.processes == 1
         # The default is checked in a request, which can raise.
         with pytest.raises(EngineError, match="1 values of"):
             worker.screen(TASK, faulty.GOOD)
     worker.prepare(TASK)
-    with Worker(CPU, faulty.prepare) as worker:
+    with closing(Worker(CPU, faulty.prepare)) as worker:
         worker.prepare(Task("cpu", "product", "float64", "any", 1 << 24))  # too large, which prepare() does not raise
         worker.prepare(TASK)
         assert worker.screen(TASK, faulty.GOOD).kind is Kind.correct
@@ -161,7 +165,7 @@ def test_operands_may_be_made_before_the_first_request() -> None:
 
 
 def test_a_process_that_ended_between_requests_is_replaced() -> None:
-    with Worker(CPU, faulty.Fake) as worker:
+    with closing(Worker(CPU, faulty.Fake)) as worker:
         first = int(worker.screen(TASK, faulty.GOOD).message)
         os.kill(first, 9)
         time.sleep(0.2)
@@ -169,7 +173,7 @@ def test_a_process_that_ended_between_requests_is_replaced() -> None:
 
 
 def test_an_interrupt_leaves_no_late_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Worker(CPU, faulty.prepare) as worker:
+    with closing(Worker(CPU, faulty.prepare)) as worker:
         worker.screen(TASK, faulty.GOOD)
 
         def interrupted(*arguments: object) -> None:
@@ -201,11 +205,12 @@ def test_a_script_without_the_main_guard_gets_an_error(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent("""
+        from contextlib import closing
         import torch
         from tri_apsp.configs import default_config
         from tri_apsp.tune.space.task import Task
         from tri_apsp.tune.workers.worker import Worker
-        with Worker(torch.device("cpu")) as worker:
+        with closing(Worker(torch.device("cpu"))) as worker:
             worker.screen(Task("cpu", "product", "float32", "any", 64), default_config("cpu", torch.float32))
         """)
     )

@@ -15,8 +15,9 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, wait
+from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.measure.problems import PROBLEMS, Make, Operation, Problem, WrongResultError, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import MATRICES, Task
 
 __all__ = ["SLICE_SECONDS", "Measurement", "kind_of", "outcome_of"]
@@ -132,15 +133,16 @@ class Measurement:
         problem = self._operands(config, self._task.n, small=False)
         if problem not in self._with_expected:
             self._execute(dataclasses.replace(self._default, block_size=config.block_size), problem)
-            problem.adopt()
+            problem.set_expected()
             self._with_expected.add(problem)
         return problem
 
     def _operands(self, config: CompleteConfig, n: int, *, small: bool) -> Problem:
-        block_size = config.block_size if PROBLEMS[self._task.record.problem].by_block_size else 0
+        problem = PROBLEMS[self._task.record.problem]
+        block_size = config.block_size if problem.by_block_size else 0
         key = n, block_size, small
         if key not in self._problems:
-            self._problems[key] = problem_of(self._task, self._device, n, block_size, small=small)
+            self._problems[key] = problem(self._task, self._device, n, block_size, small=small)
         return self._problems[key]
 
     def _execute(self, config: CompleteConfig, problem: Problem) -> Operation:
@@ -172,7 +174,7 @@ def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
     lines = [line.strip() for line in str(first).splitlines() if line.strip()] or [""]
     line = lines[-1 if kind is Kind.compile_error else 0]
     message = f"{type(first).__name__}: {line}"[:_MESSAGE]
-    compiling = kind.lasting
+    compiling = kind.deterministic
     return Outcome(
         kind, message=message, compile_seconds=seconds if compiling else 0.0, measure_seconds=0.0 if compiling else seconds
     )
@@ -198,7 +200,11 @@ class _Timer:
         self._flush = torch.empty(0 if device.type == "cpu" else _FLUSH_BYTES, dtype=torch.uint8, device=device)
 
     def milliseconds(self, run: Callable[[], None], *, blocks: bool) -> float:
-        """Return how long `run` takes: on a GPU that is still busy as it is queued, unless the host `blocks` within it."""
+        """Return the time of `run` in ms.
+
+        A GPU is kept busy while `run` is queued, which hides launch overhead; if `run` blocks the host, the GPU is idle at its
+        start.
+        """
         if self._device.type == "cpu":
             began = time.perf_counter()
             run()

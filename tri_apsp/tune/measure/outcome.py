@@ -22,12 +22,12 @@ class Kind(str, enum.Enum):
     does_not_fit = "does not fit"
 
     @property
-    def lasting(self) -> bool:
-        """Whether another try ends the same way: what fails to compile does so again, what fails at run time may not."""
+    def deterministic(self) -> bool:
+        """Whether a retry would fail the same way: compile errors do, run-time errors may not."""
         return self in (Kind.compile_error, Kind.does_not_fit)
 
     @property
-    def spoils(self) -> bool:
+    def needs_new_process(self) -> bool:
         """Whether the process must be replaced: it may hang, or its memory may be corrupt."""
         return self in (Kind.wrong_result, Kind.runtime_error, Kind.timeout)
 

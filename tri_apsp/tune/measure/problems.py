@@ -21,12 +21,10 @@ from tri_apsp.semirings import distance_range, no_edge, reach
 from tri_apsp.solver import run as solver
 from tri_apsp.solver.arguments import Problem as Graphs
 from tri_apsp.solver.result import Selection
+from tri_apsp.solver.run import Make
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["PROBLEMS", "Make", "Operation", "Problem", "WrongResultError", "problem_of", "small_sizes"]
-
-Make = Callable[[str, Weights, CompleteConfig], Engine]
-"""Makes an engine, as tri_apsp.engines.make does."""
+__all__ = ["PROBLEMS", "Operation", "Problem", "WrongResultError", "small_sizes"]
 
 _HEAVIEST = 500
 _LONGEST_EDGE = 16
@@ -104,7 +102,7 @@ class Problem(ABC):
         for output, initial in zip(self._outputs, self._initial, strict=True):
             output.whole.copy_(initial)
 
-    def adopt(self) -> None:
+    def set_expected(self) -> None:
         """Take the result of the last operation as the expected one."""
         self._expected = [self._canonical(found).clone() for found in self._found()]
 
@@ -194,7 +192,7 @@ class Problem(ABC):
 
 
 class _Product(Problem):
-    """C <- min(C, A B); a small one is two products in one launch, of which the first leaves a cross of C as it is."""
+    """C <- min(C, A B). A small problem runs two products in one launch; the first skips a band of rows and columns of C."""
 
     def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
         super().__init__(task, device, n, block_size, small=small)
@@ -349,11 +347,6 @@ PROBLEMS: dict[str, type[Problem]] = {
     "solve": _Solve,
 }
 """The kinds of problems, by the names that the records of tunable kernels use."""
-
-
-def problem_of(task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> Problem:
-    """Return the problem of a task, on matrices of `n` rows; see Problem."""
-    return PROBLEMS[task.record.problem](task, device, n, block_size, small=small)
 
 
 def small_sizes(task: Task) -> tuple[int, int]:

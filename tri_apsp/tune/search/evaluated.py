@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tuned.records import Values
 
-__all__ = ["Evaluated", "SearchResult", "default_of"]
+__all__ = ["Evaluated", "SearchResult"]
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,14 @@ class Evaluated:
         outcome: of it.
         origin: where the proposal came from: default, anchor, start, tpe, climb or sweep.
         seconds: when its outcome was known, since the start of the search.
-        earlier: whether the study knew it before the search.
+        from_study: whether the study knew it before the search.
     """
 
     values: Values
     outcome: Outcome
     origin: str
     seconds: float
-    earlier: bool = False
-
-
-def default_of(trials: Iterable[Evaluated]) -> Values | None:
-    """Return the default among trials of one task; None if it is not among them."""
-    return next((trial.values for trial in trials if trial.origin == "default"), None)
+    from_study: bool = False
 
 
 @dataclass
@@ -77,6 +71,6 @@ class SearchResult:
     @property
     def seconds_to_first(self) -> float:
         """The seconds until a worker received the first configuration that was correct."""
-        new = [trial for trial in self.evaluated if not trial.earlier and trial.outcome.kind is Kind.correct]
+        new = [trial for trial in self.evaluated if not trial.from_study and trial.outcome.kind is Kind.correct]
         starts = (trial.seconds - trial.outcome.compile_seconds - trial.outcome.measure_seconds for trial in new)
         return max(0.0, min(starts, default=0.0))

@@ -14,7 +14,7 @@ from tri_apsp.tuned.records import Space
 
 __all__ = ["importances"]
 
-# The evaluator looks at the fastest tenth of the configurations: of fewer than this it would be one or two.
+# The evaluator considers the fastest tenth of the configurations: of fewer than this it would be one or two.
 _LEAST = 20
 
 

@@ -35,8 +35,8 @@ _Key = tuple[Any, ...]
 
 # Random candidates before TPE has something to model, anchors included.
 STARTUP = 10
-# The part of the budget that is left when the hill-climb starts: .97, .99 and .99 of the optimum after 100 evaluations of a
-# model of the product's space where it was 0, 1/5 and 3/10, in the mean of 21 runs.
+# Fraction of the budget left for the hill climb. With 0, 1/5 and 3/10, 100 evaluations of a model of the product's space
+# reached .97, .99 and .99 of the optimum (mean of 21 runs).
 CLIMB = 0.25
 # A configuration that takes this many times the best time so far cannot win.
 _GIVE_UP = 2.0
@@ -70,7 +70,9 @@ def known_trials(study: optuna.Study) -> list[Evaluated]:
         first = first or start
         outcome, origin = Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
         seconds = (end - first).total_seconds()
-        found.setdefault(tuple(sorted(trial.params.items())), Evaluated(trial.params, outcome, origin, seconds, earlier=True))
+        found.setdefault(
+            tuple(sorted(trial.params.items())), Evaluated(trial.params, outcome, origin, seconds, from_study=True)
+        )
     return list(found.values())
 
 
@@ -84,8 +86,8 @@ class _Proposal:
 class Search:
     """Evaluates up to `trials` of the candidates, the most promising first; all of them if there are no more than that.
 
-    The study gets a trial when an evaluation ends, in one write, and no trial of an evaluation that was interrupted. So what
-    another machine is evaluating is not known, and both may now and then evaluate the same configuration. TPE samples from a
+    A finished evaluation adds one trial to the study, in one write; an interrupted one adds none. So machines that share a
+    study may occasionally evaluate the same configuration. TPE samples from a
     mirror of the study in memory: to ask writes a dozen times, and a write to a journal takes milliseconds.
 
     Args:
@@ -98,8 +100,8 @@ class Search:
         sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
         seed: of the sampler.
         trials: most distinct configurations to know in the end.
-        seconds: nothing but the default is proposed or measured later.
-        reserve: returns the part of these seconds to leave for a final, where the fastest takes so many ms; None: nothing.
+        seconds: time limit, after which only the default may still run.
+        reserve: maps the best time in ms to the seconds to keep for the final; None: 0.
         on_trial: called after each evaluation of a configuration that was not known.
     """
 
@@ -242,12 +244,12 @@ class Search:
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
 
-    def _learn(self, values: Values, outcome: Outcome, origin: str, *, earlier: bool = False) -> None:
+    def _learn(self, values: Values, outcome: Outcome, origin: str, *, from_study: bool = False) -> None:
         key = self._key(values)
         self._known[key] = outcome
         self._open[self._index[key]] = False
         seconds = time.monotonic() - self._start
-        self._result.evaluated.append(Evaluated(values, outcome, origin, seconds, earlier))
+        self._result.evaluated.append(Evaluated(values, outcome, origin, seconds, from_study))
         if outcome.kind is Kind.does_not_fit:
             for index in np.flatnonzero(self._open):
                 if needs_more(self._candidates[index], values):
@@ -267,8 +269,8 @@ class Search:
             if key not in self._index or key in self._known:
                 continue
             outcome = Outcome.from_dict(trial.user_attrs["outcome"])
-            if outcome.kind is Kind.correct or outcome.kind.lasting:
-                self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], earlier=True)
+            if outcome.kind is Kind.correct or outcome.kind.deterministic:
+                self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], from_study=True)
 
     def _spent(self) -> float:
         """Return the part of the budget that is spent, 1 or more at its end."""

@@ -106,9 +106,9 @@ def default_tasks(
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
-    """Return the size at which to tune a kernel where `n` is asked for: the size at which a solve of `n` runs it by default.
+    """Return the size at which to tune a kernel for solves of `n`: the size at which such a solve looks it up by default.
 
-    The same holds for a kernel asked for by name, since no such solve looks for an entry of a larger size.
+    This also holds for a kernel named explicitly.
     """
     record: TunableKernel[Any] = record_of(engine, kernel)
     return record.size_in_solve(n, default_config(engine, _TORCH_DTYPES[dtype]))

@@ -15,7 +15,7 @@ from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.tune.space.candidates import resolved
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["Baselines", "baselines_of", "own_fields"]
+__all__ = ["Baselines", "baselines_of", "kernel_fields"]
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,24 @@ class Baselines:
     """The configurations that take part in a final besides those found.
 
     Attributes:
-        default: the default in the fields of the task's kernel, and what was tuned already in the others: the candidates are
-            made of it.
-        plain: what runs where nothing was tuned: for a solve the default in all fields, else the same as `default`.
+        default: default values for this kernel's fields, tuned values for all others; candidates vary it.
+        untuned: the configuration without tuned files; differs from `default` only for a solve.
         incumbent: what is used now; the same as `default` where the kernel was not tuned for this size.
     """
 
     default: CompleteConfig
-    plain: CompleteConfig
+    untuned: CompleteConfig
     incumbent: CompleteConfig
 
     @property
     def distinct(self) -> list[CompleteConfig]:
         """The distinct ones, the default first."""
-        return list(dict.fromkeys((self.default, self.plain, self.incumbent)))
+        return list(dict.fromkeys((self.default, self.untuned, self.incumbent)))
 
 
 def baselines_of(task: Task, device: torch.device) -> Baselines:
     """Return the configurations to beat; they use what earlier tasks of the same sweep found."""
-    plain = default_config(task.engine, task.torch_dtype)
+    untuned = default_config(task.engine, task.torch_dtype)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TuningWarning)  # of a miss, which is the reason to tune
@@ -50,11 +49,11 @@ def baselines_of(task: Task, device: torch.device) -> Baselines:
                 product=task.record.problem == "product",
             )  # fmt: skip
     except InputError:  # TRI_APSP_REQUIRE_TUNED
-        used = plain
-    default = dataclasses.replace(used, **{name: getattr(plain, name) for name in task.record.fields})
+        used = untuned
+    default = dataclasses.replace(used, **{name: getattr(untuned, name) for name in task.record.fields})
     return Baselines(
         default=_comparable(default, task),
-        plain=_comparable(plain if task.record.is_solve else default, task),
+        untuned=_comparable(untuned if task.record.is_solve else default, task),
         incumbent=_comparable(used, task),
     )
 
@@ -64,7 +63,7 @@ def _comparable(config: CompleteConfig, task: Task) -> CompleteConfig:
     return dataclasses.replace(resolved(config, task.n), source="given")
 
 
-def own_fields(task: Task, config: Config, *, every: bool = False) -> dict[str, Any]:
+def kernel_fields(task: Task, config: Config, *, every: bool = False) -> dict[str, Any]:
     """Return the fields of `config` that the kernel of `task` sets, or with `every` may set, as a tuned file holds them."""
     fields = to_fields(config)
     names = tuned.allowed_fields(task.engine, task.kernel) if every else task.record.fields

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.tune.measure.outcome import Outcome, Times
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import Baselines, own_fields
+from tri_apsp.tune.sweep.baselines import Baselines, kernel_fields
 from tri_apsp.tune.sweep.result import Winner
 
 __all__ = ["GAIN", "beats", "choose_winner"]
@@ -28,7 +28,7 @@ def beats(challenger: Times, holder: Times | None) -> bool:
 
 
 def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteConfig, Outcome]) -> Winner | None:
-    """Return the winner: the default, unless what is used now beats it, or the fastest of all beats both.
+    """Return the winner: the incumbent must beat the default, and the fastest candidate must beat the winner so far.
 
     A solve that is then slower than with the default in all fields, since other kernels were tuned at other sizes, keeps those
     defaults, by however little: what was tuned has yet to show that it helps a solve.
@@ -36,28 +36,28 @@ def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteCo
     Args:
         task: that was tuned.
         baselines: of the task.
-        outcomes: of a final, the default among them; without `plain` where the sweep was interrupted before the final.
+        outcomes: of a final, the default among them; without `untuned` where the sweep was interrupted before the final.
 
     Returns:
-        None where the plain default failed.
+        None where the untuned default failed.
     """
-    default, plain = baselines.default, baselines.plain
+    default, untuned = baselines.default, baselines.untuned
     timed = {config: outcome.times for config, outcome in outcomes.items() if outcome.times is not None}
-    plain_times = timed.get(plain if plain in outcomes else default)  # before anything was tuned, a solve ran with `plain`
-    if plain_times is None:
+    untuned_times = timed.get(untuned if untuned in outcomes else default)
+    if untuned_times is None:
         return None
-    own = [config for config in timed if config != plain or config == default]
+    own = [config for config in timed if config != untuned or config == default]
     winner = default
     for challenger in (baselines.incumbent, min(own, key=lambda config: timed[config].p50_ms, default=default)):
         if challenger in own and beats(timed[challenger], timed.get(winner)):
             winner = challenger
     times = timed.get(winner)
-    keeps_plain = plain != default and (times is None or plain_times.p50_ms < times.p50_ms)
-    if keeps_plain or times is None:
-        winner, times = plain, plain_times
+    keeps_untuned = untuned != default and (times is None or untuned_times.p50_ms < times.p50_ms)
+    if keeps_untuned or times is None:
+        winner, times = untuned, untuned_times
     return Winner(
-        config=own_fields(task, winner, every=keeps_plain),
-        gained=winner not in (default, plain),
+        config=kernel_fields(task, winner, every=keeps_untuned),
+        gained=winner not in (default, untuned),
         times=times,
-        default_ms=plain_times.p50_ms,
+        default_ms=untuned_times.p50_ms,
     )

@@ -10,8 +10,8 @@ from tri_apsp.tune.sweep.plan import Budget
 
 __all__ = ["FinalBudget", "round_seconds"]
 
-# A final gets the time of its rounds, as far as that is known, and of its preparation; at most this part of the task's time,
-# unless a single configuration takes more.
+# The final gets the time of its rounds and its preparation, at most _MOST of the task's time, but at least enough for one
+# configuration.
 _PREPARATION_SECONDS, _MOST = 3.0, 0.25
 # The time of a run of a final over the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
@@ -33,7 +33,7 @@ class FinalBudget:
     baselines: int
 
     def reserve(self, seconds: float) -> Callable[[float], float]:
-        """Return the function of the best time in ms that says how many of a task's `seconds` the final needs."""
+        """Return a function from the best time in ms to the seconds to reserve for the final."""
 
         def needed(best_ms: float) -> float:
             rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms)

@@ -14,7 +14,7 @@ from tri_apsp.tune.space.candidates import space_hash
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
 from tri_apsp.tune.sweep.result import TaskResult, Winner
-from tri_apsp.tuned.store import wait_for_lock
+from tri_apsp.tuned.store import existing, wait_for_lock
 
 __all__ = ["ResultWriter", "clock_of"]
 
@@ -68,12 +68,10 @@ class ResultWriter:
 
     def has_entry(self, task: Task) -> bool:
         """Return whether a complete entry of the task can be used in the directory that files are saved to."""
-        names = (task.engine, task.kernel, task.dtype)
-        path = tuned.path_of(*names, self._device.slug, self._settings.save_dir)
-        if not path.exists() or tuned.conflict(*names, self._device, self._settings.save_dir):
-            return False
-        file = tuned.load(path)
-        return any(entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries)
+        file, _ = existing(task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir)
+        return file is not None and any(
+            entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries
+        )
 
     def _save(self, result: TaskResult, winner: Winner) -> Path:
         from tri_apsp.tuned.schema import Entry

@@ -96,7 +96,7 @@ class _Sweep:
             return self._writer.restore(earlier)
         run = TaskRun(task, baselines, self.device, settings, seconds, pool, self._progress)
         result = self._writer.write(run.run(study.study, self._anchors(task, baselines), after))
-        self.interrupted = run.interrupted
+        self.interrupted = not result.complete
         result = dataclasses.replace(result, seconds=time.monotonic() - start)
         study.record(result)
         return result

@@ -39,9 +39,6 @@ class TaskRun:
         seconds: for the search and the final.
         pool: measures.
         progress: receives each evaluation.
-
-    Attributes:
-        interrupted: whether Ctrl-C ended it.
     """
 
     def __init__(
@@ -62,10 +59,9 @@ class TaskRun:
         self._candidates = candidates(self._space, task, device, baselines.default)
         self._final_budget = FinalBudget(settings.budget, len(baselines.distinct))
         self._best_ms = math.inf
-        self.interrupted = False
 
     def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig], after: Task | None) -> TaskResult:
-        """Return the result.
+        """Return the result, which is not complete if Ctrl-C ended the search or the final.
 
         Args:
             study: holds the trials.
@@ -78,8 +74,8 @@ class TaskRun:
         searching = time.monotonic()
         found = self._search(study, [self._space.values(config) for config in anchors])
         searched = time.monotonic()
-        outcomes = self._screened(found) if self.interrupted else self._final(found, after)
-        complete = not self.interrupted
+        final = None if found.interrupted else self._final(found, after)
+        outcomes = self._screened(found) if final is None else final
         result = TaskResult(
             self._task,
             choose_winner(self._task, self._baselines, outcomes),
@@ -87,14 +83,14 @@ class TaskRun:
             candidates=found.candidates,
             dominated=found.dominated,
             failures=found.failures,
-            complete=complete,
+            complete=final is not None,
             throttled=any(outcome.throttled for outcome in outcomes.values()),
             prepare_seconds=searching - self._start + found.seconds_to_first,
             final_seconds=time.monotonic() - searched,
             trials=tuple(found.evaluated),
         )
-        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.earlier)
-        return result.with_time_of(outcomes.values()) if complete else result
+        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.from_study)
+        return result if final is None else result.with_time_of(final.values())
 
     def _search(self, study: optuna.Study, anchors: list[Values]) -> SearchResult:
         settings = self._settings
@@ -113,7 +109,6 @@ class TaskRun:
             on_trial=self._evaluated,
         )
         found = search.run(self._pool.evaluators(self._task, self._config))
-        self.interrupted = found.interrupted
         if found.best is None and not found.interrupted:
             raise EngineError(_all_failed(self._task, found))
         return found
@@ -124,8 +119,8 @@ class TaskRun:
             self._best_ms = trial.outcome.median_ms
             self._pool.prefetch(self._task, [self._config(trial.values)])
 
-    def _final(self, found: SearchResult, after: Task | None) -> dict[CompleteConfig, Outcome]:
-        """Return the outcomes of a final of the baselines and the fastest others."""
+    def _final(self, found: SearchResult, after: Task | None) -> dict[CompleteConfig, Outcome] | None:
+        """Return the outcomes of a final of the baselines and the fastest others; None if Ctrl-C ended it."""
         baselines, budget, left = self._baselines.distinct, self._final_budget, self._end - time.monotonic()
         others = [config for trial in found.ranked if (config := self._config(trial.values)) not in baselines]
         configs = baselines + others[: budget.finalists(left, found.best_ms)]
@@ -138,8 +133,7 @@ class TaskRun:
             outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
             return dict(zip(configs, outcomes, strict=True))
         except KeyboardInterrupt:
-            self.interrupted = True
-            return self._screened(found)
+            return None
 
     def _screened(self, found: SearchResult) -> dict[CompleteConfig, Outcome]:
         """Return the outcomes that the search had for the default and the fastest, for want of a final."""
@@ -156,5 +150,5 @@ def _all_failed(task: Task, found: SearchResult) -> str:
     classes = ", ".join(f"{count} {kind.value}" for kind, count in found.failures.most_common())
     last = found.evaluated[-1].outcome.message if found.evaluated else "none ran"
     return (
-        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); nothing was stored."
+        f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); no result was saved."
     )

@@ -24,7 +24,7 @@ _SECONDS = ("seconds", "measure_seconds", "compile_seconds", "prepare_seconds", 
 
 
 class TaskStudy:
-    """The study of a task, a new one unless the settings say to resume.
+    """The study of a task, a new one unless the settings ask to resume.
 
     Args:
         task: to tune.
@@ -39,14 +39,14 @@ class TaskStudy:
 
     def __init__(self, task: Task, baselines: Baselines, settings: Settings, slug: str, storage: BaseStorage) -> None:
         self._task = task
-        # What a result depends on that the name of the study does not say.
-        self._asked = [settings.effort, settings.trials, settings.time_budget]
+        # What a result depends on besides the name of the study.
+        self._budget = [settings.effort, settings.trials, settings.time_budget]
         self.study = open_study(storage, _name(task, baselines, slug), resume=settings.resume)
 
     def result(self) -> TaskResult | None:
         """Return the result that an earlier run recorded with the same budget; None if there is none."""
         recorded = self.study.user_attrs.get("result")
-        if recorded is None or recorded["asked"] != self._asked:
+        if recorded is None or recorded["asked"] != self._budget:
             return None
         seconds: dict[str, Any] = dict.fromkeys(_SECONDS, 0.0)
         result = TaskResult.from_dict(self._task, recorded)
@@ -55,7 +55,7 @@ class TaskStudy:
     def record(self, result: TaskResult) -> None:
         """Record a complete result, so that --resume finds it."""
         if result.complete:
-            self.study.set_user_attr("result", {"asked": self._asked, **result.to_dict()})
+            self.study.set_user_attr("result", {"asked": self._budget, **result.to_dict()})
 
 
 def _name(task: Task, baselines: Baselines, slug: str) -> str:

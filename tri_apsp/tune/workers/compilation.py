@@ -14,30 +14,31 @@ from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
 from tri_apsp.engines import Engine, Weights
+from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.measure.problems import Make, problem_of, small_sizes
+from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Prepare
 
-__all__ = ["NOWHERE", "Compilation", "compilation_for"]
+__all__ = ["META_DEVICE", "Compilation", "compilation_for"]
 
-NOWHERE = torch.device("meta")
+META_DEVICE = torch.device("meta")
 """The device of tensors without memory."""
 
 
 def compilation_for(gpu: torch.device) -> Prepare:
-    """Return the `prepare` of a worker on NOWHERE that compiles for `gpu`."""
+    """Return the `prepare` of a worker on META_DEVICE that compiles for `gpu`."""
     return partial(Compilation, gpu=gpu, facts=describe(gpu))
 
 
 class Compilation:
     """Compiles the kernels that Measurement will launch, into Triton's cache on disk; nothing runs, and no operand exists.
 
-    From now on its process compiles for this GPU, and takes its facts for those of every device.
+    Side effect: from now on this process compiles for this GPU and uses its properties for every device.
 
     Args:
         task: what is tuned.
-        device: NOWHERE.
+        device: META_DEVICE.
         gpu: the device to compile for.
         facts: of that device.
         make: makes an engine.
@@ -53,14 +54,11 @@ class Compilation:
         """Do nothing, since nothing runs; see Measurement."""
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile the kernels that Measurement.screen launches; or with `odd` those that verify launches in addition.
-
-        The outcome is correct if all of them compile.
-        """
+        """Compile the kernels that Measurement.screen launches, or with `odd` the others of verify; see Worker.compile."""
         start = time.perf_counter()
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
-            problem = problem_of(self._task, self._device, n, config.block_size, small=small)
+            problem = PROBLEMS[self._task.record.problem](self._task, self._device, n, config.block_size, small=small)
             problem.operation(config, self._make_for_gpu).run()
         return Outcome(Kind.correct, compile_seconds=time.perf_counter() - start)
 

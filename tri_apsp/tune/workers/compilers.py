@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.workers.compilation import NOWHERE
+from tri_apsp.tune.workers.compilation import META_DEVICE
 from tri_apsp.tune.workers.worker import Prepare, Worker
 
 __all__ = ["Compilers"]
@@ -25,7 +25,7 @@ class Compilers:
     """
 
     def __init__(self, count: int, prepare: Prepare) -> None:
-        self._workers = [Worker(NOWHERE, prepare) for _ in range(count)]
+        self._workers = [Worker(META_DEVICE, prepare) for _ in range(count)]
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -72,12 +72,6 @@ class Compilers:
                 stack.callback(worker.close)
         self._threads.shutdown()
 
-    def __enter__(self) -> Compilers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float) -> Outcome:
         worker = self._idle.get()
         try:
@@ -93,4 +87,4 @@ def _lasts(job: Future[Outcome]) -> bool:
     if job.cancelled() or job.exception() is not None:
         return False
     kind = job.result().kind
-    return kind is Kind.correct or kind.lasting
+    return kind is Kind.correct or kind.deterministic

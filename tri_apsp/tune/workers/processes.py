@@ -1,7 +1,7 @@
 """How the tuner starts processes: forked from a server that has imported torch, which takes a new Python seconds.
 
-Measured on two cores: a worker that replaces one that crashed is ready after 1.0 instead of 4.1 s, and four workers that start
-at once after 8 instead of 26 s.
+Measured on two cores: four compiling processes are ready after 0.5 instead of 8 s, four workers after 1.5 instead of 4.7 s, and
+a worker that replaces one that crashed after 0.7 instead of 2.2 s.
 """
 
 from __future__ import annotations

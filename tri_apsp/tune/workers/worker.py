@@ -15,7 +15,6 @@ from concurrent.futures import CancelledError
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -68,7 +67,7 @@ class Worker:
                 self._start()
 
     def prepare(self, task: Task) -> None:
-        """Make the operands of a task before its first request, which checks the default, and raises if this failed."""
+        """Make the operands of a task before its first request. An error here is suppressed; the first request raises it."""
         with contextlib.suppress(ApspError, CancelledError):
             self._request(task, None, limit_s=0)
 
@@ -78,7 +77,7 @@ class Worker:
         Args:
             task: that it is for.
             config: to compile.
-            odd: for the odd size that only a final compares, instead of the sizes of screening.
+            odd: as Compilers.submit().
             limit_s: seconds, after which the process is replaced.
 
         Raises:
@@ -143,23 +142,17 @@ class Worker:
         with self._lock:
             self._discard()
 
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
     def _start(self) -> None:
-        self._pipe, theirs = multiprocessing.Pipe()
+        self._pipe, child_end = multiprocessing.Pipe()
         handle, self._log = tempfile.mkstemp(prefix="tri_apsp-", suffix=".log")
         os.close(handle)
-        arguments = (theirs, self._log, self._device, self._prepare)
+        arguments = (child_end, self._log, self._device, self._prepare)
         try:
             self._process = start_process(_serve, arguments, f"tri_apsp tuner {self._device}")
         except BaseException:
             Path(self._log).unlink()
             raise
-        theirs.close()
+        child_end.close()
         self._ready = False
         self.processes += 1
 
@@ -185,7 +178,7 @@ class Worker:
             except BaseException:
                 self._discard()  # else its late result would be taken for that of the next request
                 raise
-            if any(outcome.kind.spoils for outcome in ([result] if isinstance(result, Outcome) else result)):
+            if any(outcome.kind.needs_new_process for outcome in ([result] if isinstance(result, Outcome) else result)):
                 self._discard()
             return result
 
@@ -290,7 +283,7 @@ def _last_line(log: str) -> str:
 
 
 def _unmeasurable(task: Task, failure: str) -> str:
-    return f"a default configuration must be right before others are timed, but for {task}: {failure}; leave this task out."
+    return f"a default configuration must be correct before others are timed, but for {task}: {failure}; leave this task out."
 
 
 def _not_started(failure: str) -> str:
