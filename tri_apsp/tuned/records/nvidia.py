@@ -63,11 +63,16 @@ def _micro_tile(tiles: GpuTiles, dtype: torch.dtype) -> tuple[int, int]:
     return tiles.block_m * warps_n // (4 * tiles.num_warps), columns // (8 * warps_n)
 
 
+def _most_registers(warps: int) -> int:
+    """Return the most registers a thread may use so that `warps` warps fit on one multiprocessor."""
+    return min(255, _REGISTER_FILE // (32 * warps))
+
+
 def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int = 0) -> bool:
     """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
     rows, columns = _micro_tile(tiles, dtype)
     registers = (rows * columns + 2 * (rows + columns)) * words(dtype) + OTHER_REGISTERS  # two steps of k at a time
-    most = product_registers(device.capability, tiles.num_warps) or min(255, _REGISTER_FILE // (32 * tiles.num_warps))
+    most = product_registers(device.capability, tiles.num_warps) or _most_registers(tiles.num_warps)
     bytes_a, bytes_b = (4, 2) if dtype == torch.int16 else (dtype.itemsize, dtype.itemsize)
     shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
     return rows * columns >= least and registers <= most and shared <= device.shared_memory
@@ -81,9 +86,8 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
-    most = min(255, _REGISTER_FILE // (32 * warps * programs))
     fits_together = programs * closure_bytes(tile, dtype.itemsize) <= device.shared_memory
-    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= most
+    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= _most_registers(warps * programs)
 
 
 def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
