@@ -27,7 +27,7 @@ class Outcome:
 
 
 def in_this_process(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """Return a function that calls `main` with its arguments as words, and says what that left behind."""
+    """Return a function that calls `main` with its arguments as words, and returns what that left behind."""
 
     def call(*words: object) -> Outcome:
         try:

@@ -31,11 +31,11 @@ __all__ = [
     "free_memory",
     "is_captured",
     "is_small",
-    "mark",
     "raw_stream",
+    "record_event",
     "resolve",
-    "wait",
-    "wait_for_queue",
+    "synchronize",
+    "synchronize_stream",
 ]
 
 
@@ -137,19 +137,19 @@ def current(device: torch.device) -> AbstractContextManager[object]:
     return torch.cuda.device(device)
 
 
-def wait(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Block until all work queued on `device` is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def wait_for_queue(device: torch.device) -> None:
+def synchronize_stream(device: torch.device) -> None:
     """Block until all work queued on the current stream of `device` is done."""
     if device.type == "cuda":
         _current_stream(device).synchronize()
 
 
-def mark(device: torch.device) -> Callable[[], None]:
+def record_event(device: torch.device) -> Callable[[], None]:
     """Return a function that blocks until all work queued so far on the current stream of `device` is done."""
     if device.type != "cuda":
         return lambda: None

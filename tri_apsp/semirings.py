@@ -64,7 +64,7 @@ class DistanceRange:
 
 
 def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
-    """Return the distances that `dtype` can hold; `negative` says whether any weight is negative."""
+    """Return the distances that `dtype` can hold; `negative`: whether any weight is negative."""
     if dtype.is_floating_point:
         return DistanceRange(lowest=-reach(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max)
     infinity = int(no_edge(dtype))

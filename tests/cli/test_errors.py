@@ -17,7 +17,7 @@ from tri_apsp.semirings import DTYPES, dtype_name
 
 HEADER = "p sp 3 2\n"
 
-# File name, content, options, status, and what the message must say.
+# File name, content, options, status, and what the message must contain.
 TEXTS = {
     "empty": ("g.gr", "", [], BAD_INPUT, ["must not be empty"]),
     "malformed line": ("g.gr", HEADER + "a 1 2 3\na 2 x 1\n", [], BAD_INPUT, ["line 3", "'x'"]),

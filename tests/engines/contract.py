@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cases
 import numpy as np
@@ -200,10 +200,16 @@ class EngineContract:
 
     @pytest.mark.parametrize("share", [0.0, 0.01])
     def test_panels_of_a_large_closed_block(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-        """In stripes, and at once where there is memory to spare."""
-        monkeypatch.setattr(triton_base, "SPARE", share)
-        spared, spare = list[bool](), TritonEngine.spare
-        monkeypatch.setattr(TritonEngine, "spare", lambda *args: (found := spare(*args), spared.append(found is not None))[0])
+        """In stripes, and at once where the engine has buffers for whole panels."""
+        monkeypatch.setattr(triton_base, "EXTRA_WORKSPACE", share)
+        available, panel_buffers = set[bool](), TritonEngine.panel_buffers
+
+        def record(*args: Any) -> Any:
+            buffers = panel_buffers(*args)
+            available.add(buffers is not None)
+            return buffers
+
+        monkeypatch.setattr(TritonEngine, "panel_buffers", record)
         n, half = self.large
         for dtype in self.dtypes:
             weights = cases.random_graph(n)
@@ -217,7 +223,7 @@ class EngineContract:
             expected[:half, half:] = min_plus(closed[None], weights[None, :half, half:])[0]
             expected[half:, :half] = min_plus(weights[None, half:, :half], closed[None])[0]
             np.testing.assert_array_equal(self.values(d)[0], expected, str(dtype))
-        assert self.name == "cpu" or set(spared) == {share > 0}
+        assert self.name == "cpu" or available == {share > 0}
 
     def test_stored_values_never_leave_their_range(self) -> None:
         for dtype in self.dtypes:

@@ -1,4 +1,4 @@
-"""Which engine a GPU gets, and what is said of one that it cannot run: on GPUs that need not be here."""
+"""Which engine a GPU gets, and the message about one that it cannot run, on GPUs that need not be here."""
 
 from __future__ import annotations
 

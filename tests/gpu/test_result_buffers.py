@@ -75,7 +75,7 @@ def test_the_buffer_of_an_interrupted_solve_is_not_reused(monkeypatch: pytest.Mo
     def interrupted(device: torch.device) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(value_range, "wait_for_queue", interrupted)
+    monkeypatch.setattr(value_range, "synchronize_stream", interrupted)
     buffer = result_buffer_for(CPU, torch.int32, 10)
     with pytest.raises(KeyboardInterrupt):
         SolveReport(buffer, 1).read()

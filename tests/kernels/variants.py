@@ -109,7 +109,7 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
     else:
         kernel = _solve_kernel
         one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(dtype, tile=tile, warps=warps, parts=parts, one=one, pack=padded)
+        constants |= solve_constants(dtype, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded)
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "statistics_ptr": "*i32"}
@@ -140,7 +140,7 @@ def value_range(dtype: torch.dtype, capability: int, *, rows: int, unit: bool) -
 
 
 def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Variant:
-    """`padding` is the constant that says where there is any: SIZES or PADDED."""
+    """`padding` is the constant that states whether there is any: SIZES or PADDED."""
     constants = reading._constants(dtype, *reading._tile(dtype, 1000, 1000))
     constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
     constants |= {name: name == padding for name in ("SIZES", "PADDED")}

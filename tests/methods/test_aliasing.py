@@ -52,10 +52,10 @@ class AliasChecked(CpuEngine):
         super().panels(d, row, column, skip)
 
 
-class WithSpareMemory(AliasChecked):
-    """Has spare memory, filled with the smallest value that is stored."""
+class WithPanelBuffers(AliasChecked):
+    """Has panel buffers, filled with the smallest value that is stored."""
 
-    def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def panel_buffers(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
         first, second = self.scratch(like, rows, columns), self.scratch(like, columns, rows)
         return first.fill_(self.floor), second.fill_(self.floor)
 
@@ -66,7 +66,7 @@ class WithSpareMemory(AliasChecked):
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"iterative"}))  # whose rank-1 update is the exception
 @pytest.mark.parametrize("n", [1, 7, 30, 41])
-@pytest.mark.parametrize("engine", [AliasChecked, WithSpareMemory])
+@pytest.mark.parametrize("engine", [AliasChecked, WithPanelBuffers])
 def test_no_operation_reads_what_it_writes(
     monkeypatch: pytest.MonkeyPatch, method: str, n: int, engine: type[AliasChecked]
 ) -> None:
@@ -79,29 +79,29 @@ def test_no_operation_reads_what_it_writes(
 
 
 @pytest.mark.parametrize("n", [40, 700])
-def test_spare_memory_changes_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+def test_panel_buffers_change_no_bit(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     weights = torch.rand((2, n, n), generator=torch.Generator().manual_seed(n))
     small = tri_apsp.Config(block_size=6, cutoff=6) if n < 100 else tri_apsp.Config(cutoff=128)
     config = small.over(default_config("cpu", torch.float32))
     expected = tri_apsp.shortest_paths(weights, method="kleene", config=config).distances
-    spare = []
+    buffers = []
 
     def record(engine: CpuEngine, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
-        spare.append((like.new_full((2, rows, columns), -1.0), like.new_full((2, columns, rows), -1.0)))
-        return spare[-1]
+        buffers.append((like.new_full((2, rows, columns), -1.0), like.new_full((2, columns, rows), -1.0)))
+        return buffers[-1]
 
-    monkeypatch.setattr(CpuEngine, "spare", record)
+    monkeypatch.setattr(CpuEngine, "panel_buffers", record)
     assert torch.equal(tri_apsp.shortest_paths(weights, method="kleene", config=config).distances, expected)
-    assert len(spare) == 1
-    assert all((block >= 0).any() for block in spare[0])
+    assert len(buffers) == 1
+    assert all((block >= 0).any() for block in buffers[0])
 
 
-def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
-    """Half the vertices, if the spare memory does not suffice for all of them."""
+def test_levels_that_fit_are_multiplied_into_panel_buffers() -> None:
+    """Half the vertices, if the buffers do not suffice for all of them."""
     asked, in_place, held = list[tuple[int, int]](), list[int](), list[weakref.ref[torch.Tensor]]()
 
-    class LittleSpareMemory(AliasChecked):
-        def spare(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+    class SmallPanelBuffers(AliasChecked):
+        def panel_buffers(self, like: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor] | None:
             asked.append((rows, columns))
             if rows * columns > 20 * 20:
                 return None
@@ -111,7 +111,7 @@ def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
 
         def panels(self, d: torch.Tensor, row: torch.Tensor, column: torch.Tensor, skip: tuple[int, int] = (0, 0)) -> None:
             in_place.append(d.shape[1])
-            assert not any(spare() is not None for spare in held), "a workspace and spare memory at once"
+            assert not any(buffer() is not None for buffer in held), "a workspace and panel buffers at once"
             super().panels(d, row, column, skip)
 
     for n, seen in ((80, [40, 40]), (40, []), (12, [])):
@@ -119,7 +119,7 @@ def test_levels_that_fit_are_multiplied_into_spare_memory() -> None:
         in_place.clear()
         weights = cases.random_graph(n)
         config = tuned.find("cpu", torch.device("cpu"), torch.float64, tri_apsp.Config(block_size=16, cutoff=16))
-        engine = LittleSpareMemory(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
+        engine = SmallPanelBuffers(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
         matrix = cases.tensor(weights, torch.float64)[None].clone()
         matrix.diagonal(dim1=1, dim2=2).zero_()
         METHODS["kleene"].solve(matrix, engine, Observer())

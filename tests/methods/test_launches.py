@@ -72,7 +72,7 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
 @pytest.mark.parametrize(("dtype", "nonnegative"), [(torch.float32, True), (torch.int32, True), (torch.int32, False)], ids=str)
 @pytest.mark.parametrize(("n", "levels"), [(2048, 1), (4096, 2), (16384, 4)])
 def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int) -> None:
-    """On each level two launches for the panels, in spare memory or in place, and two for the products."""
+    """On each level two launches for the panels, in buffers or in place, and two for the products."""
     METHODS["kleene"].solve(matrix(n, dtype), engine(n, dtype, nonnegative), Observer())
     halvings = 2**levels - 1
     assert Counter(launched) == {PRODUCT: 4 * halvings, CLOSURE: halvings + 1}

@@ -81,7 +81,7 @@ class TestMethodsOnNvidia(MethodContract):
             weights = torch.rand((n, n), generator=torch.Generator("cuda").manual_seed(n), device="cuda")
             found = self.solve(weights, "kleene").distances
             with monkeypatch.context() as patch:
-                patch.setattr(triton_base, "SPARE", 0.0)
+                patch.setattr(triton_base, "EXTRA_WORKSPACE", 0.0)
                 assert torch.equal(self.solve(weights, "kleene").distances, found), n
             with monkeypatch.context() as patch:
                 patch.setattr(Engine, "scratch", _only_stripes)
@@ -90,7 +90,7 @@ class TestMethodsOnNvidia(MethodContract):
     @pytest.mark.parametrize("share", [0.0, 6e-5, 0.01])
     def test_workspace_is_bounded(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
         """The second share is enough for lower levels of the larger graphs."""
-        monkeypatch.setattr(triton_base, "SPARE", share)
+        monkeypatch.setattr(triton_base, "EXTRA_WORKSPACE", share)
         for n, fits in ((1008, True), (4112, True), (1000, False), (4097, False), (1000, True), (4097, True)):
             monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device, fits=fits: fits)
             workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), "kleene")

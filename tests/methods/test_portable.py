@@ -46,7 +46,7 @@ class TestMethodsOnGpu(MethodContract):
     def test_workspace_is_at_most_a_twentieth(self, monkeypatch: pytest.MonkeyPatch, method: str, n: int) -> None:
         """Where there is no memory for one more matrix, with aligned rows."""
         monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
-        monkeypatch.setattr("tri_apsp.engines.triton_base.SPARE", 0.0)
+        monkeypatch.setattr("tri_apsp.engines.triton_base.EXTRA_WORKSPACE", 0.0)
         workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), method)
         assert workspace <= 0.05 * matrix + 4096  # a few scalars for the checks
 

@@ -269,7 +269,7 @@ def test_a_path_too_negative_is_no_negative_cycle(method: str) -> None:
 
 
 def test_a_padded_vertex_is_never_named() -> None:
-    """Clamped values may turn the diagonal negative at padded vertices alone; overwritten weights cannot tell more."""
+    """Clamped values may turn the diagonal negative at padded vertices alone; overwritten weights cannot show more."""
     distances = torch.full((2, 3, 3), no_edge(torch.int16), dtype=torch.int16)
     distances[1, 2, 2], distances[1, 0, 1] = -1, -16383
     with pytest.raises(DistanceRangeError, match="weighs too little"):

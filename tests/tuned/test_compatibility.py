@@ -1,4 +1,4 @@
-"""Tuned files that are not used: the solve goes on without, and says once why, in one sentence."""
+"""Tuned files that are not used: the solve goes on without them, and warns once, with the reason in one sentence."""
 
 from __future__ import annotations
 

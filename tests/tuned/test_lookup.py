@@ -415,7 +415,7 @@ class TestMiss:
 
 
 class TestSolve:
-    """What a file says reaches the solve, its result, and the product."""
+    """The configuration of a file reaches the solve, its result, and the product."""
 
     def save(self, entry, kernel, **header):
         header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True, **header}

@@ -13,7 +13,7 @@ from tri_apsp.device import Device
 
 ROOT = Path(__file__).resolve().parents[2] / "tuning"
 FILES = sorted(ROOT.rglob("*.json"))
-# The most shared memory of a program by compute capability, which the files do not say.
+# The most shared memory of a program by compute capability, which the files do not state.
 SHARED = {None: 0, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0): 227, (10, 0): 227, (12, 0): 99}
 
 pytestmark = pytest.mark.skipif(not FILES, reason="no file is shipped")

@@ -9,7 +9,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import Selection
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.device import wait
+from tri_apsp.device import synchronize
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.run import run
 
@@ -53,7 +53,7 @@ class _ProductTimer:
 
     def seconds(self) -> float:
         """Return the seconds in all products, once the device has finished them."""
-        wait(self._device)
+        synchronize(self._device)
         return sum(start.seconds_until(stop) for start, stop in self._products)
 
 

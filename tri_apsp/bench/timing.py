@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from tri_apsp.api import Selection
-from tri_apsp.device import wait
+from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
 from tri_apsp.solver.run import solve
 
@@ -30,10 +30,10 @@ _RUNS_SECONDS = 0.5
 
 def timed(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
     """Return the result of `call`, and the seconds until the device finished it."""
-    wait(device)
+    synchronize(device)
     start = time.perf_counter()
     result = call()
-    wait(device)
+    synchronize(device)
     return result, time.perf_counter() - start
 
 

@@ -81,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
-    """Add what says which graphs are measured: --n, --batch, --dtype, --sign."""
+    """Add the options that select which graphs are measured: --n, --batch, --dtype, --sign."""
     sizes = "; ".join(f"{kind}: {' '.join(map(str, sizes))}" for kind, sizes in SIZES.items())
     parser.add_argument("--n", type=at_least(1), nargs="+", help=f"vertices; default on {sizes}")
     parser.add_argument(

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 METHOD_NAMES = ("floyd_warshall", "kleene", "squaring", "iterative")
-"""What Config.method may say: the keys of tri_apsp.methods.METHODS, which a configuration is checked without."""
+"""The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may not import methods."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class GpuTiles:
     """Product tile of a Triton program: [block_m, block_n] of C, k unrolled by block_k.
 
     Programs are numbered so that group_m rows of tiles share their columns of B in the L2 cache. A thread owns thread_n columns
-    of C, in words of at least 4 bytes, or fewer in a tile narrower than 8 * thread_n (nvidia only): min(num_warps, block_n / (8
-    * thread_n)) warps lie next to each other in a row of the tile.
+    of C, in words of at least 4 bytes, or fewer in a tile narrower than 8 * thread_n (nvidia only).
     """
 
     block_m: int
@@ -56,6 +55,10 @@ class GpuTiles:
     num_warps: int = 4
     num_stages: int = 1
     thread_n: int = 8
+
+    def warps_n(self, words: int) -> int:
+        """Return how many warps lie next to each other in a row of `words` words of the tile (nvidia only)."""
+        return min(self.num_warps, max(1, words // (8 * self.thread_n)))
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Config:
     source: str = "default"
 
     def over(self, base: C) -> C:
-        """Return `base` with every field that is set here; the source then says "given" first, but for the engine alone."""
+        """Return `base` with every field that is set here; source begins with "given", unless only the engine is set."""
         given = {name: value for name in _FIELDS if (value := getattr(self, name)) is not None}
         source = base.source
         if given.keys() - {"engine"} and not source.startswith("given"):

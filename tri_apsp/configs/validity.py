@@ -9,12 +9,14 @@ from tri_apsp.configs.types import METHOD_NAMES, Config, CpuTiles, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
-__all__ = ["closure_bytes", "invalid_because", "is_valid", "product_registers", "require_valid"]
+__all__ = ["closure_bytes", "invalid_because", "is_valid", "most_registers", "product_registers", "require_valid"]
 
 C = TypeVar("C", bound=Config)
 
 # A configuration is checked before a dtype is known, so for the narrowest value that kernels compute with, in bytes.
 _WORD = 4
+# Registers of a multiprocessor of an NVIDIA GPU.
+_REGISTER_FILE = 1 << 16
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
@@ -104,7 +106,7 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
 def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | None:
     # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times. Two values
     # of int16 share a word, but the dtype is not known here.
-    warps_n = min(tiles.num_warps, max(1, tiles.block_n // (8 * tiles.thread_n)))
+    warps_n = tiles.warps_n(tiles.block_n)
     # A tile narrower than its thread_n would be that of a smaller one again; only the default may be written for all tiles.
     narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
     least = {
@@ -133,7 +135,7 @@ def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
 
 
 def closure_bytes(tile: int, itemsize: int) -> int:
-    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, a strip of 4 rows, 4 spare."""
+    """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, 4 rows of a strip, 4 unused."""
     return (2 * tile + 8) * tile * max(itemsize, _WORD)
 
 
@@ -145,7 +147,13 @@ def product_registers(capability: tuple[int, int] | None, warps: int) -> int | N
     """
     if capability is None or capability >= (10, 0):
         return None
-    return min(168, (1 << 16) // (32 * warps))
+    return min(168, most_registers(warps))
+
+
+def most_registers(warps: int) -> int:
+    """Return the most registers of a thread with which `warps` warps fit on a multiprocessor of an NVIDIA GPU."""
+    allocated = 8  # at a time, to each thread
+    return min(255, _REGISTER_FILE // (32 * warps) // allocated * allocated)
 
 
 def is_valid(config: Config, device: Device) -> bool:

@@ -18,12 +18,12 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.semirings import no_edge, reach
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
-__all__ = ["SPARE", "WORKSPACE", "Block", "Engine", "PendingRanges", "Update", "Weights", "block"]
+__all__ = ["EXTRA_WORKSPACE", "WORKSPACE", "Block", "Engine", "PendingRanges", "Update", "Weights", "block"]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
 
-SPARE = 0.01
+EXTRA_WORKSPACE = 0.01
 """Share of a device's memory that an engine may take in addition, where that makes a solve faster."""
 
 Block = torch.Tensor
@@ -90,11 +90,11 @@ class Engine(ABC):
         """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a closed D of any size.
 
         `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie where
-        they are skipped. Takes at most WORKSPACE of the matrix, or SPARE of a device.
+        they are skipped. Takes at most WORKSPACE of the matrix, or EXTRA_WORKSPACE of a device.
         """
 
-    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
-        """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most SPARE.
+    def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+        """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most EXTRA_WORKSPACE.
 
         None: that memory is not available, or panels() is as fast without it.
         """

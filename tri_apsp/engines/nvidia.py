@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, most_registers, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, Update, Weights, block
 from tri_apsp.engines.stripes import multiply_in_stripes
@@ -163,8 +163,8 @@ class NvidiaEngine(TritonEngine):
         parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count - 1), 1)
         return tile, count, parts
 
-    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
-        return None if self._is_exact() else super().spare(like, rows, columns)
+    def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+        return None if self._is_exact() else super().panel_buffers(like, rows, columns)
 
     def _is_exact(self) -> bool:
         """Return whether sums are exact: then D D = D, and panels may be read after they were replaced."""
@@ -216,7 +216,7 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
     """Return the layouts of a tile of C in registers, and of the slices of A and B, which threads copy 16 bytes at a time."""
     vector = 16 // dtype.itemsize
     columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
-    warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
+    warps_n = tiles.warps_n(columns)
     lanes_a = min(32, max(1, tiles.block_k // vector))
     lanes_b = min(32, tiles.block_n // vector)
     return ProductLayouts(
@@ -247,20 +247,37 @@ def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps
 
 def closure_options(warps: int, programs: int) -> dict[str, int]:
     """Return the options of a closure, so that `programs` programs of `warps` warps fit a multiprocessor."""
-    return {"num_warps": warps, "maxnreg": min(255, (1 << 16) // (32 * warps * programs) // 8 * 8)}
+    return {"num_warps": warps, "maxnreg": most_registers(warps * programs)}
 
 
 def solve_constants(
-    dtype: torch.dtype, *, tile: int, warps: int, parts: int, one: bool, pack: bool = False, alignment: int = ALIGNMENT
+    dtype: torch.dtype,
+    *,
+    tile: int,
+    warps: int,
+    parts: int,
+    single_tile: bool,
+    padded: bool = False,
+    alignment: int = ALIGNMENT,
 ) -> dict[str, Any]:
-    """Return the constants of _solve_kernel but SIZES and COOPERATIVE; `one`: graphs have one tile; `pack`: rows are padded."""
+    """Return the constants of _solve_kernel other than SIZES and COOPERATIVE.
+
+    Args:
+        dtype: of the weights.
+        tile: edge of a tile.
+        warps: per program.
+        parts: into which programs divide a tile.
+        single_tile: whether one tile holds a graph.
+        padded: whether the result has fewer columns than the matrix that the kernel works on.
+        alignment: that the row stride of that matrix is a multiple of.
+    """
     closure = partial(closure_constants, dtype, tile=tile, warps=warps, parts=parts)
     return {
         "ANY_SIGN": closure(False),
         "NONNEGATIVE": None if dtype in _ONE_CLOSURE else closure(True),
         "SMALLEST": limits(_computed(dtype))[0],
-        "SINGLE_TILE": one,
-        "PADDED": pack,
+        "SINGLE_TILE": single_tile,
+        "PADDED": padded,
         "ALIGNMENT": alignment,
         "ROWS": min(tile, _ROWS),
         "ROW_LAYOUT": gl.BlockedLayout([1], [32], [warps], [0]),
@@ -275,13 +292,13 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
 
 @cache
 def _closure_launcher(
-    dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, many: bool
+    dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, cooperative: bool
 ) -> Launcher:
     constants = {
         "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
         "SIZES": sizes,
-        "COOPERATIVE": many,
-        "launch_cooperative_grid": many,
+        "COOPERATIVE": cooperative,
+        "launch_cooperative_grid": cooperative,
     }
     return Launcher(_closure_kernel, constants | closure_options(warps, programs))
 
@@ -289,16 +306,18 @@ def _closure_launcher(
 @cache
 def _solve_launcher(
     dtype: torch.dtype,
-    one: bool,
-    pack: bool,
+    single_tile: bool,
+    padded: bool,
     alignment: int,
     sizes: bool,
     tile: int,
     parts: int,
     warps: int,
     programs: int,
-    many: bool,
+    cooperative: bool,
 ) -> Launcher:
-    constants = solve_constants(dtype, tile=tile, warps=warps, parts=parts, one=one, pack=pack, alignment=alignment)
-    constants |= {"SIZES": sizes, "COOPERATIVE": many, "launch_cooperative_grid": many}
+    constants = solve_constants(
+        dtype, tile=tile, warps=warps, parts=parts, single_tile=single_tile, padded=padded, alignment=alignment
+    )
+    constants |= {"SIZES": sizes, "COOPERATIVE": cooperative, "launch_cooperative_grid": cooperative}
     return Launcher(_solve_kernel, constants | closure_options(warps, programs))

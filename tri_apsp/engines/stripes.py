@@ -15,15 +15,15 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
 
     A program must not read what another program has already replaced, or the rounding of floats would depend on the order in
     which programs run. So each stripe is copied to a workspace and replaced by products of the copy, one stripe of each panel
-    at the same time. Where the engine has spare memory, the whole panel is one stripe.
+    at the same time. Where the engine has memory for it, the whole panel is one stripe.
     """
     height, width, length = closed.shape[1], row.shape[2], column.shape[1]
     step = longest = max(width, length)
-    spare = engine.spare(row, height, longest)
-    if spare is None:
+    buffers = engine.panel_buffers(row, height, longest)
+    if buffers is None:
         step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, longest)
-        spare = engine.scratch(row, height, min(step, width)), engine.scratch(column, min(step, length), height)
-    old_row, old_column = spare
+        buffers = engine.scratch(row, height, min(step, width)), engine.scratch(column, min(step, length), height)
+    old_row, old_column = buffers
     for start in range(0, longest, step):
         across, down = (start, min(start + step, width)), (start, min(start + step, length))
         updates, copies = [], []

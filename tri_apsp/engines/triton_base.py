@@ -12,7 +12,7 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines.base import SPARE, Block, Engine, Update
+from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Update
 from tri_apsp.engines.wide_strides import MOST_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
@@ -93,7 +93,7 @@ class TritonEngine(Engine):
     def queue_value_range(cls, tensor: torch.Tensor) -> PendingRanges:
         reader = ValueRangeReader(tensor)
         reader.queue(tensor, None)
-        reader.mark()
+        reader.finish_queueing()
         return reader
 
     @classmethod
@@ -112,9 +112,9 @@ class TritonEngine(Engine):
         reader.queue(distances, self.no_edge, diagonal=True)
         return distances, reader
 
-    def spare(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
+    def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         values = 2 * like.shape[0] * rows * columns
-        if values * like.itemsize > describe(like.device).memory * SPARE:
+        if values * like.itemsize > describe(like.device).memory * EXTRA_WORKSPACE:
             return None
         try:
             return self.scratch(like, rows, columns), self.scratch(like, columns, rows)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.device import describe, mark, wait_for_queue
+from tri_apsp.device import describe, record_event, synchronize_stream
 from tri_apsp.gpu.launcher import Launcher, has_triton
 from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
@@ -189,12 +189,12 @@ class ValueRangeReader(ValueRangeQueue):
         most = _most_programs(like)
         self._device, self._count = like.device, count
         self._buffer = result_buffer_for(like.device, like.dtype, -(-count * _EXTREMES * most // ROW))
-        self._wait: Callable[[], None] = partial(wait_for_queue, like.device)
+        self._wait: Callable[[], None] = partial(synchronize_stream, like.device)
         super().__init__(most, self._buffer.tensor)
 
-    def mark(self) -> None:
+    def finish_queueing(self) -> None:
         """Declare that nothing more is queued: read() then blocks only for work that was queued before this call."""
-        self._wait = mark(self._device)
+        self._wait = record_event(self._device)
 
     def read(self) -> list[ValueRange]:
         """Block until the queued kernels have finished, and return their value ranges in order; may be called once."""
@@ -234,7 +234,7 @@ class SolveReport:
     def read(self) -> list[ValueRange]:
         """Block until the solve has finished; return the ranges of the weights, where NaN counts as -inf, and the distances."""
         buffer = self._buffer
-        wait_for_queue(buffer.device)
+        synchronize_stream(buffer.device)
         if buffer.device.type == "meta":  # kernels were compiled, not run
             buffer.tensor.zero_()
         row = buffer.values[0].tolist()

@@ -115,7 +115,7 @@ def _is_sound(body: Text, width: int, entries: int, allowed: bytes) -> bool:
 
 
 def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
-    """Return the error that names the first damaged line, or says that lines are missing; arguments of `_is_sound`."""
+    """Return the error that names the first damaged line, or states that lines are missing; arguments of `_is_sound`."""
     number = body.first - 1
     for index, (number, line) in enumerate(body.lines()):
         if index == entries:

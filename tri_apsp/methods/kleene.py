@@ -14,7 +14,7 @@ _ALIGNMENT = 128
 # vertices as without padding, and floats round alike. Five or fewer multiples would give uneven halves.
 _SMALL_ALIGNMENT = 16
 
-Spare = tuple[Block, Block] | None
+PanelBuffers = tuple[Block, Block] | None
 """Memory for a row panel and for a column panel, whose values are undefined."""
 
 
@@ -28,7 +28,7 @@ class Kleene(Method):
         C <- E C   and  B <- B E      at the same time
         A <- min(A, B C)
 
-    Each panel is multiplied into spare memory and, the second time, back; on levels for which the engine has no spare memory,
+    Each panel is multiplied into a buffer and, the second time, back; on levels for which the engine has no memory for buffers,
     in place. All operations but the base cases are large products, at which an engine is fastest.
 
     Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 (its "recursive
@@ -45,7 +45,7 @@ class Kleene(Method):
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         self._solve(d, engine, observer, None)
 
-    def _solve(self, d: Block, engine: Engine, observer: Observer, spare: Spare) -> None:
+    def _solve(self, d: Block, engine: Engine, observer: Observer, buffers: PanelBuffers) -> None:
         n = d.shape[1]
         if n <= _cutoff(engine):
             self._base_case.solve(d, engine, observer)
@@ -54,10 +54,10 @@ class Kleene(Method):
         first, last = (0, half), (half, n)
         a, b = block(d, first, first), block(d, first, last)
         c, e = block(d, last, first), block(d, last, last)
-        if spare is None:
-            spare = engine.spare(d, half, n - half)  # freed with this level; the levels above take a workspace instead
-        new = _part(spare, half, n - half)
-        self._solve(a, engine, observer, spare)
+        if buffers is None:
+            buffers = engine.panel_buffers(d, half, n - half)  # freed with this level; levels above take a workspace
+        new = _part(buffers, half, n - half)
+        self._solve(a, engine, observer, buffers)
         new_b, new_c = _panels(engine, a, b, c, new)
         engine.product(Update(e, new_c, new_b))
         observer.step(d.shape[0] * half * (n - half) * (2 * half + n - half))
@@ -67,7 +67,7 @@ class Kleene(Method):
         observer.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
 
 
-def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: Spare) -> tuple[Block, Block]:
+def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: PanelBuffers) -> tuple[Block, Block]:
     """Return closed * row and column * closed: in `new` if it is given, else in place."""
     if new is None:
         engine.panels(closed, row, column)
@@ -76,11 +76,11 @@ def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: Spare
     return new
 
 
-def _part(spare: Spare, rows: int, columns: int) -> Spare:
-    """Return blocks (rows, columns) and (columns, rows) of `spare`, if these fit."""
-    if spare is None or rows > spare[0].shape[1] or columns > spare[0].shape[2]:
+def _part(buffers: PanelBuffers, rows: int, columns: int) -> PanelBuffers:
+    """Return blocks (rows, columns) and (columns, rows) of `buffers`, if these fit."""
+    if buffers is None or rows > buffers[0].shape[1] or columns > buffers[0].shape[2]:
         return None
-    return block(spare[0], (0, rows), (0, columns)), block(spare[1], (0, columns), (0, rows))
+    return block(buffers[0], (0, rows), (0, columns)), block(buffers[1], (0, columns), (0, rows))
 
 
 def _cutoff(engine: Engine) -> int:

@@ -9,7 +9,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.device import current, wait
+from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, Weights
 from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
@@ -122,7 +122,7 @@ def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report
 
 
 def _report(report: Report, device: torch.device, fraction: float) -> None:
-    wait(device)
+    synchronize(device)
     report(fraction)
 
 

@@ -42,11 +42,11 @@ def test_whether_launches_count(monkeypatch: pytest.MonkeyPatch, blocks: bool) -
             return 3.0
 
     monkeypatch.setattr("torch.Event", Event)
-    monkeypatch.setattr(module, "wait", lambda device: calls.append("wait"))
+    monkeypatch.setattr(module, "synchronize", lambda device: calls.append("synchronize"))
     timer = module._Timer(torch.device("cpu"))
     timer._device = torch.device("cuda")
     assert timer.milliseconds(lambda: calls.append("run"), blocks=blocks) == 3.0
-    assert calls == ["wait"] * blocks + ["record", "run", "record", "wait"]
+    assert calls == ["synchronize"] * blocks + ["record", "run", "record", "synchronize"]
 
 
 class Allocates(Substitute):

@@ -215,8 +215,8 @@ def _run_single_program(d_ptr, n, stride_dm, smem, CLOSURE: gl.constexpr):
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
     NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
-    for turn in range(2 * gl.cdiv(n, TILE)):
-        k, phase = turn // 2, turn % 2
+    for step in range(2 * gl.cdiv(n, TILE)):
+        k, phase = step // 2, step % 2
         if phase == 0:  # inside this loop: in an outer loop over k, registers would spill while a tile is closed
             start, before = k * TILE, (k - 1) * TILE
             tile = _load(d_ptr, start, start, n, stride_dm, TILE, TILE, ACC, NO_EDGE)

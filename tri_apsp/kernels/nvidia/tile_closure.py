@@ -145,11 +145,11 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
     strip_smem = smem[2].reinterpret(tile.dtype, [4, WIDTH], SHARED)
     barrier()  # other threads may still read the workspace; Triton would otherwise put this barrier into the loop
     for first in range(0, TILE // 4, 2):
-        for turn in gl.static_range(2):
-            q = first + turn
+        for parity in gl.static_range(2):
+            q = first + parity
             # Share the tile with all threads, so that each can load S, X and P. OVERSIZED_VIEWS: alternate between two buffers,
             # so that no barrier is needed until the last step has read its own.
-            rows_smem = smem[turn if CLOSURE.OVERSIZED_VIEWS else 0].reinterpret(tile.dtype, [TILE, WIDTH], SHARED)
+            rows_smem = smem[parity if CLOSURE.OVERSIZED_VIEWS else 0].reinterpret(tile.dtype, [TILE, WIDTH], SHARED)
             rows_smem.store(tile)
             values = unpack_int16x2(tile) if STRATEGY == "int16x2" else tile
             if CLOSURE.OVERSIZED_VIEWS:
@@ -165,7 +165,7 @@ def close_tile(tile, smem, CLOSURE: gl.constexpr):
             # tile <- min(tile, P S).
             p_smem = _view_columns(columns_smem, q, 0, TILE, TILE, TILE, CLOSURE)
             tile = rank_k_update(tile, p_smem, strip_smem, 4, ACC, STRATEGY)
-            if turn == 1 or STRATEGY != "float":  # a float can hold a sum below 2 FLOOR, so every other clamp is enough
+            if parity == 1 or STRATEGY != "float":  # a float can hold a sum below 2 FLOOR, so every other clamp is enough
                 tile = clamp(tile, FLOOR, STRATEGY)
     return tile
 
@@ -190,8 +190,8 @@ def multiply(acc, a, b, smem, CLOSURE: gl.constexpr):
     # Main loop: 4 * UNROLL columns of A and rows of B at a time.
     b_strips = b_smem.reinterpret(b.dtype, [TILE // 4, 4, N], CLOSURE.SHARED)
     for first in range(0, TILE // 4, UNROLL):
-        for turn in gl.static_range(UNROLL):
-            a_columns = _view_columns(a_smem, first + turn, 0, M, TILE, M, CLOSURE)
-            acc = rank_k_update(acc, a_columns, b_strips.index(first + turn), 4, ACC, STRATEGY)
+        for offset in gl.static_range(UNROLL):
+            a_columns = _view_columns(a_smem, first + offset, 0, M, TILE, M, CLOSURE)
+            acc = rank_k_update(acc, a_columns, b_strips.index(first + offset), 4, ACC, STRATEGY)
     FLOOR: gl.constexpr = CLOSURE.FLOOR
     return clamp(acc, FLOOR, STRATEGY)

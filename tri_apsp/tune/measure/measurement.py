@@ -14,7 +14,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.device import check_memory, wait
+from tri_apsp.device import check_memory, synchronize
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
@@ -150,7 +150,7 @@ class Measurement:
         problem.restore()
         with _poisoned_memory(problem.floor):
             operation.run()
-        wait(self._device)
+        synchronize(self._device)
         return operation
 
     def _compare(self, config: CompleteConfig, problem: Problem) -> Operation:
@@ -211,12 +211,12 @@ class _Timer:
             return 1000 * (time.perf_counter() - began)
         self._flush.zero_()  # it also keeps the GPU busy
         if blocks:
-            wait(self._device)
+            synchronize(self._device)
         start, stop = (torch.Event(self._device.type, enable_timing=True) for _ in range(2))
         start.record()
         run()
         stop.record()
-        wait(self._device)
+        synchronize(self._device)
         return start.elapsed_time(stop)
 
 

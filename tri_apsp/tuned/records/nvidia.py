@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, most_registers, product_registers
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
 from tri_apsp.tuned.records.rules import LEAST_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, solve_repeats, words
@@ -20,8 +20,6 @@ _CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
-# Registers of a multiprocessor.
-_REGISTER_FILE = 1 << 16
 # As LEAST_VALUES, of a product that does not fill the GPU: it may gain by fewer values per thread, for it has more warps then.
 _LEAST_SMALL_VALUES = 8
 # Products too small to fill a GPU occur inside larger solves; from this n on, a product takes the other tiles.
@@ -59,20 +57,15 @@ def batch_of(n: int) -> int:
 def _micro_tile(tiles: GpuTiles, dtype: torch.dtype) -> tuple[int, int]:
     """Return the rows and columns of C, in words, that a thread of a product owns."""
     columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n
-    warps_n = min(tiles.num_warps, max(1, columns // (8 * tiles.thread_n)))
+    warps_n = tiles.warps_n(columns)
     return tiles.block_m * warps_n // (4 * tiles.num_warps), columns // (8 * warps_n)
-
-
-def _most_registers(warps: int) -> int:
-    """Return the most registers a thread may use so that `warps` warps fit on one multiprocessor."""
-    return min(255, _REGISTER_FILE // (32 * warps))
 
 
 def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int = 0) -> bool:
     """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
     rows, columns = _micro_tile(tiles, dtype)
     registers = (rows * columns + 2 * (rows + columns)) * words(dtype) + OTHER_REGISTERS  # two steps of k at a time
-    most = product_registers(device.capability, tiles.num_warps) or _most_registers(tiles.num_warps)
+    most = product_registers(device.capability, tiles.num_warps) or most_registers(tiles.num_warps)
     bytes_a, bytes_b = (4, 2) if dtype == torch.int16 else (dtype.itemsize, dtype.itemsize)
     shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
     return rows * columns >= least and registers <= most and shared <= device.shared_memory
@@ -87,7 +80,7 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
     fits_together = programs * closure_bytes(tile, dtype.itemsize) <= device.shared_memory
-    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= _most_registers(warps * programs)
+    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= most_registers(warps * programs)
 
 
 def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
