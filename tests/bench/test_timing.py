@@ -44,7 +44,7 @@ def clock(monkeypatch):
 
 
 def test_timed_waits_for_the_device_before_and_after(clock, monkeypatch):
-    monkeypatch.setattr(timing, "wait", lambda device: clock.sleep([100, 20]))
+    monkeypatch.setattr(timing, "synchronize", lambda device: clock.sleep([100, 20]))
     assert timed(lambda: clock.sleep([0, 3]), CPU) == (2, 23)
 
 
@@ -58,7 +58,7 @@ def test_runs_end_after_half_a_second(clock, seconds, runs):
 
 
 def test_a_gpu_is_warmed_up_for_half_a_second(clock, monkeypatch):
-    monkeypatch.setattr(timing, "wait", lambda device: None)
+    monkeypatch.setattr(timing, "synchronize", lambda device: None)
     result, seconds, runs = timed_again(lambda: clock.sleep([9, 0.1]), torch.device("cuda"))
     assert (result, runs) == (1 + RUNS, RUNS)
     assert seconds == pytest.approx(0.1)
@@ -98,7 +98,7 @@ def test_strides_beyond_int32_have_kernels_of_their_own(monkeypatch, n, wide):
     solved = []
     monkeypatch.setattr(timing, "solve", lambda weights, **named: solved.append((weights, named)))
     monkeypatch.setattr(timing, "_small_graph", lambda n, negative, like: torch.ones(n, n))
-    monkeypatch.setattr(timing, "wait", lambda device: None)
+    monkeypatch.setattr(timing, "synchronize", lambda device: None)
     weights = SimpleNamespace(shape=(n, n), device=torch.device("cuda"), amin=lambda: 1.0)
     compile_kernels(weights, selected("portable"))
     size = 256 + n % 128
