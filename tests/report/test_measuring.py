@@ -16,6 +16,7 @@ from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import measuring
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.measuring import GridResult, known, measure
+from tri_apsp.report.rows import StudyRows
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
 
@@ -37,7 +38,8 @@ def cost(task, point):
 
 
 def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
-    return measure(grids or [grid()], path, PARAMETERS, torch.device("cpu"), seconds, lambda: provider, ENVIRONMENT)
+    rows = StudyRows(path, PARAMETERS, ENVIRONMENT)
+    return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda: provider)
 
 
 def test_all_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):
@@ -81,7 +83,7 @@ def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
     # Rows are rendered whatever kernels they were measured with; of the same configuration the newest counts.
     monkeypatch.undo()
-    (rendered,) = known([grid()], tmp_path / "raw.csv", PARAMETERS)
+    rendered = known(grid(), StudyRows(tmp_path / "raw.csv", PARAMETERS))
     assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
     assert (rendered.unmeasured, len(rendered.screened)) == (0, 9)
 

@@ -20,7 +20,8 @@ from tri_apsp.report import plots, study
 from tri_apsp.report.__main__ import STUDIES, main
 from tri_apsp.report.measuring import measure
 from tri_apsp.report.pages import write_study
-from tri_apsp.report.papers import LUND_SMITH_SECONDS, nearest_lund_smith
+from tri_apsp.report.papers import LUND_SMITH_SECONDS, lund_smith_curve
+from tri_apsp.report.rows import StudyRows
 from tri_apsp.report.study import Study
 from tri_apsp.tune.measure.outcome import Kind
 
@@ -42,8 +43,9 @@ def written(
         pytest.importorskip("triton")
     here, one = target(engine), study_of(name)
     grids = one.grids(here, ns or SMALL[engine], [])
-    found = measure(grids, folder / f"{name}.csv", one.parameters, here.torch_device, seconds, lambda: provider, ENVIRONMENT)
-    return write_study(one, here, found, folder, name).read_text()
+    rows = StudyRows(folder / f"{name}.csv", one.parameters, ENVIRONMENT)
+    results = measure(grids, rows, here.torch_device, seconds, lambda: provider)
+    return write_study(one, here, results, folder, name).read_text()
 
 
 @pytest.fixture
@@ -88,6 +90,18 @@ def test_sizes_and_names_of_grids(name, engine):
     assert all(len({panel.x_label for panel in grid.panels}) == len(grid.panels) for grid in grids)
     names = [(grid.name, grid.task.dtype, grid.task.n) for grid in grids]
     assert len(set(names)) == len(names)
+
+
+def test_other_sizes_and_dtypes_are_those_of_float32():
+    def cases(name: str, *given: list[Any]) -> list[tuple[str, str, int]]:
+        grids = study_of(name).grids(target("cpu"), *given)
+        return [(grid.task.dtype, grid.task.kernel, grid.task.n) for grid in grids]
+
+    assert cases("block-size", [], [])[-1] == ("float64", "product", 1024)
+    assert cases("block-size", [256, 512], []) == [
+        ("float32", kernel, n) for kernel in ("solve", "product") for n in (256, 512)
+    ]
+    assert cases("threads", [], ["int16"]) == [("int16", *case[1:]) for case in cases("threads", [], [])]
 
 
 def test_every_beta_is_tried():
@@ -169,8 +183,10 @@ def test_the_points_of_the_papers_stand_beside_the_measured_ones(monkeypatch, tm
 
 
 def test_the_table_of_lund_and_smith():
-    assert nearest_lund_smith(5000) == (4096, pytest.approx(0.4534, rel=1e-3))
-    assert nearest_lund_smith(100)[0] == 1024
+    curve = lund_smith_curve(5000, 64, 256)
+    assert curve.label.endswith("n = 4096")
+    assert curve.rates == {64: 1.0, 256: pytest.approx(0.4534, rel=1e-3)}
+    assert lund_smith_curve(100, 64, 256).label.endswith("n = 1024")
     assert all(katz > optimised > staged for katz, optimised, staged in LUND_SMITH_SECONDS.values())
 
 

@@ -9,78 +9,96 @@ from pathlib import Path
 import pytest
 import torch
 
+from tri_apsp.configs import default_config
 from tri_apsp.errors import InputError
-from tri_apsp.report.rows import ENVIRONMENT, MEASURED, Table, environment, measured_fields
+from tri_apsp.report.grids import Point
+from tri_apsp.report.rows import ENVIRONMENT, StudyRows, environment
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "any", 1000)
+ORIGIN = dict.fromkeys(ENVIRONMENT, "some")
+CORRECT = Outcome(Kind.correct, Times(9.0, 10.0, 11.0))
 
 
-def table(path: Path) -> Table:
-    return Table(path, ("n", "edge", "p50_ms"), ("n", "edge"))
+def rows_of(path: Path) -> StudyRows:
+    return StudyRows(path, ("edge", "warps"), ORIGIN)
+
+
+def point(edge: int) -> Point:
+    return Point({"edge": edge}, default_config("cpu", torch.float32))
+
+
+def times(ms: float) -> Outcome:
+    return Outcome(Kind.correct, Times(ms, ms, ms))
 
 
 def test_rows_are_found_by_their_key_and_the_newest_counts(tmp_path):
     path = tmp_path / "folder" / "some.csv"
-    first = table(path)
-    first.append({"n": 64, "edge": 8, "p50_ms": 1.5})
-    first.append({"n": 64, "edge": None, "p50_ms": 2.0})
-    first.append({"n": 64, "edge": 8, "p50_ms": 1.25})
-    again = table(path)
-    assert again.find({"n": 64, "edge": 8, "more": 1}) == {"n": "64", "edge": "8", "p50_ms": "1.25"}
-    assert again.find({"n": 64}) == {"n": "64", "edge": "", "p50_ms": "2"}
-    assert again.find({"n": 65, "edge": 8}) is None
+    first = rows_of(path)
+    first.append(TASK, point(8), "screen", times(1.5))
+    first.append(TASK, point(16), "screen", times(2.0))
+    first.append(TASK, point(8), "screen", times(1.25))
+    again = rows_of(path)
+    found = again.find(TASK, point(8), "screen")
+    assert found is not None
+    assert {name: found[name] for name in ("n", "edge", "warps", "p50_ms")} == {
+        "n": "1000", "edge": "8", "warps": "", "p50_ms": "1.25",
+    }  # fmt: skip
+    assert again.find(TASK, point(16), "screen")["p50_ms"] == "2"
+    assert again.find(TASK, point(8), "final") is None
+    assert again.find(TASK, point(32), "screen") is None
     assert len(path.read_text().splitlines()) == 4
 
 
 def test_a_line_that_was_cut_off_is_dropped(tmp_path):
     path = tmp_path / "some.csv"
-    table(path).append({"n": 1, "edge": 2, "p50_ms": 3})
-    with path.open("a") as stream:
-        stream.write("2,4")
-    again = table(path)
-    assert again.find({"n": 1, "edge": 2}) is not None
-    assert again.find({"n": 2, "edge": 4}) is None
-    again.append({"n": 2, "edge": 4, "p50_ms": 5})
-    assert all(table(path).find({"n": n, "edge": edge}) is not None for n, edge in ((1, 2), (2, 4)))
+    rows_of(path).append(TASK, point(2), "screen", CORRECT)
+    whole = path.read_text()
+    rows_of(path).append(TASK, point(4), "screen", CORRECT)
+    path.write_text(path.read_text()[:-1])
+    again = rows_of(path)
+    assert path.read_text() == whole
+    assert again.find(TASK, point(2), "screen") is not None
+    assert again.find(TASK, point(4), "screen") is None
+    again.append(TASK, point(4), "screen", CORRECT)
+    assert all(rows_of(path).find(TASK, point(edge), "screen") is not None for edge in (2, 4))
 
 
-@pytest.mark.parametrize("text", ["other,columns\n1,2\n", "n,edge,p50_ms\n1,2\n", "n,edge,p50_ms\n1,2,3,4\n"])
-def test_another_file_is_refused(tmp_path, text):
+@pytest.mark.parametrize("line", [None, "1,2", "1," * 99], ids=["other columns", "too few cells", "too many cells"])
+def test_another_file_is_refused(tmp_path, line):
     path = tmp_path / "some.csv"
+    rows_of(path).append(TASK, point(8), "screen", CORRECT)
+    text = "other,columns\n1,2\n" if line is None else f"{path.read_text()}{line}\n"
     path.write_text(text)
-    with pytest.raises(InputError, match="must have the columns n, edge, p50_ms, but has others; move it away"):
-        table(path)
+    with pytest.raises(InputError, match=r"must have the columns device, .*, edge, .* has others; move it away"):
+        rows_of(path)
     assert path.read_text() == text
 
 
 def test_files_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match="can be read"):
-        table(tmp_path)
+        rows_of(tmp_path)
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="can be read"):
-        table(binary)
-    late = table(tmp_path / "file" / "some.csv")
+        rows_of(binary)
+    late = rows_of(tmp_path / "file" / "some.csv")
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="--out"):
-        late.append({"n": 1})
+        late.append(TASK, point(8), "screen", CORRECT)
 
 
-def test_messages_stay_in_one_line(tmp_path):
+def test_what_is_in_a_row(tmp_path):
     path = tmp_path / "some.csv"
-    Table(path, ("key", "message"), ("key",)).append({"key": 1, "message": 'several\nlines, "quoted"'})
-    assert next(csv.DictReader(path.open()))["message"] == 'several lines, "quoted"'
-
-
-def test_what_a_row_says():
-    right = measured_fields(TASK, Outcome(Kind.correct, Times(9.0, 10.0, 11.0)))
-    assert right["ops_per_second"] == pytest.approx(1e11)
-    assert right["outcome"] == "correct"
-    assert tuple(right) == MEASURED
-    wrong = measured_fields(TASK, Outcome(Kind.wrong_result, message="3 values differ"))
-    assert (wrong["ops_per_second"], wrong["p50_ms"], wrong["message"]) == (None, None, "3 values differ")
+    rows = rows_of(path)
+    rows.append(TASK, point(8), "screen", CORRECT)
+    rows.append(TASK, point(16), "screen", Outcome(Kind.wrong_result, message='3 values\ndiffer, "quoted"'))
+    correct, wrong = csv.DictReader(path.open())
+    assert (correct["outcome"], correct["ops_per_second"], correct["device"]) == ("correct", "1e+11", "some")
+    assert correct["config"].startswith("product.block_m=")
+    assert (wrong["outcome"], wrong["ops_per_second"], wrong["p50_ms"]) == ("wrong result", "", "")
+    assert wrong["message"] == '3 values differ, "quoted"'
 
 
 def test_where_a_row_comes_from():

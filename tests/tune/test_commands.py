@@ -93,7 +93,7 @@ def test_report(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, mo
             (winner,) = csv.DictReader(stream)
         assert all(float(winner[f"{part}_seconds"]) >= 0 for part in ("prepare", "compile", "measure", "final"))
         assert int(winner["failed: timeout"]) == sum(row["kind"] == "timeout" for row in rows)
-        assert all(row["seconds"] == str(float(f"{float(row['seconds']):.6g}")) for row in rows)
+        assert all(row["seconds"] == f"{float(row['seconds']):.6g}" for row in rows)
         (file,) = json.loads((folder / "sweep.json").read_text())["files"]
         assert file == f"tuned/{describe(CPU).slug}/cpu-product-float32.json"
         assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)

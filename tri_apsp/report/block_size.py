@@ -5,38 +5,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Study, Target, task_of
+from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
-from tri_apsp.tuned.records.nvidia import batch_of
 
 __all__ = ["STUDY"]
 
-_Case = tuple[str, int]
-"""What a grid varies, and n."""
-
-# By dtype, the most important first; those of float32 have every kind and size. Catinello's weights are short.
-_CASES: dict[str, dict[str, tuple[_Case, ...]]] = {
+# Catinello's weights are int16.
+_CASES: dict[str, Cases] = {
     "nvidia": {
         "float32": (
-            ("stage", 4096), ("product", 4096), ("closure", 1024), ("product", 1024), ("closure", 256), ("batch", 128),
+            ("solve", 4096), ("product", 4096), ("closure", 1024), ("product", 1024), ("closure", 256), ("batch", 128),
         ),
-        "int16": (("stage", 4096), ("product", 4096), ("closure", 1024)),
+        "int16": (("solve", 4096), ("product", 4096), ("closure", 1024)),
         "int32": (("product", 4096), ("closure", 1024)),
         "float64": (("product", 4096), ("closure", 1024)),
     },
     "portable": {
-        "float32": (("stage", 2048), ("product", 4096), ("product", 1024)),
-        "int16": (("stage", 2048), ("product", 4096)),
+        "float32": (("solve", 2048), ("product", 4096), ("product", 1024)),
+        "int16": (("solve", 2048), ("product", 4096)),
         "int32": (("product", 4096),),
         "float64": (("product", 4096),),
     },
     "cpu": {
-        "float32": (("stage", 1024), ("product", 1024), ("stage", 256)),
-        "int16": (("stage", 1024), ("product", 1024)),
+        "float32": (("solve", 1024), ("product", 1024), ("solve", 256)),
+        "int16": (("solve", 1024), ("product", 1024)),
         "int32": (("product", 1024),),
         "float64": (("product", 1024),),
     },
@@ -58,61 +55,46 @@ _VALUES_OF_A_THREAD = PaperCurve("Catinello: best, 4 x 4 of 1 x 1 to 32 x 32", {
 _PARAMETERS = ("block_size", "product.block_m", "product.block_n", "product.num_warps", "closure_tile", "closure_warps")
 
 
-def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    cases = _CASES[target.engine]
-    if ns or dtypes:
-        sizes: dict[str, Sequence[int]] = {}
-        for kind, n in cases["float32"]:
-            sizes[kind] = ns or [*sizes.get(kind, ()), n]
-        cases = {dtype: tuple((kind, n) for kind in sizes for n in sizes[kind]) for dtype in dtypes or ["float32"]}
-    return [_grid(target, kind, dtype, n) for dtype, own in cases.items() for kind, n in own]
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    make = {"solve": _floyd_warshall_grid, "product": _product_grid}.get(task.kernel, _closure_grid)
+    return [make(task, base, device)]
 
 
-def _grid(target: Target, kind: str, dtype: str, n: int) -> Grid:
-    kernel = "solve" if kind == "stage" else kind
-    task = task_of(target.engine, kernel, dtype, n, batch_of(n) if kind == "batch" else 1)
-    base = default_config(target.engine, task.torch_dtype)
-    if kind == "stage":
-        return _stage_grid(target, task, base)
-    return _product_grid(target, task, base) if kind == "product" else _closure_grid(target, task, base)
-
-
-def _stage_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
+def _floyd_warshall_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
     base = dataclasses.replace(base, method="floyd_warshall", block_size=min(base.block_size, task.n))
-    sizes = [size for size in _BLOCKS[target.engine] if size <= task.n] or [task.n]
+    sizes = [size for size in _BLOCKS[task.engine] if size <= task.n] or [task.n]
     panel = _panel("edge of the block", "block_size", _CATINELLO, _KATZ_KIDER)
     grid = Grid("floyd-warshall", "block of Floyd-Warshall", task, (panel,))
-    return with_points(grid, target.device, base, {"block_size": sizes})
+    return with_points(grid, device, base, {"block_size": sizes})
 
 
-def _product_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
-    edges = _EDGES[target.engine]
+def _product_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
+    on_cpu, edges = task.engine == "cpu", _EDGES[task.engine]
     parameters: dict[str, Sequence[int]] = {
         "product.block_m": edges,
-        "product.block_n": edges if target.engine != "cpu" else (128, 256, 512, 1024),
+        "product.block_n": edges if not on_cpu else (128, 256, 512, 1024),
     }
-    papers = (_CATINELLO, _KATZ_KIDER) if not target.on_cpu else ()
+    papers = (_CATINELLO, _KATZ_KIDER) if not on_cpu else ()
     panels = [
         _panel("rows of the tile", "product.block_m", *papers),
         _panel("columns of the tile", "product.block_n", *papers),
     ]
-    if not target.on_cpu:
+    if not on_cpu:
         parameters["product.num_warps"] = _WARPS
         curve = Curve("tri_apsp", _values_of_a_thread)
         panels.append(Panel("values of C per thread", (curve,), (_VALUES_OF_A_THREAD,)))
-    secondary = {"product.thread_n": (8, 4, 16)} if target.engine == "nvidia" else {}
-    plane = "product.block_m", "product.block_n"
-    grid = Grid("product", "tile of the product", task, tuple(panels), plane=plane)
-    return with_points(grid, target.device, base, parameters, secondary)
+    secondary = {"product.thread_n": (8, 4, 16)} if task.engine == "nvidia" else {}
+    grid = Grid("product", "tile of the product", task, tuple(panels), plane=("product.block_m", "product.block_n"))
+    return with_points(grid, device, base, parameters, secondary)
 
 
-def _closure_grid(target: Target, task: Task, base: CompleteConfig) -> Grid:
+def _closure_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
     title = "tile of the closure" + (", one program per graph" if task.kernel == "batch" else "")
     panel = _panel("edge of the tile", "closure_tile", _CATINELLO, _KATZ_KIDER)
     parameters = {"closure_tile": (32, 64, 128), "closure_warps": _WARPS}
     secondary = {f"{task.kernel}_programs": (3, 2, 1)}
     grid = Grid(task.kernel, title, task, (panel,), plane=("closure_tile", "closure_warps"))
-    return with_points(grid, target.device, base, parameters, secondary)
+    return with_points(grid, device, base, parameters, secondary)
 
 
 def _panel(x_label: str, name: str, *papers: PaperCurve) -> Panel:
@@ -125,4 +107,10 @@ def _values_of_a_thread(values: Values) -> float:
     return rows * columns / (32 * warps)
 
 
-STUDY = Study(name="block-size", question="Which block size?", parameters=_PARAMETERS, grids=_grids)
+STUDY = Study(
+    name="block-size",
+    question="Which block size?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+)

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from functools import partial
 
-from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Study, Target, task_of
+from tri_apsp.report.study import Cases, Study
+from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
 __all__ = ["STUDY"]
 
+_CASES: dict[str, Cases] = {
+    "nvidia": {"float32": (("solve", 8192), ("solve", 1024), ("solve", 256))},
+    "portable": {"float32": (("solve", 8192), ("solve", 1024), ("solve", 256))},
+    "cpu": {"float32": (("solve", 1024), ("solve", 256), ("solve", 2048))},
+}
 _BETAS = (16, 32, 64, 128, 256, 512, 1024, 2048)
-_SIZES = {"cpu": (1024, 256, 2048), "nvidia": (8192, 1024, 256), "portable": (8192, 1024, 256)}
 # The largest block of one closure: a larger one takes the portable engine minutes to compile, and a core of a CPU seconds to
 # run.
 _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
 
 
-def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    return [_grid(target, dtype, n) for dtype in dtypes or ["float32"] for n in ns or _SIZES[target.engine]]
-
-
-def _grid(target: Target, dtype: str, n: int) -> Grid:
-    task = task_of(target.engine, "solve", dtype, n)
-    base = dataclasses.replace(default_config(target.engine, task.torch_dtype), method="kleene")
-    most = _LARGEST_BLOCK.get(target.engine)
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    base = dataclasses.replace(base, method="kleene")
+    most = _LARGEST_BLOCK.get(task.engine)
     points = []
     # At β = n nothing is divided. Every other β comes first, so that a small budget still shows the whole curve.
-    betas = [beta for beta in _BETAS if beta <= n] or [n]
+    betas = [beta for beta in _BETAS if beta <= task.n] or [task.n]
     for beta in sorted(betas, key=lambda beta: betas.index(beta) % 2):
         blocks = [beta] if most is None or beta <= most else []
         if most is not None:
@@ -41,8 +41,7 @@ def _grid(target: Target, dtype: str, n: int) -> Grid:
     curves = [Curve("base case: one closure", partial(_beta, whole=True))]
     if any(point.values["cutoff"] != point.values["block_size"] for point in points):
         curves.append(Curve(f"base case: in blocks of {base.block_size}", partial(_beta, block=base.block_size)))
-    panel = Panel("β", tuple(curves), (_HENRIOD,))
-    return Grid("solve", "recursion cutoff", task, (panel,), tuple(points))
+    return [Grid("solve", "recursion cutoff", task, (Panel("β", tuple(curves), (_HENRIOD,)),), tuple(points))]
 
 
 def _point(base: CompleteConfig, beta: int, block: int) -> Point:
@@ -55,4 +54,10 @@ def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | Non
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-STUDY = Study(name="cutoff", question="Where should the recursion stop?", parameters=("cutoff", "block_size"), grids=_grids)
+STUDY = Study(
+    name="cutoff",
+    question="Where should the recursion stop?",
+    parameters=("cutoff", "block_size"),
+    cases=_CASES,
+    grids_of=_grids,
+)

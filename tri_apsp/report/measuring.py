@@ -10,22 +10,20 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
-from tri_apsp import tuned
 from tri_apsp.device import check_memory
 from tri_apsp.errors import ApspError
-from tri_apsp.report.grids import Curve, Grid, Point, format_config
-from tri_apsp.report.rows import ENVIRONMENT, MEASURED, TASK, Row, Table, measured_fields
+from tri_apsp.report.grids import Curve, Grid, Point
+from tri_apsp.report.rows import Row, StudyRows
 from tri_apsp.tune.measure.outcome import Kind, Outcome
-from tri_apsp.tune.progress import failures_line
+from tri_apsp.tune.progress import failures_line, milliseconds
 from tri_apsp.tune.space.task import MATRICES, Task
 from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
@@ -105,7 +103,7 @@ class Measured:
         return self.rate * self.ms / float(self.row["p80_ms"]), self.rate * self.ms / float(self.row["p20_ms"])
 
 
-@dataclass
+@dataclass(frozen=True)
 class GridResult:
     """What is known of a grid.
 
@@ -117,8 +115,8 @@ class GridResult:
     """
 
     grid: Grid
-    screened: list[Measured]
-    finals: list[Measured] = field(default_factory=list)
+    screened: Sequence[Measured]
+    finals: Sequence[Measured] = ()
     error: str = ""
 
     @property
@@ -164,38 +162,42 @@ class GridResult:
         return list({id(result.point): result for result in chosen}.values())
 
 
+def _correct(results: Sequence[Measured]) -> list[Measured]:
+    return [result for result in results if result.kind is Kind.correct]
+
+
+def _fastest(timed: Sequence[Measured], curve: Curve) -> dict[float, Measured]:
+    best: dict[float, Measured] = {}
+    for result in timed:
+        x = curve.x(result.point.values)
+        if x is not None and (x not in best or result.ms < best[x].ms):
+            best[x] = result
+    return dict(sorted(best.items()))
+
+
 def measure(
-    grids: Sequence[Grid],
-    path: Path,
-    parameters: Sequence[str],
-    device: torch.device,
-    seconds: float,
-    make: Callable[[], Provider],
-    environment: Mapping[str, str],
+    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[], Provider]
 ) -> list[GridResult]:
-    """Measure the configurations that `path` has no row of, and return what is then known of each grid.
+    """Measure the configurations that `rows` has none of, and return what is then known of each grid.
 
     The remaining time is divided equally among the grids; a second pass divides unused time among unfinished grids. A
     measurement that was begun is finished.
 
     Args:
         grids: in the order in which they are measured.
-        path: the CSV file of the study.
-        parameters: all names that any grid varies.
+        rows: of the study; receives each measurement.
         device: where.
         seconds: the budget.
         make: makes the provider, which is closed at the end.
-        environment: of rows.environment().
 
     Raises:
         TooLargeError: a size does not fit the memory.
-        InputError: the file cannot be used.
+        InputError: the file of the rows cannot be written.
     """
     end = time.monotonic() + seconds - min(_RESERVE, seconds / 10)
     for grid in grids:
         task = grid.task
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
-    rows = _Rows(path, parameters, environment)
     results: dict[int, GridResult] = {}
     with closing(make()) as provider:
         for _ in range(_PASSES):
@@ -206,73 +208,39 @@ def measure(
     return list(results.values())
 
 
-def known(grids: Sequence[Grid], path: Path, parameters: Sequence[str]) -> list[GridResult]:
-    """Return what the rows of `path` hold of each grid, of whatever version of the kernels.
+def known(grid: Grid, rows: StudyRows, error: str = "") -> GridResult:
+    """Return what `rows` holds of `grid`; `error`: why it could not be measured."""
 
-    Raises:
-        InputError: the file cannot be used.
-    """
-    rows = _Rows(path, parameters)
-    return [rows.result(grid) for grid in grids]
+    def measured(points: Sequence[Point], stage: str) -> list[Measured]:
+        return [Measured(point, row) for point in points if (row := rows.find(grid.task, point, stage)) is not None]
 
-
-class _Rows:
-    """The rows of a study that varies `parameters`; without an environment, those of all versions of the kernels."""
-
-    def __init__(self, path: Path, parameters: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        key = [*TASK, "stage", *parameters, "config"]
-        columns = [*ENVIRONMENT, "kernel_hash", *key, *MEASURED]
-        self._table = Table(path, columns, key if environment is None else ["kernel_hash", *key])
-        self._environment = environment or {}
-
-    def find(self, task: Task, point: Point, stage: str) -> Row | None:
-        return self._table.find(self._key(task, point, stage))
-
-    def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
-        self._table.append({**self._environment, **self._key(task, point, stage), **measured_fields(task, outcome)})
-
-    def result(self, grid: Grid, error: str = "") -> GridResult:
-        """Return what the rows hold of `grid`."""
-        result = GridResult(grid, self._measured(grid.task, grid.points, SCREEN), error=error)
-        finalists = [finalist.point for finalist in result.finalists]
-        finals = self._measured(grid.task, finalists, FINAL)
-        if len(finals) == len(finalists):
-            result.finals = finals
-        return result
-
-    def _measured(self, task: Task, points: Sequence[Point], stage: str) -> list[Measured]:
-        return [Measured(point, row) for point in points if (row := self.find(task, point, stage)) is not None]
-
-    def _key(self, task: Task, point: Point, stage: str) -> dict[str, object]:
-        kernel_hash = tuned.kernel_hash(task.engine, task.kernel)[:16]
-        own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
-        return {**own, **point.values, "config": format_config(task, point.config)}
+    result = GridResult(grid, measured(grid.points, SCREEN), error=error)
+    finals = measured([finalist.point for finalist in result.finalists], FINAL)
+    return dataclasses.replace(result, finals=finals) if len(finals) == len(result.finalists) else result
 
 
-def _measure_grid(grid: Grid, rows: _Rows, provider: Provider, seconds: float, position: str) -> GridResult:
+def _measure_grid(grid: Grid, rows: StudyRows, provider: Provider, seconds: float, position: str) -> GridResult:
     """Return what is known of `grid` after at most `seconds` more."""
-    start = time.monotonic()
-    pending = [point for point in grid.points if rows.find(grid.task, point, SCREEN) is None]
+    end = time.monotonic() + seconds
+    tried = [point for point in grid.points if rows.find(grid.task, point, SCREEN) is None] if seconds > 0 else []
     error = ""
-    if pending and seconds > 0:
-        try:
-            _screen(grid.task, pending, rows, provider, start + _SCREENING * seconds)
-        except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
-            error = str(failure)
-    result = rows.result(grid, error)
-    finalists = [] if error or result.finals else [finalist.point for finalist in result.finalists]
-    rounds = _rounds(result.finalists, start + seconds - time.monotonic())
-    if len(finalists) > 1 and rounds:
-        for point, outcome in zip(finalists, provider.final(grid.task, finalists, rounds), strict=True):
+    try:
+        _screen(grid.task, tried, rows, provider, end - (1 - _SCREENING) * seconds)
+    except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
+        error = str(failure)
+    result = known(grid, rows, error)
+    finalists = [] if error or result.finals else result.finalists
+    if len(finalists) > 1 and (rounds := _rounds(finalists, end - time.monotonic())):
+        tried = [finalist.point for finalist in finalists]
+        for point, outcome in zip(tried, provider.final(grid.task, tried, rounds), strict=True):
             rows.append(grid.task, point, FINAL, outcome)
-        result = rows.result(grid, error)
-        pending = finalists
-    if pending and seconds > 0:
+        result = known(grid, rows)
+    if tried:
         print(f"{position} {_line(result)}", file=sys.stderr, flush=True)
     return result
 
 
-def _screen(task: Task, points: Sequence[Point], rows: _Rows, provider: Provider, end: float) -> None:
+def _screen(task: Task, points: Sequence[Point], rows: StudyRows, provider: Provider, end: float) -> None:
     def screen(point: Point) -> tuple[Point, Outcome | None]:
         return point, provider.screen(task, point) if time.monotonic() < end else None
 
@@ -287,28 +255,14 @@ def _screen(task: Task, points: Sequence[Point], rows: _Rows, provider: Provider
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _correct(results: Sequence[Measured]) -> list[Measured]:
-    return [result for result in results if result.kind is Kind.correct]
-
-
-def _fastest(timed: Sequence[Measured], curve: Curve) -> dict[float, Measured]:
-    best: dict[float, Measured] = {}
-    for result in timed:
-        x = curve.x(result.point.values)
-        if x is not None and (x not in best or result.ms < best[x].ms):
-            best[x] = result
-    return dict(sorted(best.items()))
-
-
 def _rounds(finalists: Sequence[Measured], seconds: float) -> int:
     """Return the rounds of a final that fit into `seconds`."""
     one_round = sum(round_seconds(1, finalist.ms) for finalist in finalists)
-    return max(0, min(_ROUNDS, int((seconds - 1) / one_round))) if finalists else 0
+    return max(0, min(_ROUNDS, int((seconds - 1) / one_round)))
 
 
 def _line(result: GridResult) -> str:
-    count = f"{len(result.screened)} of {len(result.grid.points)} configurations"
-    failed = Counter(failure.kind for failure in result.failed)
-    best = "" if result.best is None else f", best {result.best.ms:.3g} ms"
-    failures = f"; {failures_line(failed)}" if failed else ""
-    return f"{result.grid.task}: {result.grid.title}: {result.error or count + best}{failures}"
+    failures = failures_line(Counter(failure.kind for failure in result.failed))
+    best = "" if result.best is None else f", best {milliseconds(result.best.ms)}"
+    known = f"{len(result.screened)} of {len(result.grid.points)} configurations{best}; {failures}"
+    return f"{result.grid.task}: {result.grid.title}: {result.error or known}"

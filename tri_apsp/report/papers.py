@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["LUND_SMITH_SECONDS", "PaperCurve", "nearest_lund_smith"]
+__all__ = ["LUND_SMITH_SECONDS", "PaperCurve", "lund_smith_curve"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,14 @@ has 64 threads and slices of m = 4 (sections 4 and 4.2).
 """
 
 
-def nearest_lund_smith(n: int) -> tuple[int, float]:
-    """Return the size in their table that is nearest to n, and there the rate without staged load relative to that with it."""
+def lund_smith_curve(n: int, staged: int, optimised: int) -> PaperCurve:
+    """Return the rates of their two optimised kernels at the size that is nearest to n.
+
+    Args:
+        n: vertices.
+        staged: x of the kernel with staged load.
+        optimised: x of the kernel without.
+    """
     size = min(LUND_SMITH_SECONDS, key=lambda known: max(known / n, n / known))
-    _, optimised, staged = LUND_SMITH_SECONDS[size]
-    return size, staged / optimised
+    _, optimised_seconds, staged_seconds = LUND_SMITH_SECONDS[size]
+    return PaperCurve(f"Lund & Smith (C1060), n = {size}", {staged: 1.0, optimised: staged_seconds / optimised_seconds})

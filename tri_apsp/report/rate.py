@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
+from tri_apsp.console.tables import read_csv
 from tri_apsp.report import plots
 
 __all__ = ["draw_rates"]
@@ -70,5 +70,4 @@ def _rate(row: dict[str, str]) -> float:
 
 def _read(path: Path, values: dict[str, str]) -> list[dict[str, str]]:
     """Return the rows of a file with these values."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return [row for row in csv.DictReader(stream) if all(row[name] == value for name, value in values.items())]
+    return [row for row in read_csv(path) if values.items() <= row.items()]

@@ -12,93 +12,102 @@ from pathlib import Path
 
 import torch
 
+from tri_apsp import tuned
 from tri_apsp.console.machine import versions_line
+from tri_apsp.console.tables import cell
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
+from tri_apsp.report.grids import Point, format_config
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["ENVIRONMENT", "MEASURED", "TASK", "Row", "Table", "environment", "measured_fields"]
+__all__ = ["ENVIRONMENT", "Row", "StudyRows", "commit_of_checkout", "environment"]
 
 Row = dict[str, str]
 """A row as it is in the file; a cell without value is an empty string."""
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
-TASK = tuple(field.name for field in dataclasses.fields(Task))
-"""Columns that name what was run."""
-MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
-"""Columns of the outcome and its times; measured_fields() fills them."""
+_TASK = tuple(field.name for field in dataclasses.fields(Task))
+_MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
 
 
-class Table:
-    """The rows of a file, the newest for each key.
+class StudyRows:
+    """The rows of a study, the newest for each configuration and stage.
 
     Args:
         path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
-        columns: all of them, in their order; a file that has others is refused.
-        key: the columns that identify a row.
+        parameters: all names that any grid of the study varies.
+        environment: of new rows, by environment(); only rows of the installed kernels are found. None: those of all versions.
 
     Raises:
         InputError: the file cannot be read, or has other columns.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str], key: Sequence[str]) -> None:
-        assert set(key) <= set(columns)
-        self.path, self.columns, self.key = path, tuple(columns), tuple(key)
-        self._rows: dict[tuple[str, ...], Row] = {}
-        for row in self._read():
-            self._rows[self._key_of(row)] = row
+    def __init__(self, path: Path, parameters: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        key = (*_TASK, "stage", *parameters, "config")
+        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED)
+        self._key = key if environment is None else ("kernel_hash", *key)
+        self._path, self._environment = path, environment or {}
+        self._rows = {self._key_of(row): row for row in self._read()}
 
-    def find(self, key: Mapping[str, object]) -> Row | None:
-        """Return the row with the values that `key` has for the columns of the key; None if there is none."""
-        return self._rows.get(self._key_of(key))
+    def find(self, task: Task, point: Point, stage: str) -> Row | None:
+        """Return the row of a configuration; None if there is none."""
+        return self._rows.get(self._key_of(_identity(task, point, stage)))
 
-    def append(self, fields: Mapping[str, object]) -> None:
-        """Write a row; columns that `fields` lacks are empty.
+    def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
+        """Write a row.
 
         Raises:
             InputError: the file cannot be written.
         """
-        assert fields.keys() <= set(self.columns), fields.keys() - set(self.columns)
-        row = {name: _text(fields.get(name)) for name in self.columns}
+        rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
+        measured = {**outcome.to_dict(), "outcome": outcome.kind.value, "ops_per_second": rate}
+        fields = {**measured, **self._environment, **_identity(task, point, stage)}
+        row = {name: cell(fields.get(name)) for name in self._columns}
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            new = not self.path.exists() or not self.path.stat().st_size
-            with self.path.open("a", encoding="utf-8", newline="") as stream:
-                writer = csv.DictWriter(stream, self.columns, lineterminator="\n")
-                if new:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8", newline="") as stream:
+                writer = csv.DictWriter(stream, self._columns, lineterminator="\n")
+                if not stream.tell():
                     writer.writeheader()
                 writer.writerow(row)
         except OSError as error:
             raise InputError(
-                f"the rows of a report must go to a file that can be written, but {self.path} cannot ({error.strerror}); give "
+                f"the rows of a report must go to a file that can be written, but {self._path} cannot ({error.strerror}); give "
                 "another folder with --out."
             ) from None
         self._rows[self._key_of(row)] = row
 
     def _key_of(self, fields: Mapping[str, object]) -> tuple[str, ...]:
-        return tuple(_text(fields.get(name)) for name in self.key)
+        return tuple(cell(fields.get(name)) for name in self._key)
 
     def _read(self) -> list[Row]:
         try:
-            text = self.path.read_text(encoding="utf-8")
+            text = self._path.read_text(encoding="utf-8")
             whole = text[: text.rfind("\n") + 1]
             if whole != text:
-                self.path.write_text(whole, encoding="utf-8")
+                self._path.write_text(whole, encoding="utf-8")
         except FileNotFoundError:
             return []
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"the rows of a report must be in a file that can be read, but {self.path} cannot ({error}); move it away."
+                f"the rows of a report must be in a file that can be read, but {self._path} cannot ({error}); move it away."
             ) from None
         reader = csv.DictReader(io.StringIO(whole))
         rows = list(reader)
-        if whole and (tuple(reader.fieldnames or ()) != self.columns or any(None in (*row, *row.values()) for row in rows)):
+        if whole and (tuple(reader.fieldnames or ()) != self._columns or any(None in (*row, *row.values()) for row in rows)):
             raise InputError(
-                f"{self.path} must have the columns {', '.join(self.columns)}, but has others; move it away to measure anew."
+                f"{self._path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
         return rows
+
+
+def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
+    """Return the columns that name what was run, also those with which rows of all versions are found."""
+    kernel_hash = tuned.kernel_hash(task.engine, task.kernel)[:16]
+    own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
+    return {**own, **point.values, "config": format_config(task, point.config)}
 
 
 def environment(device: torch.device, command: str, commit: str | None = None) -> dict[str, str]:
@@ -107,31 +116,19 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
     Args:
         device: where.
         command: that was given.
-        commit: of the sources; None: that of the checkout, with a "+" where files differ from it, or "unknown".
+        commit: of the sources; None: commit_of_checkout().
     """
     return {
         "device": describe(device).name,
         "versions": versions_line(),
-        "commit": commit or _commit(),
+        "commit": commit or commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command,
     }
 
 
-def measured_fields(task: Task, outcome: Outcome) -> dict[str, object]:
-    """Return the columns MEASURED; a product or a solve has n^3 operations per graph."""
-    rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
-    fields = {**outcome.to_dict(), "outcome": outcome.kind.value, "ops_per_second": rate}
-    return {name: fields[name] for name in MEASURED}
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value).replace("\n", " ")
-
-
-def _commit() -> str:
+def commit_of_checkout() -> str:
+    """Return the commit of the checkout that runs, with a "+" where files differ from it; "unknown" outside of one."""
     root = Path(__file__).resolve().parents[2]
     try:
         found, changed = (

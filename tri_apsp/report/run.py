@@ -18,7 +18,7 @@ from tri_apsp.report.index import write_index
 from tri_apsp.report.measuring import known, measure
 from tri_apsp.report.options import study_command
 from tri_apsp.report.pages import write_study
-from tri_apsp.report.rows import environment
+from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
 
 __all__ = ["recorded_target", "run_study", "target_of"]
@@ -40,22 +40,25 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         EngineError: the engine cannot run there.
         TooLargeError: a size does not fit the memory.
     """
-    if args.render_only is None:
-        target = target_of(args.device, args.engine, args.dtype)
-    else:
-        target = recorded_target(args.out / args.render_only, args.engine)
+    measuring = args.render_only is None
+    target = (
+        target_of(args.device, args.engine, args.dtype)
+        if measuring
+        else recorded_target(args.out / args.render_only, args.engine)
+    )
     folder = args.out / target.device.slug
     name = study.name if target.engine != "portable" else f"{study.name}-portable"
-    raw = folder / f"{name}.csv"
     grids = study.grids(target, args.n, args.dtype)
-    if args.render_only is None:
+    if measuring:
         origin = environment(target.torch_device, study_command(study.name, args), args.commit)
+        rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
-        found = measure(grids, raw, study.parameters, target.torch_device, seconds, lambda: study.provider(target), origin)
-        _record(target.device, folder)
+        results = measure(grids, rows, target.torch_device, seconds, lambda: study.provider(target))
+        (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
-        found = known(grids, raw, study.parameters)
-    print(write_study(study, target, found, folder, name))
+        rows = StudyRows(folder / f"{name}.csv", study.parameters)
+        results = [known(grid, rows) for grid in grids]
+    print(write_study(study, target, results, folder, name))
     write_index(args.out)
     return 0
 
@@ -71,10 +74,6 @@ def target_of(device: str, engine: str | None, dtypes: Sequence[str] = ()) -> Ta
     named = [getattr(torch, dtype) for dtype in dtypes] or [torch.float32]
     chosen = [engines.choose(found, Config(engine=engine), dtype) for dtype in named]
     return Target(found, chosen[0], describe(found))
-
-
-def _record(device: Device, folder: Path) -> None:
-    (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(device), indent=2) + "\n", encoding="utf-8")
 
 
 def recorded_target(folder: Path, engine: str | None) -> Target:

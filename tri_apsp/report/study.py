@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Grid
 from tri_apsp.report.measuring import Machine, Provider
 from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.records import record_of
 
-__all__ = ["Study", "Target", "task_of"]
+__all__ = ["Cases", "Study", "Target"]
+
+Cases = Mapping[str, Sequence[tuple[str, int]]]
+"""By dtype, a kernel and n of each task, the most important first."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +48,38 @@ class Study:
         name: on the command line and in the names of its files.
         question: the title of its pages, and its place in the index.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        grids: returns the grids for a target, sizes and dtypes, the most important first; empty ones: the study's own.
+        cases: what is measured by default, by engine and dtype; float32 has every kernel.
+        grids_of: returns the grids of a task, from the default configuration of its engine.
         provider: makes what measures.
     """
 
     name: str
     question: str
     parameters: tuple[str, ...]
-    grids: Callable[[Target, Sequence[int], Sequence[str]], list[Grid]]
+    cases: Mapping[str, Cases]
+    grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
     provider: Callable[[Target], Provider] = lambda target: Machine(target.torch_device)
 
+    def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
+        """Return the grids for a target, the most important first.
 
-def task_of(engine: str, kernel: str, dtype: str, n: int, batch: int = 1) -> Task:
+        Args:
+            target: where they run.
+            ns: sizes for every kernel; empty: those of `cases`.
+            dtypes: which; empty: those of `cases`, or float32 if sizes are given.
+        """
+        cases = self.cases[target.engine]
+        if ns or dtypes:
+            listed = cases["float32"]
+            if ns:
+                listed = [(kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in listed) for n in ns]
+            cases = dict.fromkeys(dtypes or ["float32"], listed)
+        tasks = [_task(target.engine, kernel, dtype, n) for dtype, listed in cases.items() for kernel, n in listed]
+        return [
+            grid for task in tasks for grid in self.grids_of(task, default_config(task.engine, task.torch_dtype), target.device)
+        ]
+
+
+def _task(engine: str, kernel: str, dtype: str, n: int) -> Task:
     """Return a task with weights that are not negative, as in the papers."""
-    return Task(engine, kernel, dtype, "nonnegative", n, batch)
+    return Task(engine, kernel, dtype, "nonnegative", n, record_of(engine, kernel).batch(n))

@@ -8,28 +8,24 @@ from functools import partial
 
 import torch
 
-from tri_apsp.configs import default_config
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, with_points
 from tri_apsp.report.measuring import Machine, Provider
-from tri_apsp.report.papers import PaperCurve, nearest_lund_smith
-from tri_apsp.report.study import Study, Target, task_of
+from tri_apsp.report.papers import PaperCurve, lund_smith_curve
+from tri_apsp.report.study import Cases, Study, Target
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Worker
 from tri_apsp.tuned.records import Choice, Parameter, Space
-from tri_apsp.tuned.records.nvidia import batch_of
 
 __all__ = ["STUDY"]
 
-_Case = tuple[str, int]
-"""A kernel, and n."""
-
-# The most important comes first.
-_CASES: dict[str, tuple[_Case, ...]] = {
-    "nvidia": (("closure", 256), ("product", 4096), ("closure", 1024), ("product", 1024), ("batch", 128)),
-    "portable": (("closure", 512), ("product", 4096), ("panels", 2048), ("closure", 2048), ("product", 1024)),
-    "cpu": (("product", 1024), ("solve", 1024), ("solve", 256), ("product", 256)),
+_CASES: dict[str, Cases] = {
+    "nvidia": {"float32": (("closure", 256), ("product", 4096), ("closure", 1024), ("product", 1024), ("batch", 128))},
+    "portable": {"float32": (("closure", 512), ("product", 4096), ("panels", 2048), ("closure", 2048), ("product", 1024))},
+    "cpu": {"float32": (("product", 1024), ("solve", 1024), ("solve", 256), ("product", 256))},
 }
 _WARPS = (1, 2, 4, 8, 16, 32)
 _SPACES: dict[tuple[str, str], dict[str, Sequence[Choice]]] = {
@@ -96,35 +92,27 @@ def _provider(target: Target) -> Provider:
     return Threads(target.torch_device) if target.on_cpu else Machine(target.torch_device)
 
 
-def _grids(target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
-    own = _CASES[target.engine]
-    cases = own if not ns else tuple((kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in own) for n in ns)
-    make = _cpu_grid if target.on_cpu else _gpu_grid
-    return [make(target, dtype, *case) for dtype in dtypes or ["float32"] for case in cases]
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    make = _cpu_grid if task.engine == "cpu" else _gpu_grid
+    return [make(task, base, device)]
 
 
-def _cpu_grid(target: Target, dtype: str, kernel: str, n: int) -> Grid:
-    task = task_of("cpu", kernel, dtype, n)
-    base = dataclasses.replace(default_config("cpu", task.torch_dtype), method="kleene")
-    cores = target.device.units
-    points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(cores))
+def _cpu_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
+    base = dataclasses.replace(base, method="kleene")
+    points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(device.units))
     panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
-    return Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), points, default={_THREADS: cores})
+    return Grid(task.kernel, task.kernel, task, (panel,), points, default={_THREADS: device.units})
 
 
-def _gpu_grid(target: Target, dtype: str, kernel: str, n: int) -> Grid:
-    task = task_of(target.engine, kernel, dtype, n, batch_of(n) if kernel == "batch" else 1)
-    base = default_config(target.engine, task.torch_dtype)
-    parameters = _SPACES[target.engine, kernel]
+def _gpu_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
+    parameters = _SPACES[task.engine, task.kernel]
     warps, *tiles = parameters
     own = Space(tuple(Parameter(name, ()) for name in tiles)).values(base)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
     curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
-    size, before = nearest_lund_smith(n)
-    lund_smith = PaperCurve(f"Lund & Smith (C1060), n = {size}", {64: 1.0, 256: before})
-    panel = Panel("number of threads per program", curves, (lund_smith, _CATINELLO))
-    grid = Grid(kernel, _TITLES.get(kernel, kernel), task, (panel,), plane=(tiles[0], warps))
-    return with_points(grid, target.device, base, parameters, _SECONDARY.get((target.engine, kernel)))
+    panel = Panel("number of threads per program", curves, (lund_smith_curve(task.n, 64, 256), _CATINELLO))
+    grid = Grid(task.kernel, _TITLES.get(task.kernel, task.kernel), task, (panel,), plane=(tiles[0], warps))
+    return with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel)))
 
 
 def _thread_counts(cores: int) -> list[int]:
@@ -133,4 +121,11 @@ def _thread_counts(cores: int) -> list[int]:
     return sorted(counts, key=lambda count: (count != cores, count))
 
 
-STUDY = Study(name="threads", question="How many threads?", parameters=_PARAMETERS, grids=_grids, provider=_provider)
+STUDY = Study(
+    name="threads",
+    question="How many threads?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    provider=_provider,
+)

@@ -9,19 +9,18 @@ from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-import torch
-
 from tri_apsp.console.machine import versions_line
 from tri_apsp.console.output import amount, command_line
+from tri_apsp.console.tables import write_csv
 from tri_apsp.report import markdown
 from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
-from tri_apsp.report.rows import environment
+from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.sweeps import Sweeps, default_share, read_sweeps, swept
 from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.sweep.rows import check_folder, write_csv
+from tri_apsp.tune.sweep.rows import check_folder
 
 __all__ = ["run"]
 
@@ -53,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
-    rows = []
-    for tuned in sweeps.tuned():
-        row = {name: value for name, value in tuned.result.to_dict().items() if name not in ("failures", "path", "error")}
-        row |= {name: f"{value:.6g}" for name, value in row.items() if isinstance(value, float)}
-        rows.append(row | {"config": json.dumps(row["config"])})
-    return rows
+    rows = [tuned.result.to_dict() for tuned in sweeps.tuned()]
+    return [
+        {name: value for name, value in row.items() if name not in ("failures", "path", "error")}
+        | {"config": json.dumps(row["config"])}
+        for row in rows
+    ]
 
 
 def _result(sweeps: Sweeps) -> str:
@@ -168,8 +167,7 @@ def _grids(sweeps: Sweeps, drawn: Sequence[str]) -> str:
 
 
 def _measured_with(sweeps: Sweeps, args: argparse.Namespace) -> str:
-    commit = environment(torch.device("cpu"), "", args.commit)["commit"]
-    machine = {"device": sweeps.device["name"], "commit": commit}
+    machine = {"device": sweeps.device["name"], "commit": args.commit or commit_of_checkout()}
     rows = [
         machine | {"versions": versions_line(header["versions"]), "date": header["created"], "command": header["command"]}
         for header in sweeps.headers

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import datetime
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tri_apsp.console.machine import versions
 from tri_apsp.console.output import command_line
+from tri_apsp.console.tables import cell, read_csv, write_csv
 from tri_apsp.errors import InputError
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.search.evaluated import Evaluated
@@ -24,7 +23,7 @@ from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import SweepResult, TaskResult
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["SweepRows", "check_folder", "read_rows", "read_trials", "write_csv", "write_rows"]
+__all__ = ["SweepRows", "check_folder", "read_rows", "read_trials", "write_rows"]
 
 _TASK = tuple(field.name for field in dataclasses.fields(Task))
 _OUTCOME = Outcome(Kind.correct).to_dict()
@@ -80,42 +79,32 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
         for name, share in importances(done.task.record.space, done.trials).items():
             shares.append({**head, "parameter": name, "importance": share})
-    write_csv(directory / "trials.csv", trials)
+    write_csv(directory / "trials.csv", _short(trials))
     write_csv(directory / "importances.csv", shares)
     winners = [done.to_dict() for done in result.results]
     for row in winners:
         row["config"] = json.dumps(row["config"])
         row |= {f"failed: {kind}": count for kind, count in row.pop("failures").items()}
-    write_csv(directory / "winners.csv", winners)
+    write_csv(directory / "winners.csv", _short(winners))
     header = {
         "created": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command_line("tri_apsp.tune", *sys.argv[1:]),
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
-    content = _short({**header, **result.to_dict()}, f"{Path.cwd()}{os.sep}")
+    content = _short({**header, **result.to_dict()})
     (directory / "sweep.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows under all columns that any of them has."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        here = f"{Path.cwd()}{os.sep}"
-        writer.writerows(_short(row, here) for row in rows)
-
-
-def _short(value: Any, here: str) -> Any:
-    """Return a value of JSON with six digits of each number, and paths below `here` relative to it."""
+def _short(value: Any) -> Any:
+    """Return a value of JSON with six digits of each number, and paths below the current folder relative to it."""
     if isinstance(value, dict):
-        return {name: _short(item, here) for name, item in value.items()}
+        return {name: _short(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_short(item, here) for item in value]
+        return [_short(item) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.6g}")
-    return value.removeprefix(here) if isinstance(value, str) else value
+        return float(cell(value))
+    return value.removeprefix(f"{Path.cwd()}{os.sep}") if isinstance(value, str) else value
 
 
 def read_rows(directory: Path) -> SweepRows:
@@ -159,8 +148,7 @@ def read_trials(path: Path) -> dict[Task, list[Evaluated]]:
 
 def _read_csv(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            return list(csv.DictReader(stream))
+        return read_csv(path)
     except (OSError, UnicodeDecodeError) as error:
         raise _refused(path, getattr(error, "strerror", None) or "no text") from None
 
