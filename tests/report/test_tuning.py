@@ -19,7 +19,7 @@ from tune.synthetic import FASTEST, SyntheticPool
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.sweeps import axes_of, best_of_blocks, best_so_far, read_sweeps, swept
+from tri_apsp.report.sweeps import axes_of, best_ms, best_of_blocks, default_ms, read_sweeps, swept
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
@@ -173,9 +173,8 @@ def test_what_is_drawn(sweep: Tune) -> None:
     assert list(dict.fromkeys(block for block, _ in times))[:2] == [(96,), (192,)]
     assert all(math.isinf(time) for (block, _), time in times.items() if block == (96,))
     assert times[(384,), 256] == 1 == min(times.values())
-    improvements = list(best_so_far(result))
-    assert improvements[0][0] == 1
-    assert improvements[-1][1] == 1
+    assert result.trials[0].origin == "default"
+    assert best_ms(result, 1) == default_ms(result) > best_ms(result) == 1
     (tuned,) = read_sweeps([sweep("two", *few, "--trials", 9)]).results.values()
     assert not swept(tuned.result)
 

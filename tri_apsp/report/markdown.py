@@ -10,7 +10,7 @@ from pathlib import Path
 from tri_apsp.errors import InputError
 from tri_apsp.report.rows import ENVIRONMENT
 
-__all__ = ["bullets", "environment_block", "figure", "fill", "paragraph", "placeholder", "section", "table", "write_page"]
+__all__ = ["bullets", "environment_block", "figure", "paragraph", "placeholder", "section", "table", "write_page"]
 
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 _WIDTH = 125
@@ -21,34 +21,13 @@ def placeholder(name: str) -> str:
     return f"{_BEGIN.format(name)}\n{_END.format(name)}"
 
 
-def fill(text: str, blocks: Mapping[str, str], path: Path) -> str:
-    """Return a page with its generated blocks replaced; all other text stays as it is.
+def write_page(path: Path, template: str, blocks: Mapping[str, str]) -> Path:
+    """Write the generated blocks of a page, and return its path; all other text stays as it is.
 
     Args:
-        text: of the page.
+        path: of the page; its folder is made.
+        template: the text of a new page.
         blocks: the new content of each block.
-        path: of the page, for the message.
-
-    Raises:
-        InputError: the page lacks the markers of a block.
-    """
-    for name, content in blocks.items():
-        begin, end = _BEGIN.format(name), _END.format(name)
-        text, count = re.subn(
-            f"{re.escape(begin)}\n.*?{re.escape(end)}",
-            lambda _, new=f"{begin}\n\n{content}\n\n{end}": new,  # type: ignore[misc]
-            text,
-            flags=re.DOTALL,
-        )
-        if count != 1:
-            raise InputError(
-                f"a page must have the lines {begin!r} and {end!r} once, but {path} has not; add them, or move the page away."
-            )
-    return text
-
-
-def write_page(path: Path, template: str, blocks: Mapping[str, str]) -> Path:
-    """Write the generated blocks of a page, and return its path; a new page begins as `template`, in a folder that is made.
 
     Raises:
         InputError: the page cannot be read, or lacks the markers of a block.
@@ -59,8 +38,16 @@ def write_page(path: Path, template: str, blocks: Mapping[str, str]) -> Path:
         text = template
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"a page must be a text file that can be read, but {path} is not ({error}); move it away.") from None
+    for name, content in blocks.items():
+        begin, end = _BEGIN.format(name), _END.format(name)
+        around = re.split(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, flags=re.DOTALL)
+        if len(around) != 2:
+            raise InputError(
+                f"a page must have the lines {begin!r} and {end!r} once, but {path} has not; add them, or move the page away."
+            )
+        text = f"{begin}\n\n{content}\n\n{end}".join(around)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(fill(text, blocks, path).rstrip("\n") + "\n", encoding="utf-8")
+    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return path
 
 

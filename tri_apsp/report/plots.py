@@ -87,9 +87,7 @@ def figure(
     return made, axes[:panels]
 
 
-def lines(
-    axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, log_y: bool = False, limits: tuple[float, float]
-) -> None:
+def lines(axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, limits: tuple[float, float]) -> None:
     """Draw curves, and a legend below them; x is shown by its logarithm to base two.
 
     Args:
@@ -97,7 +95,6 @@ def lines(
         curves: at least one.
         x_label: with its unit.
         y_label: with its unit.
-        log_y: whether y is shown by its logarithm.
         limits: ends of the y axis.
     """
     papers = iter(_PAPER_STYLES)
@@ -115,8 +112,6 @@ def lines(
                 y = np.asarray(curve.y, dtype=float)
                 errors = np.maximum(0, [y - np.asarray(curve.low), np.asarray(curve.high) - y])
             axes.errorbar(curve.x, curve.y, yerr=errors, capsize=3, **style)
-        if log_y:
-            axes.set_yscale("log")
         axes.set_ylim(*limits)
         ticks = _ticks([x for curve in curves for x in curve.x])
         axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks], rotation=_rotation(len(ticks)))

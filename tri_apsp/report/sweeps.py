@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from tri_apsp.errors import InputError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult, Winner
 from tri_apsp.tune.sweep.rows import read_rows
 
-__all__ = ["Sweeps", "Tuned", "axes_of", "best_of_blocks", "best_so_far", "default_ms", "default_share", "read_sweeps", "swept"]
+__all__ = ["Sweeps", "Tuned", "axes_of", "best_ms", "best_of_blocks", "default_ms", "of_kernel", "read_sweeps", "swept"]
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """A task with a winner.
+R = TypeVar("R")
 
-    Attributes:
-        result: of the sweep.
-        winner: of the task.
-    """
+
+class Tuned(NamedTuple):
+    """A result with a winner."""
 
     result: TaskResult
     winner: Winner
@@ -49,17 +46,14 @@ class Sweeps:
     errors: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
 
-    def tuned(self, keep: Callable[[Task], bool] = lambda task: True) -> list[Tuned]:
-        """Return the results of the tasks to `keep`, in their order."""
-        return [result for task, result in self.results.items() if keep(task)]
-
-    def of(self, engine: str, kernel: str) -> list[Tuned]:
-        """Return the results of a kernel of an engine."""
-        return self.tuned(lambda task: (task.engine, task.kernel) == (engine, kernel))
-
     def kernels(self) -> list[tuple[str, str]]:
         """Return engine and kernel of the tasks, each once, in their order."""
         return list(dict.fromkeys((task.engine, task.kernel) for task in self.results))
+
+
+def of_kernel(results: Mapping[Task, R], engine: str, kernel: str) -> list[R]:
+    """Return the results of the tasks of a kernel of an engine."""
+    return [result for task, result in results.items() if (task.engine, task.kernel) == (engine, kernel)]
 
 
 def read_sweeps(directories: Sequence[Path]) -> Sweeps:
@@ -93,25 +87,14 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     return Sweeps(headers[0]["device"], headers, results, whole, left, importances)
 
 
-def best_so_far(result: TaskResult) -> Iterator[tuple[int, float]]:
-    """Yield each improvement of the search: evaluations until then, and the median of its first measurement, in ms."""
-    best = math.inf
-    for count, trial in enumerate(result.trials, 1):
-        time = trial.outcome.median_ms
-        if time < best:
-            best = time
-            yield count, time
+def best_ms(result: TaskResult, count: int | None = None) -> float:
+    """Return the least of the first measurements of the first `count` configurations, or of all, in ms."""
+    return min(trial.outcome.median_ms for trial in result.trials[:count])
 
 
 def default_ms(result: TaskResult) -> float:
     """Return the median of the default's first measurement, in ms; infinity if it was not evaluated or not correct."""
     return next((trial.outcome.median_ms for trial in result.trials if trial.origin == "default"), math.inf)
-
-
-def default_share(result: TaskResult) -> float | None:
-    """Return what part of the best rate the default had, both as first measured; None if it was not correct."""
-    default = default_ms(result)
-    return None if math.isinf(default) else min(time for _, time in best_so_far(result)) / default
 
 
 def swept(result: TaskResult) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Any
 
@@ -17,7 +18,7 @@ from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, placeholder, section, table
 from tri_apsp.report.rows import commit_of_checkout
-from tri_apsp.report.sweeps import Sweeps, default_share, read_sweeps, swept
+from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, of_kernel, read_sweeps, swept
 from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.sweep.rows import check_folder
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
-    rows = [tuned.result.to_dict() for tuned in sweeps.tuned()]
+    rows = [result.to_dict() for result, _ in sweeps.results.values()]
     return [
         {name: value for name, value in row.items() if name not in ("failures", "path", "error")}
         | {"config": json.dumps(row["config"])}
@@ -61,22 +62,20 @@ def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
 
 
 def _result(sweeps: Sweeps) -> str:
-    tuned = sweeps.tuned()
-    kept = sum(not one.winner.gained for one in tuned)
+    every = list(sweeps.results.values())
     sentence = paragraph(
-        f"Tuned configurations are {_mean(one.winner.speedup for one in tuned)} times as fast as the defaults in the geometric "
-        f"mean of {len(tuned)} tasks; for {kept} of them the default stays."
+        f"Tuned configurations are {_mean_speedup(every)} times as fast as the defaults in the geometric mean of {len(every)} "
+        f"tasks; for {_stays(every)} of them the default stays."
     )
     dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
     rows = []
     for engine, kernel in sweeps.kernels():
-        found = sweeps.of(engine, kernel)
-        means = [_mean(one.winner.speedup for one in found if one.result.task.dtype == dtype) for dtype in dtypes]
-        stays = sum(not one.winner.gained for one in found)
-        whole = [result for task, result in sweeps.whole.items() if (task.engine, task.kernel) == (engine, kernel)]
-        shares = [share for share in map(default_share, whole) if share is not None]
+        found = of_kernel(sweeps.results, engine, kernel)
+        means = [_mean_speedup([one for one in found if one.result.task.dtype == dtype]) for dtype in dtypes]
+        whole = [result for result in of_kernel(sweeps.whole, engine, kernel) if default_ms(result) < math.inf]
+        shares = [best_ms(result) / default_ms(result) for result in whole]
         best = f"{geometric_mean(shares):.0%} ({min(shares):.0%} at least) in {len(shares)}" if shares else ""
-        rows.append([engine, kernel, *means, _mean(one.winner.speedup for one in found), f"{stays} of {len(found)}", best])
+        rows.append([engine, kernel, *means, _mean_speedup(found), f"{_stays(found)} of {len(found)}", best])
     head = ["engine", "kernel", *dtypes, "all dtypes", "the default stays", "the default's part of the best rate"]
     notes = paragraph(
         "Speed-up: the default's time over the winner's, both timed in interleaved rounds of the same final, in the geometric "
@@ -87,27 +86,30 @@ def _result(sweeps: Sweeps) -> str:
     return "\n\n".join([sentence, figure, table(head, rows), notes])
 
 
-def _mean(values: Iterable[float]) -> str:
-    every = list(values)
-    return f"{geometric_mean(every):.2f}" if every else ""
+def _mean_speedup(tuned: Sequence[Tuned]) -> str:
+    return f"{geometric_mean(one.winner.speedup for one in tuned):.2f}" if tuned else ""
+
+
+def _stays(tuned: Sequence[Tuned]) -> int:
+    """Return for how many tasks the default stays."""
+    return sum(not one.winner.gained for one in tuned)
 
 
 def _best(sweeps: Sweeps) -> str:
     parts = []
     for n in sorted({task.n for task in sweeps.results}):
         rows = []
-        for tuned in sweeps.tuned(lambda task, n=n: task.n == n):  # type: ignore[misc]
-            result = tuned.result
-            task = result.task
-            name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
-            rate = f"{amount(task.operations / (tuned.winner.times.p50_ms / 1000))}/s"
-            gain = f"{tuned.winner.speedup:.2f}" + ("" if result.complete else " *")
-            times = [milliseconds(tuned.winner.times.p50_ms), rate, milliseconds(tuned.winner.default_ms), gain]
-            rows.append([task.engine, name, task.dtype, task.sign, *times, format_fields(tuned.winner.config)])
+        for task, (result, winner) in sweeps.results.items():
+            if task.n == n:
+                name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
+                rate = f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s"
+                gain = f"{winner.speedup:.2f}" + ("" if result.complete else " *")
+                times = [milliseconds(winner.times.p50_ms), rate, milliseconds(winner.default_ms), gain]
+                rows.append([task.engine, name, task.dtype, task.sign, *times, format_fields(winner.config)])
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
     notes = ["An operation is one addition and one minimum, n^3 per graph."]
-    if not all(tuned.result.complete for tuned in sweeps.tuned()):
+    if not all(result.complete for result, _ in sweeps.results.values()):
         notes.append("\\* interrupted: the best of what was evaluated.")
     notes += [f"Not tuned: {result.task} ({result.error or 'interrupted'})." for result in sweeps.errors]
     return section("Best configurations", paragraph(*notes), *parts)
@@ -116,14 +118,14 @@ def _best(sweeps: Sweeps) -> str:
 def _failures(sweeps: Sweeps) -> str:
     rows = []
     for engine, kernel in sweeps.kernels():
-        found = [tuned.result for tuned in sweeps.of(engine, kernel)]
+        found = [result for result, _ in of_kernel(sweeps.results, engine, kernel)]
         evaluated = sum(result.evaluated for result in found)
         counts = sum((result.failures for result in found), Counter())
         for kind, count in counts.most_common():
             messages = Counter(trial.outcome.message for r in found for trial in r.trials if trial.outcome.kind is kind)
             example = messages.most_common(1)[0][0] if messages else ""
             rows.append([engine, kernel, kind.value, f"{count} of {evaluated}", f"{count / evaluated:.1%}", f"`{example}`"])
-    passed = sum(tuned.result.dominated for tuned in sweeps.tuned())
+    passed = sum(result.dominated for result, _ in sweeps.results.values())
     intro = paragraph(
         "" if rows else "No configuration failed.",
         f"{passed} more were passed over, since a smaller one of their kind did not fit." if passed else "",
