@@ -46,3 +46,5 @@ def test_the_fields_of_tiles_come_after_their_name():
 
 def test_a_command_is_quoted_for_a_shell():
     assert command_line("tri_apsp", "bench", "--n", 64, "two words") == "python -m tri_apsp bench --n 64 'two words'"
+    options = {"n": [64, 128], "engine": None, "sign": [], "scipy_up_to": 0, "budget": 20.0}
+    assert command_line("tri_apsp", "bench", **options) == "python -m tri_apsp bench --n 64 128 --scipy-up-to 0 --budget 20"

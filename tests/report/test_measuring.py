@@ -39,7 +39,7 @@ def cost(task, point):
 
 def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
     rows = StudyRows(path, PARAMETERS, ENVIRONMENT)
-    return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda: provider)
+    return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda device: provider)
 
 
 def test_all_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):

@@ -44,7 +44,7 @@ def written(
     here, one = target(engine), study_of(name)
     grids = one.grids(here, ns or SMALL[engine], [])
     rows = StudyRows(folder / f"{name}.csv", one.parameters, ENVIRONMENT)
-    results = measure(grids, rows, here.torch_device, seconds, lambda: provider)
+    results = measure(grids, rows, here.torch_device, seconds, lambda device: provider)
     return write_study(one, here, results, folder, name).read_text()
 
 

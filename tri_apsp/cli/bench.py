@@ -206,9 +206,6 @@ def _bound_fields(device: torch.device, clock_hz: float | None) -> list[tuple[st
 
 def _command(args: argparse.Namespace, device: torch.device) -> str:
     """Return the command that repeats this run, with every default spelled out."""
-    words = ["bench", "--n", *_sizes(args, device), "--batch", *(args.batch or [1])]
-    words += ["--dtype", *args.dtype, "--sign", *args.sign, "--method", *args.method]
-    words += ["--device", device, *(["--engine", args.engine] if args.engine else [])]
-    words += ["--clock-mhz", args.clock_mhz] if args.clock_mhz else []
-    words += ["--repeat", args.repeat, "--scipy-up-to", args.scipy_up_to]
-    return command_line("tri_apsp", *words)
+    given = vars(args) | {"n": _sizes(args, device), "batch": args.batch or [1], "device": device}
+    names = ("n", "batch", "dtype", "sign", "method", "device", "engine", "clock_mhz", "repeat", "scipy_up_to")
+    return command_line("tri_apsp", "bench", **{name: given[name] for name in names})

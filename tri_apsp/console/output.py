@@ -44,6 +44,16 @@ def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def command_line(module: str, *words: object) -> str:
-    """Return the command that runs `module` with these arguments, quoted for a shell."""
-    return shlex.join(map(str, ("python", "-m", module, *words)))
+def command_line(module: str, *words: object, **options: object) -> str:
+    """Return the command that runs `module` with these arguments, quoted for a shell.
+
+    Args:
+        module: after python -m.
+        words: the first arguments.
+        options: the others by their names, with one value or a list of them; None and an empty list are left out.
+    """
+    every = ["python", "-m", module, *words]
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        every += [f"--{name.replace('_', '-')}", *values] if values else []
+    return shlex.join(f"{word:g}" if isinstance(word, float) else str(word) for word in every)

@@ -176,7 +176,7 @@ def _fastest(timed: Sequence[Measured], curve: Curve) -> dict[float, Measured]:
 
 
 def measure(
-    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[], Provider]
+    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[torch.device], Provider]
 ) -> list[GridResult]:
     """Measure the configurations that `rows` has none of, and return what is then known of each grid.
 
@@ -188,7 +188,7 @@ def measure(
         rows: of the study; receives each measurement.
         device: where.
         seconds: the budget.
-        make: makes the provider, which is closed at the end.
+        make: makes the provider for the device, which is closed at the end.
 
     Raises:
         TooLargeError: a size does not fit the memory.
@@ -199,7 +199,7 @@ def measure(
         task = grid.task
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
     results: dict[int, GridResult] = {}
-    with closing(make()) as provider:
+    with closing(make(device)) as provider:
         for _ in range(_PASSES):
             todo = [index for index in range(len(grids)) if index not in results or results[index].unmeasured]
             for done, index in enumerate(todo):

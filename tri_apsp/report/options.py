@@ -1,4 +1,4 @@
-"""Options of the reports, and the command line that repeats a run."""
+"""Options of the reports."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
-from tri_apsp.console.output import command_line
 
-__all__ = ["add_out", "add_study_options", "add_tuning_options", "seconds", "study_command"]
+__all__ = ["add_out", "add_study_options", "add_tuning_options", "seconds"]
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -45,16 +44,6 @@ def add_tuning_options(parser: argparse.ArgumentParser) -> None:
     )
     add_out(parser)
     _add_commit(parser)
-
-
-def study_command(name: str, args: argparse.Namespace) -> str:
-    """Return the command that repeats the study `name`, from the options of add_study_options."""
-    words = [name, "--device", args.device]
-    words += ["--engine", args.engine] if args.engine else []
-    words += ["--n", *args.n] if args.n else []
-    words += ["--dtype", *args.dtype] if args.dtype else []
-    words += ["--budget", f"{args.budget:g}"] if args.budget is not None else []
-    return command_line("tri_apsp.report", *words)
 
 
 def seconds(text: str) -> float:

@@ -189,7 +189,7 @@ def _map(result: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -
 
 
 def _protocol(target: Target, results: Sequence[GridResult]) -> str:
-    clock = "the wall clock" if target.on_cpu else "CUDA events, with the L2 cache flushed before each run"
+    clock = "the wall clock" if target.engine == "cpu" else "CUDA events, with the L2 cache flushed before each run"
     finals = sum(bool(result.finals) for result in results)
     return paragraph(
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "

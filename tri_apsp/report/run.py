@@ -12,16 +12,17 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
+from tri_apsp.console.options import dtype_of
+from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.report.index import write_index
 from tri_apsp.report.measuring import known, measure
-from tri_apsp.report.options import study_command
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
 
-__all__ = ["recorded_target", "run_study", "target_of"]
+__all__ = ["run_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
@@ -41,19 +42,19 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         TooLargeError: a size does not fit the memory.
     """
     measuring = args.render_only is None
-    target = (
-        target_of(args.device, args.engine, args.dtype)
-        if measuring
-        else recorded_target(args.out / args.render_only, args.engine)
-    )
+    if measuring:
+        target = _target(args.device, args.engine, args.dtype)
+    else:
+        target = _recorded_target(args.out / args.render_only, args.engine)
     folder = args.out / target.device.slug
     name = study.name if target.engine != "portable" else f"{study.name}-portable"
     grids = study.grids(target, args.n, args.dtype)
     if measuring:
-        origin = environment(target.torch_device, study_command(study.name, args), args.commit)
+        options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
+        origin = environment(target.torch_device, command_line("tri_apsp.report", study.name, **options), args.commit)
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
-        results = measure(grids, rows, target.torch_device, seconds, lambda: study.provider(target))
+        results = measure(grids, rows, target.torch_device, seconds, study.provider)
         (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters)
@@ -63,25 +64,15 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     return 0
 
 
-def target_of(device: str, engine: str | None, dtypes: Sequence[str] = ()) -> Target:
-    """Return the target of a study.
-
-    Raises:
-        InputError: a device that does not exist.
-        EngineError: the engine cannot run there.
-    """
+def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:
+    """Return the target of a measurement; its engine must run all dtypes."""
     found = resolve(device)
-    named = [getattr(torch, dtype) for dtype in dtypes] or [torch.float32]
-    chosen = [engines.choose(found, Config(engine=engine), dtype) for dtype in named]
+    chosen = [engines.choose(found, Config(engine=engine), dtype_of(dtype)) for dtype in dtypes or ["float32"]]
     return Target(found, chosen[0], describe(found))
 
 
-def recorded_target(folder: Path, engine: str | None) -> Target:
-    """Return the target whose rows are in `folder`; this machine need not have its device.
-
-    Raises:
-        InputError: the folder has no description of a device.
-    """
+def _recorded_target(folder: Path, engine: str | None) -> Target:
+    """Return the target whose rows are in `folder`; this machine need not have its device."""
     path = folder / _DEVICE
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))

@@ -34,11 +34,6 @@ class Target:
     engine: str
     device: Device
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether the cpu engine runs."""
-        return self.engine == "cpu"
-
 
 @dataclass(frozen=True)
 class Study:
@@ -50,7 +45,7 @@ class Study:
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
         cases: what is measured by default, by engine and dtype; float32 has every kernel.
         grids_of: returns the grids of a task, from the default configuration of its engine.
-        provider: makes what measures.
+        provider: makes what measures on a device.
     """
 
     name: str
@@ -58,7 +53,7 @@ class Study:
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
-    provider: Callable[[Target], Provider] = lambda target: Machine(target.torch_device)
+    provider: Callable[[torch.device], Provider] = lambda device: Machine(device)
 
     def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
         """Return the grids for a target, the most important first.

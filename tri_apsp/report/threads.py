@@ -11,9 +11,9 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, with_points
-from tri_apsp.report.measuring import Machine, Provider
+from tri_apsp.report.measuring import Machine
 from tri_apsp.report.papers import PaperCurve, lund_smith_curve
-from tri_apsp.report.study import Cases, Study, Target
+from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
@@ -88,31 +88,21 @@ def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
     return Measurement(task, device)
 
 
-def _provider(target: Target) -> Provider:
-    return Threads(target.torch_device) if target.on_cpu else Machine(target.torch_device)
-
-
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    make = _cpu_grid if task.engine == "cpu" else _gpu_grid
-    return [make(task, base, device)]
-
-
-def _cpu_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
-    base = dataclasses.replace(base, method="kleene")
-    points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(device.units))
-    panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
-    return Grid(task.kernel, task.kernel, task, (panel,), points, default={_THREADS: device.units})
-
-
-def _gpu_grid(task: Task, base: CompleteConfig, device: Device) -> Grid:
+    title = _TITLES.get(task.kernel, task.kernel)
+    if task.engine == "cpu":
+        base = dataclasses.replace(base, method="kleene")
+        points = tuple(Point({_THREADS: count}, base) for count in _thread_counts(device.units))
+        panel = Panel("number of threads", (Curve("tri_apsp", axis(_THREADS)),))
+        return [Grid(task.kernel, title, task, (panel,), points, default={_THREADS: device.units})]
     parameters = _SPACES[task.engine, task.kernel]
     warps, *tiles = parameters
     own = Space(tuple(Parameter(name, ()) for name in tiles)).values(base)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
     curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
     panel = Panel("number of threads per program", curves, (lund_smith_curve(task.n, 64, 256), _CATINELLO))
-    grid = Grid(task.kernel, _TITLES.get(task.kernel, task.kernel), task, (panel,), plane=(tiles[0], warps))
-    return with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel)))
+    grid = Grid(task.kernel, title, task, (panel,), plane=(tiles[0], warps))
+    return [with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel)))]
 
 
 def _thread_counts(cores: int) -> list[int]:
@@ -127,5 +117,5 @@ STUDY = Study(
     parameters=_PARAMETERS,
     cases=_CASES,
     grids_of=_grids,
-    provider=_provider,
+    provider=lambda device: (Threads if device.type == "cpu" else Machine)(device),
 )
