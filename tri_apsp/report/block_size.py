@@ -107,10 +107,4 @@ def _values_of_a_thread(values: Values) -> float:
     return rows * columns / (32 * warps)
 
 
-STUDY = Study(
-    name="block-size",
-    question="Which block size?",
-    parameters=_PARAMETERS,
-    cases=_CASES,
-    grids_of=_grids,
-)
+STUDY = Study(name="block-size", question="Which block size?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)

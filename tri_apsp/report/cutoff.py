@@ -24,6 +24,7 @@ _BETAS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 # The largest block of one closure: a larger one takes the portable engine minutes to compile, and a core of a CPU seconds to
 # run.
 _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
+_PARAMETERS = ("cutoff", "block_size")
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
 
 
@@ -54,10 +55,4 @@ def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | Non
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-STUDY = Study(
-    name="cutoff",
-    question="Where should the recursion stop?",
-    parameters=("cutoff", "block_size"),
-    cases=_CASES,
-    grids_of=_grids,
-)
+STUDY = Study(name="cutoff", question="Where should the recursion stop?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)

@@ -80,6 +80,12 @@ class Grid:
     skipped: int = 0
     plane: tuple[str, str] | None = None
 
+    @property
+    def heading(self) -> str:
+        """What is varied and run, as headings name it."""
+        graphs = f", {self.task.batch} graphs" if self.task.batch > 1 else ""
+        return f"{self.title[0].upper()}{self.title[1:]}, {self.task.dtype}, n = {self.task.n}{graphs}"
+
 
 def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[[Values], float | None]:
     """Return the x of a curve: `factor` times the value `name`, of the configurations with the values of `only`."""

@@ -265,4 +265,4 @@ def _line(result: GridResult) -> str:
     failures = failures_line(Counter(failure.kind for failure in result.failed))
     best = "" if result.best is None else f", best {milliseconds(result.best.ms)}"
     known = f"{len(result.screened)} of {len(result.grid.points)} configurations{best}; {failures}"
-    return f"{result.grid.task}: {result.grid.title}: {result.error or known}"
+    return f"{result.grid.heading}: {result.error or known}"

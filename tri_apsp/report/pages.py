@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
-from tri_apsp.report.grids import Panel, format_config
+from tri_apsp.report.grids import Panel
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Line
@@ -74,7 +74,7 @@ def _sentence(result: GridResult) -> str:
         noun, verb = ("value", "reaches") if len(shares) == 1 else ("values", "reach")
         papers = f"; the papers' {noun} {' and '.join(shares)} {verb} {' and '.join(shares.values())} of this rate"
     rate = amount(curve[best].rate)
-    return paragraph(f"{_title(result)}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
+    return paragraph(f"{result.grid.heading}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
 
 
 def _summary(result: GridResult, panel: Panel) -> list[list[str]]:
@@ -86,7 +86,7 @@ def _summary(result: GridResult, panel: Panel) -> list[list[str]]:
     default = result.default
     gain = "" if default is None else f"{curve[best].rate / default.rate:.2f}"
     papers = ", ".join(f"{share} ({x})" for x, share in _paper_shares(panel, curve).items())
-    return [[_title(result), panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
+    return [[result.grid.heading, panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
 
 
 def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, str]:
@@ -99,7 +99,7 @@ def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, st
 def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
     grids = []
     for index, (plot, result) in enumerate(drawn.items()):
-        grids.append(f"### {_title(result)}")
+        grids.append(f"### {result.grid.heading}")
         if index:  # that of the first opens the page
             grids.append(figure(plot, _caption(result)))
         for panel in result.grid.panels:
@@ -137,15 +137,9 @@ def _curve_table(x_label: str, curve: Mapping[float, Measured]) -> str:
     return table([x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
 
 
-def _title(result: GridResult) -> str:
-    task = result.grid.task
-    title = result.grid.title[0].upper() + result.grid.title[1:]
-    return f"{title}, {task.dtype}, n = {task.n}" + (f", {task.batch} graphs" if task.batch > 1 else "")
-
-
 def _caption(result: GridResult) -> str:
     plane = result.grid.plane
-    caption = f"{_title(result)}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
+    caption = f"{result.grid.heading}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
     if plane:
         rest = ", with the best of the other parameters" if len(result.grid.points[0].values) > len(plane) else ""
         caption += f" Map: {plane[0]} and {plane[1]}{rest}, first measurement."
@@ -156,7 +150,7 @@ def _draw(result: GridResult, best: Measured, path: Path) -> None:
     shown = [(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
     plane = result.grid.plane
     legend = max(len(lines) for _, lines in shown)
-    made, axes = plots.figure(_title(result), len(shown) + (plane is not None), legend=legend)
+    made, axes = plots.figure(result.grid.heading, len(shown) + (plane is not None), legend=legend)
     limits = plots.rate_limits([line for _, lines in shown for line in lines])
     for axis, (x_label, lines) in zip(axes, shown, strict=False):
         plots.lines(axis, lines, x_label=x_label, y_label=_RATE, limits=limits)
@@ -203,26 +197,24 @@ def _protocol(target: Target, results: Sequence[GridResult]) -> str:
 
 def _failures(results: Sequence[GridResult]) -> str:
     failed = [
-        (_title(result), format_config(result.grid.task, bad.point.config), bad.row)
+        [result.grid.heading, *(bad.row[name] for name in ("config", "outcome", "message"))]
         for result in results
         for bad in result.failed
     ]
     if not failed:
         return section("Failures", "None: the results of every configuration that was tried were right.")
-    rows = [(title, config, row["outcome"], row["message"]) for title, config, row in failed[:_MOST_FAILURES]]
-    more = len(failed) - len(rows)
-    note = f"{more} more are in the raw rows." if more else ""
-    return section("Failures", table(["grid", "configuration", "class", "message"], rows), note)
+    more = f"{len(failed) - _MOST_FAILURES} more are in the raw rows." if len(failed) > _MOST_FAILURES else ""
+    return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MOST_FAILURES]), more)
 
 
 def _left_out(results: Sequence[GridResult]) -> str:
     lines = []
     for result in results:
         if result.error:
-            lines.append(f"{_title(result)}: nothing could be measured: {result.error}")
+            lines.append(f"{result.grid.heading}: nothing could be measured: {result.error}")
         elif result.unmeasured:
             count = f"{result.unmeasured} of {len(result.grid.points)} configurations"
-            lines.append(f"{_title(result)}: {count}, for which the budget left no time; the same command measures them.")
+            lines.append(f"{result.grid.heading}: {count}, for which the budget left no time; the same command measures them.")
     skipped = sum(result.grid.skipped for result in results)
     if skipped:
         reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"

@@ -21,6 +21,7 @@ _CASES: dict[str, Cases] = {
 _SLICES = {"cpu": (16, 32, 64, 128, 256, 512, 1024, 2048), "nvidia": (4, 8, 16, 32), "portable": (1, 2, 4, 8, 16, 32)}
 _STAGES = {"nvidia": (2, 3, 4), "portable": (1, 2, 3, 4)}
 _COLUMNS_OF_B = (128, 256, 512, 1024)
+_PARAMETERS = ("product.block_m", "product.block_n", "product.block_k", "product.num_stages")
 _LUND_SMITH_TILE, _LUND_SMITH_M = 32, 4
 _SECONDARY = {"product.num_warps": (4, 2, 1, 8), "product.thread_n": (8, 4, 16)}
 
@@ -65,10 +66,4 @@ def _slices(task: Task, *curves: Curve) -> Panel:
     return Panel("slice of k", curves, (lund_smith_curve(task.n, _LUND_SMITH_M, _LUND_SMITH_TILE),))
 
 
-STUDY = Study(
-    name="stages",
-    question="How deep a pipeline?",
-    parameters=("product.block_m", "product.block_n", "product.block_k", "product.num_stages"),
-    cases=_CASES,
-    grids_of=_grids,
-)
+STUDY = Study(name="stages", question="How deep a pipeline?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)

@@ -11,7 +11,7 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, with_points
-from tri_apsp.report.measuring import Machine
+from tri_apsp.report.measuring import Machine, Provider
 from tri_apsp.report.papers import PaperCurve, lund_smith_curve
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.measure.measurement import Measurement
@@ -66,10 +66,8 @@ class Threads:
         repeats = [
             [self._worker(point).final(task, [point.config], 1)[0] for point in points] for _ in range(min(rounds, _REPEATS))
         ]
-        return [
-            sorted(outcomes, key=lambda outcome: outcome.median_ms)[len(outcomes) // 2]
-            for outcomes in zip(*repeats, strict=True)
-        ]
+        ranked = [sorted(outcomes, key=lambda outcome: outcome.median_ms) for outcomes in zip(*repeats, strict=True)]
+        return [outcomes[len(outcomes) // 2] for outcomes in ranked]
 
     def close(self) -> None:
         for worker in self._workers.values():
@@ -111,11 +109,10 @@ def _thread_counts(cores: int) -> list[int]:
     return sorted(counts, key=lambda count: (count != cores, count))
 
 
+def _provider(device: torch.device) -> Provider:
+    return Threads(device) if device.type == "cpu" else Machine(device)
+
+
 STUDY = Study(
-    name="threads",
-    question="How many threads?",
-    parameters=_PARAMETERS,
-    cases=_CASES,
-    grids_of=_grids,
-    provider=lambda device: (Threads if device.type == "cpu" else Machine)(device),
+    name="threads", question="How many threads?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids, provider=_provider
 )
