@@ -55,45 +55,55 @@ def write_study(study: Study, target: Target, results: Sequence[GridResult], fol
     return write_page(folder / f"{name}.md", "\n\n".join(template), blocks)
 
 
+class _Curve:
+    """The curve of a panel that tables show.
+
+    Attributes:
+        x_label: of the panel.
+        points: the fastest configuration for each x.
+        best: the x of the highest rate.
+        rate: the highest.
+        alike: every x whose times from p20 to p80 overlap those of the fastest.
+        papers: the part of the highest rate that each value of the papers reaches.
+    """
+
+    def __init__(self, panel: Panel, points: dict[float, Measured]) -> None:
+        self.x_label, self.points = panel.x_label, points
+        self.best = max(points, key=lambda x: points[x].rate)
+        self.rate = points[self.best].rate
+        self.alike = [x for x, point in points.items() if point.rates[1] >= points[self.best].rates[0]]
+        values = dict.fromkeys(x for paper in panel.papers for x in paper.rates)
+        self.papers = {f"{x:g}": f"{points[x].rate / self.rate:.0%}" for x in values if x in points}
+
+
+def _curves(result: GridResult) -> list[_Curve]:
+    return [_Curve(panel, points) for panel in result.grid.panels if (points := result.curve(panel.curves[0]))]
+
+
 def _result(drawn: Mapping[str, GridResult]) -> str:
     if not drawn:
         return "Nothing was measured yet."
     plot, first = next(iter(drawn.items()))
-    rows = [row for result in drawn.values() for panel in result.grid.panels for row in _summary(result, panel)]
+    rows = []
+    for result in drawn.values():
+        for curve in _curves(result):
+            fastest = ", ".join(f"{x:g}" for x in (curve.best, *(x for x in curve.alike if x != curve.best)))
+            papers = ", ".join(f"{share} ({x})" for x, share in curve.papers.items())
+            gain = "" if result.default is None else f"{curve.rate / result.default.rate:.2f}"
+            rows.append([result.grid.heading, curve.x_label, fastest, amount(curve.rate), papers, gain])
     header = ["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"]
     return "\n\n".join([_sentence(first), figure(plot, _caption(first)), table(header, rows)])
 
 
 def _sentence(result: GridResult) -> str:
     """Return the result of the first plot of a grid."""
-    panel = result.grid.panels[0]
-    curve = result.curve(panel.curves[0])
-    best = _best(curve)
+    curve = _curves(result)[0]
     papers = ""
-    if shares := _paper_shares(panel, curve):
-        noun, verb = ("value", "reaches") if len(shares) == 1 else ("values", "reach")
-        papers = f"; the papers' {noun} {' and '.join(shares)} {verb} {' and '.join(shares.values())} of this rate"
-    rate = amount(curve[best].rate)
-    return paragraph(f"{result.grid.heading}: the fastest {panel.x_label} is {best:g}, with {rate} operations/s{papers}.")
-
-
-def _summary(result: GridResult, panel: Panel) -> list[list[str]]:
-    curve = result.curve(panel.curves[0])
-    if not curve:
-        return []
-    best = _best(curve)
-    fastest = ", ".join(f"{x:g}" for x in (best, *(x for x in _alike(curve) if x != best)))
-    default = result.default
-    gain = "" if default is None else f"{curve[best].rate / default.rate:.2f}"
-    papers = ", ".join(f"{share} ({x})" for x, share in _paper_shares(panel, curve).items())
-    return [[result.grid.heading, panel.x_label, fastest, amount(curve[best].rate), papers, gain]]
-
-
-def _paper_shares(panel: Panel, curve: Mapping[float, Measured]) -> dict[str, str]:
-    """Return the part of the best rate that each value of the papers reaches."""
-    best = curve[_best(curve)].rate
-    values = dict.fromkeys(x for paper in panel.papers for x in paper.rates)
-    return {f"{x:g}": f"{curve[x].rate / best:.0%}" for x in values if x in curve}
+    if curve.papers:
+        noun, verb = ("value", "reaches") if len(curve.papers) == 1 else ("values", "reach")
+        papers = f"; the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())} of this rate"
+    rate = f"{amount(curve.rate)} operations/s"
+    return paragraph(f"{result.grid.heading}: the fastest {curve.x_label} is {curve.best:g}, with {rate}{papers}.")
 
 
 def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
@@ -102,9 +112,7 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
         grids.append(f"### {result.grid.heading}")
         if index:  # that of the first opens the page
             grids.append(figure(plot, _caption(result)))
-        for panel in result.grid.panels:
-            curve = result.curve(panel.curves[0])
-            grids += [_curve_table(panel.x_label, curve)] if curve else []
+        grids += map(_curve_table, _curves(result))
     rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
     parts = [
         section("All measurements", _protocol(target, results), *grids) if drawn else "",
@@ -115,26 +123,14 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
     return "\n\n".join(part for part in parts if part)
 
 
-def _best(curve: Mapping[float, Measured]) -> float:
-    return max(curve, key=lambda x: curve[x].rate)
-
-
-def _alike(curve: Mapping[float, Measured]) -> list[float]:
-    """Return every x whose times from p20 to p80 overlap those of the fastest."""
-    low, _ = curve[_best(curve)].rates
-    return [x for x, result in curve.items() if result.rates[1] >= low]
-
-
-def _curve_table(x_label: str, curve: Mapping[float, Measured]) -> str:
-    best = curve[_best(curve)].rate
-    alike = _alike(curve)
+def _curve_table(curve: _Curve) -> str:
     rows = []
-    for x, result in curve.items():
-        times = [f"{float(result.row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
-        share = f"{result.rate / best:.0%}{' ≈' if x in alike else ''}"
-        config = ", ".join(f"{name} {value}" for name, value in result.point.values.items())
-        rows.append([f"{x:g}", *times, amount(result.rate), share, config])
-    return table([x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
+    for x, point in curve.points.items():
+        times = [f"{float(point.row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
+        share = f"{point.rate / curve.rate:.0%}{' ≈' if x in curve.alike else ''}"
+        config = ", ".join(f"{name} {value}" for name, value in point.point.values.items())
+        rows.append([f"{x:g}", *times, amount(point.rate), share, config])
+    return table([curve.x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
 
 
 def _caption(result: GridResult) -> str:
