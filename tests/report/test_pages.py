@@ -170,11 +170,17 @@ def test_a_study_of_which_nothing_is_known_still_has_a_page(tmp_path, no_plots):
 
 def test_the_points_of_the_papers_stand_beside_the_measured_ones(monkeypatch, tmp_path):
     drawn: list[Any] = []
-    monkeypatch.setattr(plots, "lines", lambda axes, curves, **rest: drawn.append((curves, rest["limits"])))
+    draw = plots.line_plots
+
+    def record(title: str, panels: list[plots.Plot], **rest: Any) -> Any:
+        made, axes = draw(title, panels, **rest)
+        drawn.append((panels, axes[0].get_ylim()))
+        return made, axes
+
+    monkeypatch.setattr(plots, "line_plots", record)
     monkeypatch.setattr(plots, "save", lambda made, path: path)
     written(tmp_path, "stages", "nvidia", FakeProvider(), [4096])
-    (_, (low, high)), (curves, limits), *_ = drawn
-    assert limits == (low, high)
+    ((_, (_, curves, _)), (low, high)), *_ = drawn
     theirs = [curve for curve in curves if curve.paper]
     assert [(curve.x, curve.y) for curve in theirs] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
     ours = [curve for curve in curves if not curve.paper]

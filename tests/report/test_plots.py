@@ -13,16 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tri_apsp.report.plots import Line, figure, heat_map, lines, rate_limits, save
+from tri_apsp.report.plots import Line, Plot, figure, heat_map, line_plots, save
 
 
 def draw(folder: Path) -> Path:
-    made, (left, right) = figure("title", 2, legend=2)
     ours = Line("ours", [16, 32, 64], [0.5, 1.0, math.nan], [0.4, 0.9, math.nan], [0.6, 1.0, math.nan])
     paper = Line("paper", [16], [1.0], paper=True)
-    lines(left, [ours, paper], x_label="edge", y_label="rate", limits=(0, 1))
+    made, (_, right) = line_plots("title", [Plot("edge", [ours, paper])], y_label="rate", others=1)
     names = {"row_label": "r", "column_label": "c", "value_label": "v"}
-    heat_map(made, right, {(1, 4): 1.0, (1, 8): math.nan, (2, 4): 0.25}, **names)
+    heat_map(right, {(1, 4): 1.0, (1, 8): math.nan, (2, 4): 0.25}, **names)
     return save(made, folder / "deep" / "plot")
 
 
@@ -36,9 +35,8 @@ def test_the_same_rows_give_the_same_bytes(tmp_path):
 
 
 def test_what_is_drawn():
-    made, (axes,) = figure("one", 1)
     curves = [Line("ours", [1, 4], [2.0, 3.0]), Line("paper", [2], [1.0], paper=True)]
-    lines(axes, curves, x_label="x", y_label="y", limits=rate_limits(curves))
+    made, (axes,) = line_plots("one", [Plot("x", curves)], y_label="y")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "4"]
     assert axes.get_legend() is not None
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ours", "paper"]
@@ -71,21 +69,26 @@ def overlaps(made: Figure, axes: Axes) -> list[tuple[str, str]]:
 )
 @pytest.mark.parametrize("panels", [1, 2])
 def test_tick_labels_do_not_overlap(places, panels):
-    made, (axes, *_) = figure("title", panels)
-    lines(axes, [Line("ours", places, [1.0] * len(places))], x_label="x", y_label="y", limits=(0, 1))
+    plot = Plot("x", [Line("ours", places, [1.0] * len(places))])
+    made, (axes, *_) = line_plots("title", [plot] * panels, y_label="y")
     assert overlaps(made, axes) == []
-    made, (axes, *_) = figure("title", panels)
+    made, (axes, *_) = figure("title", panels, width=4.6, height=3.5)
     names = {"row_label": "r", "column_label": "c", "value_label": "v"}
-    heat_map(made, axes, {("some_row", x): 1.0 for x in places}, **names)
+    heat_map(axes, {("some_row", x): 1.0 for x in places}, **names)
     assert overlaps(made, axes) == []
 
 
 def test_limits_show_the_data():
+    def limits(*curves: Line) -> tuple[float, float]:
+        _, axes = line_plots("title", [Plot("x", [curve]) for curve in curves], y_label="y")
+        (found,) = {panel.get_ylim() for panel in axes}
+        return found
+
     close = Line("ours", [1, 2], [0.9, 1.0], [0.88, 0.99], [0.91, 1.01])
-    low, high = rate_limits([close])
+    low, high = limits(close)
     assert 0.8 < low < 0.88
     assert 1.01 < high < 1.1
     far = Line("ours", [1, 2, 4], [0.1, 1.0, math.nan])
-    low, high = rate_limits([close, far])
+    low, high = limits(close, far)
     assert low == 0
     assert high > 1.01

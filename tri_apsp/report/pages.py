@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
 from tri_apsp.report.grids import Panel
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.plots import Line
+from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Study, Target
 
 __all__ = ["write_study"]
@@ -143,15 +140,12 @@ def _caption(result: GridResult) -> str:
 
 
 def _draw(result: GridResult, best: Measured, path: Path) -> None:
-    shown = [(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
+    panels = [Plot(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
     plane = result.grid.plane
-    legend = max(len(lines) for _, lines in shown)
-    made, axes = plots.figure(result.grid.heading, len(shown) + (plane is not None), legend=legend)
-    limits = plots.rate_limits([line for _, lines in shown for line in lines])
-    for axis, (x_label, lines) in zip(axes, shown, strict=False):
-        plots.lines(axis, lines, x_label=x_label, y_label=_RATE, limits=limits)
+    made, axes = plots.line_plots(result.grid.heading, panels, y_label=_RATE, others=int(plane is not None))
     if plane:
-        _map(result, plane, made, axes[-1])
+        names = {"row_label": plane[0], "column_label": plane[1], "value_label": _RATE}
+        plots.heat_map(axes[-1], _cells(result, plane), **names)
     plots.save(made, path)
 
 
@@ -168,14 +162,13 @@ def _lines(result: GridResult, panel: Panel, best: float) -> list[Line]:
     return [*measured, *papers] if measured else []
 
 
-def _map(result: GridResult, plane: tuple[str, str], made: Figure, axes: Axes) -> None:
-    """Draw the best rate for each combination of two parameters, all as first measured."""
+def _cells(result: GridResult, plane: tuple[str, str]) -> dict[tuple[int, int], float]:
+    """Return the best rate for each combination of two parameters, all as first measured, relative to the highest."""
     best: dict[tuple[int, int], float] = {}
-    for measured in sorted(result.correct, key=lambda measured: [int(measured.point.values[name]) for name in plane]):
+    for measured in result.correct:
         cell = int(measured.point.values[plane[0]]), int(measured.point.values[plane[1]])
         best[cell] = max(measured.rate, best.get(cell, 0.0))
-    cells = {cell: rate / max(best.values()) for cell, rate in best.items()}
-    plots.heat_map(made, axes, cells, row_label=plane[0], column_label=plane[1], value_label=_RATE)
+    return {cell: best[cell] / max(best.values()) for cell in sorted(best)}
 
 
 def _protocol(target: Target, results: Sequence[GridResult]) -> str:

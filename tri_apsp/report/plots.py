@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["Line", "figure", "heat_map", "lines", "rate_limits", "save"]
+__all__ = ["Line", "Plot", "figure", "heat_map", "line_plots", "save"]
 
 _PANEL = (4.6, 3.5)
 """Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
@@ -63,20 +63,51 @@ class Line:
     paper: bool = False
 
 
-def figure(
-    title: str, panels: int, *, width: float = _PANEL[0], height: float = _PANEL[1], legend: int = 0
+class Plot(NamedTuple):
+    """One panel of curves: at least one, over x with its unit."""
+
+    x_label: str
+    curves: Sequence[Line]
+    title: str = ""
+
+
+def line_plots(
+    title: str,
+    panels: Sequence[Plot],
+    *,
+    y_label: str,
+    others: int = 0,
+    width: float = _PANEL[0],
+    height: float = _PANEL[1],
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with `panels` plots, two in a row.
+    """Draw panels whose y axes have the same limits, with a legend below each; x is shown by its logarithm to base two.
 
     Args:
         title: of the figure.
-        panels: how many.
-        width: of each, inches.
-        height: of each without its legend, inches.
-        legend: lines of the longest legend.
+        panels: at least one.
+        y_label: with its unit.
+        others: how many empty panels follow.
+        width: of a panel, inches.
+        height: of a panel without its legend, inches.
+
+    Returns:
+        the figure and all panels.
     """
+    legend = max(sum(bool(curve.label) for curve in panel.curves) for panel in panels)
+    made, axes = figure(title, len(panels) + others, width=width, height=height + 0.24 * legend)
+    limits = _limits([curve for panel in panels for curve in panel.curves])
+    for one, panel in zip(axes, panels, strict=False):
+        _draw_curves(one, panel.curves)
+        one.set_ylim(*limits)
+        one.set_xlabel(panel.x_label)
+        one.set_ylabel(y_label)
+        one.set_title(panel.title)
+    return made, axes
+
+
+def figure(title: str, panels: int, *, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `panels` empty plots, two in a row, each of `width` and `height` inches."""
     across = min(panels, 2)
-    height += 0.24 * legend
     down = -(-panels // across)
     with rc_context(_STYLE):
         made = Figure(figsize=(max(width * across, 6.0), height * down + 0.4), layout="constrained")
@@ -87,16 +118,7 @@ def figure(
     return made, axes[:panels]
 
 
-def lines(axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, limits: tuple[float, float]) -> None:
-    """Draw curves, and a legend below them; x is shown by its logarithm to base two.
-
-    Args:
-        axes: the plot.
-        curves: at least one.
-        x_label: with its unit.
-        y_label: with its unit.
-        limits: ends of the y axis.
-    """
+def _draw_curves(axes: Axes, curves: Sequence[Line]) -> None:
     papers = iter(_PAPER_STYLES)
     with rc_context(_STYLE):
         axes.set_xscale("log", base=2)
@@ -112,17 +134,14 @@ def lines(axes: Axes, curves: Sequence[Line], *, x_label: str, y_label: str, lim
                 y = np.asarray(curve.y, dtype=float)
                 errors = np.maximum(0, [y - np.asarray(curve.low), np.asarray(curve.high) - y])
             axes.errorbar(curve.x, curve.y, yerr=errors, capsize=3, **style)
-        axes.set_ylim(*limits)
         ticks = _ticks([x for curve in curves for x in curve.x])
         axes.set_xticks(ticks, labels=[f"{x:g}" for x in ticks], rotation=_rotation(len(ticks)))
         axes.minorticks_off()
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
         if any(curve.label for curve in curves):
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4 + _rotation(len(ticks)) / 45)
 
 
-def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
+def _limits(curves: Sequence[Line]) -> tuple[float, float]:
     """Return ends of a y axis that show all `curves`, from zero if the lowest point is far below the highest."""
     values = [y for curve in curves for y in (*curve.y, *curve.low, *curve.high) if not math.isnan(y)]
     low, high = min(values), max(values)
@@ -133,19 +152,12 @@ def rate_limits(curves: Sequence[Line]) -> tuple[float, float]:
 
 
 def heat_map(
-    made: Figure,
-    axes: Axes,
-    cells: Mapping[tuple[Any, int], float],
-    *,
-    row_label: str,
-    column_label: str,
-    value_label: str,
+    axes: Axes, cells: Mapping[tuple[Any, int], float], *, row_label: str, column_label: str, value_label: str
 ) -> None:
     """Draw a table of values as colours, with the values written in it.
 
     Args:
-        made: the figure.
-        axes: the plot in it.
+        axes: the panel.
         cells: values by row, in their order from below, and column; what is missing or NaN is left white.
         row_label: what the rows are.
         column_label: what the columns are.
@@ -166,7 +178,7 @@ def heat_map(
             if not np.ma.is_masked(value):
                 colour = "black" if float(value) > middle else "white"
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
-        made.colorbar(image, ax=axes, label=value_label)
+        axes.figure.colorbar(image, ax=axes, label=value_label)
 
 
 def save(made: Figure, path: Path) -> Path:

@@ -47,13 +47,9 @@ def draw_rates(out: Path) -> Path | None:
         lines = [_line(label, out / name, values) for label, name, values in curves]
         projects = dict.fromkeys(row["project"] for row in _read(out / _PEERS, {"operation": operation}))
         lines += [_line(project, out / _PEERS, {"project": project}, paper=True) for project in projects]
-        panels.append((title, lines))
-    title, legend = "Min-plus operations per second on one NVIDIA H200", max(len(lines) for _, lines in panels)
-    made, axes = plots.figure(title, len(panels), legend=legend)
-    limits = plots.rate_limits([line for _, lines in panels for line in lines])
-    for one, (title, lines) in zip(axes, panels, strict=True):
-        plots.lines(one, lines, x_label="n", y_label="10¹² operations/s", limits=limits)
-        one.set_title(title)
+        panels.append(plots.Plot("n", lines, title))
+    title = "Min-plus operations per second on one NVIDIA H200"
+    made, _ = plots.line_plots(title, panels, y_label="10¹² operations/s")
     return plots.save(made, out / "rate")
 
 

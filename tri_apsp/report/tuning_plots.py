@@ -33,21 +33,17 @@ def draw(sweeps: Sweeps, folder: Path) -> list[str]:
 
 def _speed_ups(sweeps: Sweeps) -> Figure:
     """Draw one plot per kernel, all with the same axis of speed-ups."""
-    kernels = sweeps.kernels()
-    curves = []
-    for engine, kernel in kernels:
+    panels = []
+    for engine, kernel in sweeps.kernels():
         by_n: dict[int, list[float]] = {}
         for tuned in of_kernel(sweeps.results, engine, kernel):
             by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
         n = sorted(by_n)
         mean, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
-        curves.append(plots.Line("", n, mean, low, high))
-    made, axes = plots.figure("Speed-up over the default", len(kernels), height=2.8)
-    limits = plots.rate_limits(curves)
-    for one, (engine, kernel), curve in zip(axes, kernels, curves, strict=True):
-        plots.lines(one, [curve], x_label="n", y_label="speed-up", limits=limits)
+        panels.append(plots.Plot("n", [plots.Line("", n, mean, low, high)], f"{engine} {kernel}"))
+    made, axes = plots.line_plots("Speed-up over the default", panels, y_label="speed-up", height=2.8)
+    for one in axes:
         one.axhline(1, color="0.6", linewidth=1)
-        one.set_title(f"{engine} {kernel}")
     return made
 
 
@@ -62,9 +58,8 @@ def _search(sweeps: Sweeps) -> Figure | None:
             curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))
     if max((len(curve.x) for curve in curves), default=0) < 2:
         return None
-    made, (axes,) = plots.figure("Best so far", 1, width=7, legend=len(sweeps.kernels()))
-    limits = plots.rate_limits(curves)
-    plots.lines(axes, curves, x_label="configurations evaluated", y_label="times as fast as the default", limits=limits)
+    panel = plots.Plot("configurations evaluated", curves)
+    made, _ = plots.line_plots("Best so far", [panel], y_label="times as fast as the default", width=7)
     return made
 
 
@@ -85,7 +80,7 @@ def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
     sizes, names = {n for _, n in shares}, {name for name, _ in shares}
     title = f"Importance of the parameters, {engine} {kernel}"
     made, (axes,) = plots.figure(title, 1, width=3 + 0.6 * len(sizes), height=max(2.4, 1.4 + 0.3 * len(names)))
-    plots.heat_map(made, axes, cells, row_label="", column_label="n", value_label="share")
+    plots.heat_map(axes, cells, row_label="", column_label="n", value_label="share")
     return made
 
 
@@ -108,5 +103,5 @@ def _grid(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
     made, (axes,) = plots.figure(str(shown.task), 1, width=3 + 0.7 * len(columns), height=height)
     label = " x ".join(name.rpartition(".")[2] for name in blocks)
     names = {"row_label": label, "column_label": column.rpartition(".")[2], "value_label": "part of the best rate"}
-    plots.heat_map(made, axes, cells, **names)
+    plots.heat_map(axes, cells, **names)
     return made
