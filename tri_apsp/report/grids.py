@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tri_apsp.configs import CompleteConfig, to_fields
@@ -17,7 +18,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import kernel_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values, record_of
 
-__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "with_points"]
+__all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "values_of", "with_points"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def with_points(
     device: Device,
     base: CompleteConfig,
     parameters: Mapping[str, Sequence[Choice]],
-    secondary: Mapping[str, Sequence[Choice]] | None = None,
+    secondary: Mapping[str, Sequence[Choice]] = MappingProxyType({}),
 ) -> Grid:
     """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
@@ -114,19 +115,23 @@ def with_points(
     """
     task = grid.task
     base = _limited_to_size(resolved(base, task.n), task)
-    own = Space(tuple(Parameter(name, ()) for name in (secondary or {}))).values(base)
-    every = {**parameters, **{name: [own[name], *(x for x in xs if x != own[name])] for name, xs in (secondary or {}).items()}}
-    space = Space(tuple(Parameter(name, tuple(choices)) for name, choices in every.items()))
-    shown = Space(space.parameters[: len(parameters)])
+    own = values_of(base, [*parameters, *secondary])
+    choices = {**parameters, **{name: list(dict.fromkeys((own[name], *others))) for name, others in secondary.items()}}
+    space = Space(tuple(Parameter(name, tuple(values)) for name, values in choices.items()))
     found: dict[tuple[Choice, ...], Point] = {}
     for values in candidates(space, task, device, base):
         kept = {name: values[name] for name in parameters}
         found.setdefault(tuple(kept.values()), Point(kept, space.config(values, base)))
-    default = shown.values(base)
+    default = {name: own[name] for name in parameters}
     points = sorted(found.values(), key=lambda point: _distance(point.values, default))
     known = any(point.config == base for point in points)
-    skipped = shown.size - len(points)
+    skipped = math.prod(map(len, parameters.values())) - len(points)
     return dataclasses.replace(grid, points=tuple(points), default=default if known else None, skipped=skipped)
+
+
+def values_of(config: CompleteConfig, names: Iterable[str]) -> Values:
+    """Return the values that `config` has for the fields `names`, named as in tri_apsp.tuned.records."""
+    return Space(tuple(Parameter(name, ()) for name in names)).values(config)
 
 
 def format_config(task: Task, config: CompleteConfig) -> str:

@@ -20,10 +20,11 @@ R = TypeVar("R")
 
 
 class Tuned(NamedTuple):
-    """A result with a winner."""
+    """A result with a winner, and the importances of the parameters, where it had enough trials."""
 
     result: TaskResult
     winner: Winner
+    importances: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,6 @@ class Sweeps:
         results: for each tuned task, that of the last sweep that measured it, not one resumed from an earlier sweep.
         whole: of tasks of which every candidate was evaluated, the last such result.
         errors: tasks that could not be tuned.
-        importances: of the parameters of a task.
     """
 
     device: dict[str, Any]
@@ -44,7 +44,6 @@ class Sweeps:
     results: dict[Task, Tuned]
     whole: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
-    importances: dict[Task, dict[str, float]]
 
     def kernels(self) -> list[tuple[str, str]]:
         """Return engine and kernel of the tasks, each once, in their order."""
@@ -68,7 +67,6 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
     results: dict[Task, Tuned] = {}
     whole: dict[Task, TaskResult] = {}
-    importances: dict[Task, dict[str, float]] = {}
     errors = []
     for rows in read:
         for result in rows.results:
@@ -78,13 +76,12 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
             if result.winner is None:
                 errors.append(result)
             elif task not in results or not result.resumed:
-                results[task] = Tuned(result, result.winner)
-                importances[task] = rows.importances.get(task, {})
+                results[task] = Tuned(result, result.winner, rows.importances.get(task, {}))
     if not results:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
-    return Sweeps(headers[0]["device"], headers, results, whole, left, importances)
+    return Sweeps(headers[0]["device"], headers, results, whole, left)
 
 
 def best_ms(result: TaskResult, count: int | None = None) -> float:

@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
-from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, with_points
+from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, values_of, with_points
 from tri_apsp.report.measuring import Machine, Provider
 from tri_apsp.report.papers import PaperCurve, lund_smith_curve
 from tri_apsp.report.study import Cases, Study
@@ -18,7 +18,7 @@ from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.worker import Worker
-from tri_apsp.tuned.records import Choice, Parameter, Space
+from tri_apsp.tuned.records import Choice
 
 __all__ = ["STUDY"]
 
@@ -95,12 +95,12 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
         return [Grid(task.kernel, title, task, (panel,), points, default={_THREADS: device.units})]
     parameters = _SPACES[task.engine, task.kernel]
     warps, *tiles = parameters
-    own = Space(tuple(Parameter(name, ()) for name in tiles)).values(base)
+    own = values_of(base, tiles)
     default = ", ".join(f"{name.rpartition('.')[2]} {value}" for name, value in own.items())
     curves = Curve("best tile", axis(warps, factor=_WARP)), Curve(default, axis(warps, factor=_WARP, only=own))
     panel = Panel("number of threads per program", curves, (lund_smith_curve(task.n, 64, 256), _CATINELLO))
     grid = Grid(task.kernel, title, task, (panel,), plane=(tiles[0], warps))
-    return [with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel)))]
+    return [with_points(grid, device, base, parameters, _SECONDARY.get((task.engine, task.kernel), {}))]
 
 
 def _thread_counts(cores: int) -> list[int]:

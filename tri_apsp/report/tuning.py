@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
-    rows = [result.to_dict() for result, _ in sweeps.results.values()]
+    rows = [result.to_dict() for result, *_ in sweeps.results.values()]
     return [
         {name: value for name, value in row.items() if name not in ("failures", "path", "error")}
         | {"config": json.dumps(row["config"])}
@@ -99,7 +99,7 @@ def _best(sweeps: Sweeps) -> str:
     parts = []
     for n in sorted({task.n for task in sweeps.results}):
         rows = []
-        for task, (result, winner) in sweeps.results.items():
+        for task, (result, winner, _) in sweeps.results.items():
             if task.n == n:
                 name = task.kernel if task.batch == 1 else f"{task.kernel} of {task.batch}"
                 rate = f"{amount(task.operations / (winner.times.p50_ms / 1000))}/s"
@@ -109,7 +109,7 @@ def _best(sweeps: Sweeps) -> str:
         head = ["engine", "kernel", "dtype", "sign", "p50", "operations", "default p50", "speed-up", "configuration"]
         parts.append(f"### n = {n}\n\n{table(head, rows)}")
     notes = ["An operation is one addition and one minimum, n^3 per graph."]
-    if not all(result.complete for result, _ in sweeps.results.values()):
+    if not all(result.complete for result, *_ in sweeps.results.values()):
         notes.append("\\* interrupted: the best of what was evaluated.")
     notes += [f"Not tuned: {result.task} ({result.error or 'interrupted'})." for result in sweeps.errors]
     return section("Best configurations", paragraph(*notes), *parts)
@@ -118,14 +118,14 @@ def _best(sweeps: Sweeps) -> str:
 def _failures(sweeps: Sweeps) -> str:
     rows = []
     for engine, kernel in sweeps.kernels():
-        found = [result for result, _ in of_kernel(sweeps.results, engine, kernel)]
+        found = [result for result, *_ in of_kernel(sweeps.results, engine, kernel)]
         evaluated = sum(result.evaluated for result in found)
         counts = sum((result.failures for result in found), Counter())
         for kind, count in counts.most_common():
             messages = Counter(trial.outcome.message for r in found for trial in r.trials if trial.outcome.kind is kind)
             example = messages.most_common(1)[0][0] if messages else ""
             rows.append([engine, kernel, kind.value, f"{count} of {evaluated}", f"{count / evaluated:.1%}", f"`{example}`"])
-    passed = sum(result.dominated for result, _ in sweeps.results.values())
+    passed = sum(result.dominated for result, *_ in sweeps.results.values())
     intro = paragraph(
         "" if rows else "No configuration failed.",
         f"{passed} more were passed over, since a smaller one of their kind did not fit." if passed else "",
@@ -148,7 +148,7 @@ def _importances(sweeps: Sweeps, drawn: Sequence[str]) -> str:
     figures = _figures(drawn, "importances", "Importance of each parameter, by n.")
     if not figures:
         return ""
-    known = [sweeps.results[task].result for task, shares in sweeps.importances.items() if shares]
+    known = [tuned.result for tuned in sweeps.results.values() if tuned.importances]
     whole = sum(map(swept, known))
     intro = paragraph(
         "How much each parameter decides whether a configuration is among the fastest tenth (Optuna's PED-ANOVA; shares of 1).",

@@ -72,7 +72,7 @@ def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
     """Draw the mean importance of each parameter for each n; None where no task had enough trials."""
     shares: dict[tuple[str, int], list[float]] = {}
     for tuned in of_kernel(sweeps.results, engine, kernel):
-        for name, share in sweeps.importances[tuned.result.task].items():
+        for name, share in tuned.importances.items():
             shares.setdefault((name.rpartition(".")[2], tuned.result.task.n), []).append(share)
     if not shares:
         return None
