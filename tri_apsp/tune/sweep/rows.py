@@ -79,32 +79,33 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
         for name, share in importances(done.task.record.space, done.trials).items():
             shares.append({**head, "parameter": name, "importance": share})
-    write_csv(directory / "trials.csv", _short(trials))
+    here = f"{Path.cwd()}{os.sep}"
+    write_csv(directory / "trials.csv", _short(trials, here))
     write_csv(directory / "importances.csv", shares)
     winners = [done.to_dict() for done in result.results]
     for row in winners:
         row["config"] = json.dumps(row["config"])
         row |= {f"failed: {kind}": count for kind, count in row.pop("failures").items()}
-    write_csv(directory / "winners.csv", _short(winners))
+    write_csv(directory / "winners.csv", _short(winners, here))
     header = {
         "created": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command_line("tri_apsp.tune", *sys.argv[1:]),
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
-    content = _short({**header, **result.to_dict()})
+    content = _short({**header, **result.to_dict()}, here)
     (directory / "sweep.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _short(value: Any) -> Any:
-    """Return a value of JSON with six digits of each number, and paths below the current folder relative to it."""
+def _short(value: Any, here: str) -> Any:
+    """Return a value of JSON with six digits of each number, and paths below `here` relative to it."""
     if isinstance(value, dict):
-        return {name: _short(item) for name, item in value.items()}
+        return {name: _short(item, here) for name, item in value.items()}
     if isinstance(value, list):
-        return [_short(item) for item in value]
+        return [_short(item, here) for item in value]
     if isinstance(value, float):
         return float(cell(value))
-    return value.removeprefix(f"{Path.cwd()}{os.sep}") if isinstance(value, str) else value
+    return value.removeprefix(here) if isinstance(value, str) else value
 
 
 def read_rows(directory: Path) -> SweepRows:
