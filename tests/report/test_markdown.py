@@ -8,41 +8,47 @@ from tri_apsp.errors import InputError
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
 
 ROW = {"device": "D", "versions": "v 1", "commit": "c1", "date": "2026-01-01", "command": "first"}
-TEMPLATE = f"# A title\n\n{placeholder('result')}\n\n{placeholder('details')}\n"
+PAGE = f"# A title\n\n{placeholder('result')}\n\n{placeholder('details')}\n"
 
 
-def test_a_new_page_begins_as_its_template(tmp_path):
+def test_a_new_page_has_its_title_and_blocks(tmp_path):
     path = write_page(
-        tmp_path / "deep" / "page.md", TEMPLATE, {"result": "One\nsentence.", "details": section("Part", "text", "")}
+        tmp_path / "deep" / "page.md", "A title", {"result": "One\nsentence.", "details": section("Part", "text", "")}
     )
     begin, end = placeholder("result").splitlines()
     assert path.read_text().startswith(f"# A title\n\n{begin}\n\nOne\nsentence.\n\n{end}\n\n<!--")
     assert "## Part\n\ntext\n\n<!-- end details -->\n" in path.read_text()
 
 
+def test_the_remark_of_a_new_page_follows_its_first_block(tmp_path):
+    path = write_page(tmp_path / "page.md", "A title", {"result": "One.", "details": "Two."}, "By hand.")
+    assert [part for part in path.read_text().split("\n\n") if not part.startswith("<!--")][1:] == ["One.", "By hand.", "Two."]
+    assert "end result -->\n\nBy hand.\n\n<!-- begin details" in path.read_text()
+
+
 def test_text_outside_the_blocks_stays(tmp_path):
-    path = write_page(tmp_path / "page.md", TEMPLATE, {"result": "first \\1", "details": "old"})
+    path = write_page(tmp_path / "page.md", "A title", {"result": "first \\1", "details": "old"})
     by_hand = (
         path.read_text().replace("# A title", "# My title").replace("<!-- end result -->", "<!-- end result -->\n\nWhy: it is.")
     )
     path.write_text(by_hand)
-    write_page(path, TEMPLATE, {"result": "second \\1 \\g<0>", "details": "old"})
+    write_page(path, "A title", {"result": "second \\1 \\g<0>", "details": "old"})
     assert path.read_text() == by_hand.replace("first \\1", "second \\1 \\g<0>")
-    write_page(path, TEMPLATE, {"details": "new"})
+    write_page(path, "A title", {"details": "new"})
     assert "second" in path.read_text()
     assert "\nnew\n" in path.read_text()
 
 
-@pytest.mark.parametrize("text", ["", "# Title\n", TEMPLATE.replace("end result", "end"), TEMPLATE + TEMPLATE])
+@pytest.mark.parametrize("text", ["", "# Title\n", PAGE.replace("end result", "end"), PAGE + PAGE])
 def test_a_page_without_the_markers_is_refused(tmp_path, text):
     path = tmp_path / "page.md"
     path.write_text(text)
     with pytest.raises(InputError, match=r"a page must have the lines .*begin result.*; add them, or move the page away"):
-        write_page(path, TEMPLATE, {"result": "new"})
+        write_page(path, "A title", {"result": "new"})
     assert path.read_text() == text
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="can be read"):
-        write_page(path, TEMPLATE, {"result": "new"})
+        write_page(path, "A title", {"result": "new"})
 
 
 def test_tables_keep_their_cells_apart():

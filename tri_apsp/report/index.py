@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tri_apsp.errors import InputError
-from tri_apsp.report.markdown import bullets, placeholder, write_page
+from tri_apsp.report.markdown import bullets, write_page
 from tri_apsp.report.rate import draw_rates
 
 __all__ = ["run", "write_index"]
@@ -22,7 +22,6 @@ _ORDER = (
     "How deep a pipeline?",
     "What does tuning gain?",
 )
-_TEMPLATE = ["# Results", placeholder("index")]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +56,7 @@ def write_index(out: Path) -> Path:
             answers.setdefault(f"{question}?", []).append(f"{link}: {result}")
     order = sorted(answers, key=lambda question: (_ORDER.index(question) if question in _ORDER else len(_ORDER), question))
     sections = [f"### {question}\n\n{bullets(answers[question])}" for question in order]
-    return write_page(index, "\n\n".join(_TEMPLATE), {"index": "\n\n".join(sections)})
+    return write_page(index, "Results", {"index": "\n\n".join(sections)})
 
 
 def _opening(page: Path) -> tuple[str, str]:

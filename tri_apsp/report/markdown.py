@@ -17,17 +17,18 @@ _WIDTH = 125
 
 
 def placeholder(name: str) -> str:
-    """Return an empty generated block, for the template of a page."""
+    """Return an empty generated block."""
     return f"{_BEGIN.format(name)}\n{_END.format(name)}"
 
 
-def write_page(path: Path, template: str, blocks: Mapping[str, str]) -> Path:
+def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = "") -> Path:
     """Write the generated blocks of a page, and return its path; all other text stays as it is.
 
     Args:
         path: of the page; its folder is made.
-        template: the text of a new page.
-        blocks: the new content of each block.
+        title: of a new page.
+        blocks: the new content of each block, in the order of a new page.
+        remark: what a new page has after the first block.
 
     Raises:
         InputError: the page cannot be read, or lacks the markers of a block.
@@ -35,7 +36,8 @@ def write_page(path: Path, template: str, blocks: Mapping[str, str]) -> Path:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        text = template
+        first, *others = map(placeholder, blocks)
+        text = "\n\n".join(part for part in (f"# {title}", first, remark, *others) if part)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"a page must be a text file that can be read, but {path} is not ({error}); move it away.") from None
     for name, content in blocks.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
 from tri_apsp.report.grids import Panel
-from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, placeholder, section, table, write_page
+from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Study, Target
@@ -41,15 +41,10 @@ def write_study(study: Study, target: Target, results: Sequence[GridResult], fol
             plot = f"{name}-{result.grid.name}-{result.grid.task.dtype}-n{result.grid.task.n}"
             _draw(result, best, folder / plot)
             drawn[plot] = result
-    papers = f"papers.md#{study.question[:-1].lower().replace(' ', '-')}"
-    template = [
-        f"# {study.question} {target.device.name}, {target.engine} engine",
-        placeholder("result"),
-        *([f"What the papers found: [papers.md](../{papers})."] if (folder.parent / "papers.md").is_file() else []),
-        placeholder("details"),
-    ]
     blocks = {"result": _result(drawn), "details": _details(target, results, drawn, f"{name}.csv")}
-    return write_page(folder / f"{name}.md", "\n\n".join(template), blocks)
+    papers = f"../papers.md#{study.question[:-1].lower().replace(' ', '-')}"
+    remark = f"What the papers found: [papers.md]({papers})." if (folder.parent / "papers.md").is_file() else ""
+    return write_page(folder / f"{name}.md", f"{study.question} {target.device.name}, {target.engine} engine", blocks, remark)
 
 
 class _Curve:

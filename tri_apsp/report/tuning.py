@@ -16,7 +16,7 @@ from tri_apsp.console.tables import write_csv
 from tri_apsp.report import markdown
 from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
-from tri_apsp.report.markdown import paragraph, placeholder, section, table
+from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, of_kernel, read_sweeps, swept
 from tri_apsp.report.tuning_plots import draw
@@ -37,7 +37,6 @@ def run(args: argparse.Namespace) -> int:
     check_folder(folder, "--out")
     write_csv(folder / "winners.csv", _winners(sweeps))
     drawn = draw(sweeps, folder)
-    template = [f"# What does tuning gain? {sweeps.device['name']}", placeholder("result"), placeholder("details")]
     details = [
         _search(drawn),
         _importances(sweeps, drawn),
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         _measured_with(sweeps, args),
     ]
     blocks = {"result": _result(sweeps), "details": "\n\n".join(part for part in details if part)}
-    print(markdown.write_page(folder / "README.md", "\n\n".join(template), blocks))
+    print(markdown.write_page(folder / "README.md", f"What does tuning gain? {sweeps.device['name']}", blocks))
     write_index(args.out)
     return 0
 
