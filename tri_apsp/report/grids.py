@@ -16,7 +16,7 @@ from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.candidates import candidates, resolved
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import kernel_fields
-from tri_apsp.tuned.records import Choice, Parameter, Space, Values, record_of
+from tri_apsp.tuned.records import Choice, Parameter, Space, Values
 
 __all__ = ["Curve", "Grid", "Panel", "Point", "axis", "format_config", "format_fields", "values_of", "with_points"]
 
@@ -149,7 +149,7 @@ def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
     """Return what `base` is at the size of `task`: a block of the cpu engine past n does what a shorter one does."""
     if (task.engine, task.kernel) != ("cpu", "product"):
         return base
-    space = record_of("cpu", "product").space
+    space = task.record.space
     values = space.values(base)
     for parameter in space.parameters:
         covering = [choice for choice in parameter.choices if int(choice) >= task.n]
