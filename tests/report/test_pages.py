@@ -181,10 +181,10 @@ def test_the_points_of_the_papers_stand_beside_the_measured_ones(monkeypatch, tm
     monkeypatch.setattr(plots, "save", lambda made, path: path)
     written(tmp_path, "stages", "nvidia", FakeProvider(), [4096])
     ((_, (_, curves, _)), (low, high)), *_ = drawn
-    theirs = [curve for curve in curves if curve.paper]
-    assert [(curve.x, curve.y) for curve in theirs] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
-    ours = [curve for curve in curves if not curve.paper]
-    assert all(max(curve.y) == 1.0 for curve in ours)
+    papers = [curve for curve in curves if curve.paper]
+    assert [(curve.x, curve.y) for curve in papers] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
+    measured = [curve for curve in curves if not curve.paper]
+    assert all(max(curve.y) == 1.0 for curve in measured)
     assert low < 0.934 / 2.06 < 1.0 < high
 
 
