@@ -12,7 +12,7 @@ from tune.synthetic import correct
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.progress import Progress, milliseconds, outcome_line
-from tri_apsp.tune.search.evaluated import Evaluated
+from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan, Settings
 from tri_apsp.tune.sweep.result import TaskResult, Winner
@@ -21,7 +21,8 @@ TASK = Task("cpu", "product", "float32", "any", 512)
 PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())
 COUNTED = "3 of 40 configurations"
 WINNER = Winner({"product": {}}, True, Times(1.5, 2.0, 2.5), 5.0)
-DONE = TaskResult(TASK, WINNER, evaluated=3, candidates=40, complete=True)
+SEARCH = SearchResult([Evaluated({}, correct(2.0), "tpe", 0.0)] * 3, candidates=40)
+DONE = TaskResult(TASK, SEARCH, WINNER, complete=True)
 
 
 class Terminal:
@@ -79,11 +80,11 @@ def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (DONE, f"2 ms, 2.50 x the default, {COUNTED}"),
         (
-            TaskResult(TASK, Winner({}, False, Times(1.0, 2.0, 3.0), 2.0), 3, 40, complete=True),
+            TaskResult(TASK, SEARCH, Winner({}, False, Times(1.0, 2.0, 3.0), 2.0), complete=True),
             "2 ms, the default stays, 3 of 40 configurations",
         ),
         (
-            TaskResult(TASK, WINNER, 3, 40),
+            TaskResult(TASK, SEARCH, WINNER),
             "2 ms, 2.50 x the default, 3 of 40 configurations, interrupted",
         ),
         (TaskResult(TASK), "interrupted before anything was known"),

@@ -86,23 +86,23 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
 
 def best_ms(result: TaskResult, count: int | None = None) -> float:
     """Return the least of the first measurements of the first `count` configurations, or of all, in ms."""
-    return min(trial.outcome.median_ms for trial in result.trials[:count])
+    return min(trial.outcome.median_ms for trial in result.search.evaluated[:count])
 
 
 def default_ms(result: TaskResult) -> float:
     """Return the median of the default's first measurement, in ms; infinity if it was not evaluated or not correct."""
-    return next((trial.outcome.median_ms for trial in result.trials if trial.origin == "default"), math.inf)
+    return next((trial.outcome.median_ms for trial in result.search.evaluated if trial.origin == "default"), math.inf)
 
 
 def swept(result: TaskResult) -> bool:
     """Return whether every candidate was evaluated, or is larger than one of the same kind that did not fit."""
-    return bool(result.trials) and len(result.trials) + result.dominated >= result.candidates
+    return bool(result.search.evaluated) and len(result.search.evaluated) + result.search.dominated >= result.search.candidates
 
 
 def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
     """Return the parameters of a task's heat map: up to two sizes as rows, and its warps or else a size as columns."""
     parameters = [p for p in result.task.record.space.parameters if all(isinstance(choice, int) for choice in p.choices)]
-    names = [parameter.name for parameter in parameters if parameter.name in result.trials[0].values]
+    names = [parameter.name for parameter in parameters if parameter.name in result.search.evaluated[0].values]
     column = next((name for name in names if name.endswith("warps")), names[:2][-1])
     return tuple(names[: min(2, names.index(column))]), column
 
@@ -111,7 +111,7 @@ def best_of_blocks(result: TaskResult) -> dict[tuple[tuple[int, ...], int], floa
     """Return the fastest time for each cell of axes_of(), over all other parameters, in ms, by size; infinity: none ran."""
     rows, column = axes_of(result)
     best: dict[tuple[tuple[int, ...], int], float] = {}
-    for trial in result.trials:
+    for trial in result.search.evaluated:
         cell = tuple(int(trial.values[name]) for name in rows), int(trial.values[column])
         best[cell] = min(best.get(cell, math.inf), trial.outcome.median_ms)
     return dict(sorted(best.items(), key=lambda item: (math.prod(item[0][0]), item[0])))

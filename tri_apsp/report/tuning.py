@@ -118,13 +118,15 @@ def _failures(sweeps: Sweeps) -> str:
     rows = []
     for engine, kernel in sweeps.kernels():
         found = [result for result, *_ in of_kernel(sweeps.results, engine, kernel)]
-        evaluated = sum(result.evaluated for result in found)
-        counts = sum((result.failures for result in found), Counter())
+        trials = [trial for result in found for trial in result.search.evaluated]
+        counts = sum((result.search.failures for result in found), Counter())
         for kind, count in counts.most_common():
-            messages = Counter(trial.outcome.message for r in found for trial in r.trials if trial.outcome.kind is kind)
+            messages = Counter(
+                trial.outcome.message for r in found for trial in r.search.evaluated if trial.outcome.kind is kind
+            )
             example = messages.most_common(1)[0][0] if messages else ""
-            rows.append([engine, kernel, kind.value, f"{count} of {evaluated}", f"{count / evaluated:.1%}", f"`{example}`"])
-    passed = sum(result.dominated for result, *_ in sweeps.results.values())
+            rows.append([engine, kernel, kind.value, f"{count} of {len(trials)}", f"{count / len(trials):.1%}", f"`{example}`"])
+    passed = sum(result.search.dominated for result, *_ in sweeps.results.values())
     intro = paragraph(
         "" if rows else "No configuration failed.",
         f"{passed} more were passed over, since a smaller one of their kind did not fit." if passed else "",

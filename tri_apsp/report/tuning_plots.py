@@ -52,7 +52,7 @@ def _search(sweeps: Sweeps) -> Figure | None:
     curves = []
     for engine, kernel in sweeps.kernels():
         results = [tuned for tuned in of_kernel(sweeps.results, engine, kernel) if default_ms(tuned.result) < math.inf]
-        last = max((len(tuned.result.trials) for tuned in results), default=0)
+        last = max((len(tuned.result.search.evaluated) for tuned in results), default=0)
         counts = sorted({*(2**power for power in range(last.bit_length())), last})
         if results:
             curves.append(plots.Line(f"{engine} {kernel}", counts, [_gain_after(results, count) for count in counts]))

@@ -95,18 +95,10 @@ def _print_summary(result: SweepResult, tasks: int) -> None:
         fields.append(("gained", f"{mean:.2f} times as fast as the defaults, in the geometric mean; at most {max(gains):.2f}"))
     fields += [
         ("failures", failures_line(result.failures)),
-        ("time", f"{result.seconds:.0f} s, {result.measuring:.0%} of it measuring"),
-        ("overhead", _overhead(result)),
+        ("time", f"{result.seconds:.0f} s"),
         *(("written" if index == 0 else "", str(path)) for index, path in enumerate(result.files)),
     ]
     print_fields(fields)
-
-
-def _overhead(result: SweepResult) -> str:
-    """Return where a sweep spent time without measuring."""
-    names = ("prepare_seconds", "compile_seconds", "final_seconds")
-    prepare, load, final = (sum(getattr(done, name) for done in result.results) for name in names)
-    return f"{prepare:.0f} s before the first of each task, {load:.0f} s loading or compiling; finals took {final:.0f} s"
 
 
 def _dry_run(args: argparse.Namespace, planned: Plan) -> None:

@@ -104,9 +104,10 @@ def outcome_line(result: TaskResult) -> str:
     winner = result.winner
     if winner is None:
         return f"{result.task}: interrupted before anything was known"
-    extent = "found by an earlier run" if result.resumed else f"{result.evaluated} of {result.candidates} configurations"
+    search = result.search
+    extent = "found by an earlier run" if result.resumed else f"{len(search.evaluated)} of {search.candidates} configurations"
     gain = f"{winner.speedup:.2f} x the default" if winner.gained or winner.speedup > 1 else "the default stays"
-    parts = [milliseconds(winner.times.p50_ms), gain, extent, *([failures_line(result.failures)] if result.failures else [])]
+    parts = [milliseconds(winner.times.p50_ms), gain, extent, *([failures_line(search.failures)] if search.failures else [])]
     parts += ["interrupted"] if not result.complete else []
     parts += ["the device changed its speed meanwhile"] if result.throttled else []
     return f"{result.task}: {', '.join(parts)}"

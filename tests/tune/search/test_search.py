@@ -18,7 +18,7 @@ from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everyt
 
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.search import search as module
-from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
+from tri_apsp.tune.search.evaluated import SearchResult
 from tri_apsp.tune.search.search import STARTUP, Search
 from tri_apsp.tune.space.candidates import needs_more
 from tri_apsp.tune.workers.measurement_queue import MeasurementQueue, Request
@@ -351,12 +351,3 @@ def test_several_workers_share_one_search() -> None:
     assert len(keys) == len(set(keys)) == len(result.evaluated) == 45
     assert min(map(len, seen)) > 0
     assert best(result) < 1.2
-
-
-def test_how_long_the_first_took_to_come() -> None:
-    result = SearchResult()
-    assert result.seconds_to_first == 0
-    for seconds, earlier, kind in ((0.5, True, Kind.correct), (4.0, False, Kind.compile_error), (9.0, False, Kind.correct)):
-        outcome = Outcome(kind, compile_seconds=0.5, measure_seconds=1.5)
-        result.evaluated.append(Evaluated({}, outcome, "default", seconds, earlier))
-    assert result.seconds_to_first == 7

@@ -67,10 +67,3 @@ class SearchResult:
     def failures(self) -> Counter[Kind]:
         """The number of failures, by class."""
         return Counter(trial.outcome.kind for trial in self.evaluated if trial.outcome.kind is not Kind.correct)
-
-    @property
-    def seconds_to_first(self) -> float:
-        """The seconds until a worker received the first configuration that was correct."""
-        new = [trial for trial in self.evaluated if not trial.from_study and trial.outcome.kind is Kind.correct]
-        starts = (trial.seconds - trial.outcome.compile_seconds - trial.outcome.measure_seconds for trial in new)
-        return max(0.0, min(starts, default=0.0))

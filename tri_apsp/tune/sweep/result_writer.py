@@ -86,7 +86,7 @@ class ResultWriter:
                 **dataclasses.asdict(winner.times),
                 "default_ms": winner.default_ms,
                 "speedup": winner.speedup,
-                "evaluated": result.evaluated,
+                "evaluated": len(result.search.evaluated),
             }
         )
         file = tuned.new_file(

@@ -1,4 +1,4 @@
-"""The rows of a sweep, for reports: trials, winners, importances of parameters, and the machine and versions."""
+"""The rows of a sweep, for reports: trials, importances of parameters, results, and the machine and versions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.search.importance import importances
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
-from tri_apsp.tune.sweep.result import SweepResult, TaskResult
-from tri_apsp.tuned.records import Choice
+from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
-__all__ = ["SweepRows", "check_folder", "read_rows", "read_trials", "write_rows"]
+__all__ = ["SweepRows", "check_folder", "read_rows", "write_rows"]
 
-_TASK = tuple(field.name for field in dataclasses.fields(Task))
+# Columns of trials.csv besides those of the task; all others are parameters.
+_TRIAL = ("number", "origin", "seconds")
 _OUTCOME = Outcome(Kind.correct).to_dict()
 
 
@@ -61,10 +61,9 @@ def check_folder(directory: Path, option: str = "--report") -> None:
 def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None:
     """Write the rows of a sweep, with the machine and versions.
 
-    `trials.csv` has one row per configuration that was evaluated, `winners.csv` one per task, `importances.csv` one per
-    parameter of a task that had enough trials; `sweep.json` has the machine, versions, settings and results. Numbers have six
-    digits, more than the measurements have, and paths below the current folder are relative, so that the files can be kept with
-    the project.
+    `trials.csv` has one row per configuration that was evaluated, `importances.csv` one per parameter of a task that had enough
+    trials; `sweep.json` has the machine, versions, settings and results. Numbers have six digits, more than the measurements
+    have, and paths below the current folder are relative, so that the files can be kept with the project.
 
     Args:
         result: of the sweep. A task that an earlier run finished has its trials too.
@@ -74,27 +73,22 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     trials, shares = [], []
     for done in result.results:
         head = dataclasses.asdict(done.task)
-        for number, trial in enumerate(done.trials):
-            tried = {"number": number, "origin": trial.origin, "seconds": trial.seconds}
+        for number, trial in enumerate(done.search.evaluated):
+            tried = dict(zip(_TRIAL, (number, trial.origin, trial.seconds), strict=True))
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
-        for name, share in importances(done.task.record.space, done.trials).items():
+        for name, share in importances(done.task.record.space, done.search.evaluated).items():
             shares.append({**head, "parameter": name, "importance": share})
     here = f"{Path.cwd()}{os.sep}"
     write_csv(directory / "trials.csv", _short(trials, here))
     write_csv(directory / "importances.csv", shares)
-    winners = [done.to_dict() for done in result.results]
-    for row in winners:
-        row["config"] = json.dumps(row["config"])
-        row |= {f"failed: {kind}": count for kind, count in row.pop("failures").items()}
-    write_csv(directory / "winners.csv", _short(winners, here))
     header = {
         "created": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "command": command_line("tri_apsp.tune", *sys.argv[1:]),
         "versions": versions(),
         "settings": {**dataclasses.asdict(settings), "save_dir": None, "storage": None},
     }
-    content = _short({**header, **result.to_dict()}, here)
-    (directory / "sweep.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    content = json.dumps(_short({**header, **result.to_dict()}, here), indent=2)
+    (directory / "sweep.json").write_text(content + "\n", encoding="utf-8")
 
 
 def _short(value: Any, here: str) -> Any:
@@ -114,62 +108,42 @@ def read_rows(directory: Path) -> SweepRows:
     Raises:
         InputError: a file is missing, or another program wrote it.
     """
-    path = directory / "sweep.json"
+    trials: dict[Task, list[Evaluated]] = {}
+    shares: dict[Task, dict[str, float]] = {}
+    path = directory / "trials.csv"
     try:
+        for cells in _read_csv(path):
+            trials.setdefault(task_of(cells), []).append(_trial(cells))
+        path = directory / "importances.csv"
+        for cells in _read_csv(path):
+            shares.setdefault(task_of(cells), {})[cells["parameter"]] = float(cells["importance"])
+        path = directory / "sweep.json"
         header = json.loads(path.read_text(encoding="utf-8"))
-        results = [TaskResult.from_dict(Task(*(row[name] for name in _TASK)), row) for row in header.pop("results")]
+        results = tuple(TaskResult.from_dict(row, trials.get(task_of(row), ())) for row in header.pop("results"))
     except OSError as error:
         raise _refused(path, error.strerror or "unreadable") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _refused(path, f"{type(error).__name__}: {error}") from None
-    trials = read_trials(directory / "trials.csv")
-    shares: dict[Task, dict[str, float]] = {}
-    for row in _read_csv(directory / "importances.csv"):
-        shares.setdefault(_task(row), {})[row["parameter"]] = float(row["importance"])
-    return SweepRows(header, tuple(dataclasses.replace(r, trials=tuple(trials.get(r.task, ()))) for r in results), shares)
+    return SweepRows(header, results, shares)
 
 
-def read_trials(path: Path) -> dict[Task, list[Evaluated]]:
-    """Read `trials.csv`.
+def _trial(cells: dict[str, Any]) -> Evaluated:
+    outcome = Outcome.from_dict({name: cells.get(name, missing) for name, missing in _OUTCOME.items()})
+    values = {name: value for name, value in cells.items() if name not in (*TASK, *_TRIAL, *_OUTCOME)}
+    return Evaluated(values, outcome, cells["origin"], cells.get("seconds", 0.0))
 
-    Raises:
-        InputError: it is no such file.
-    """
-    found: dict[Task, list[Evaluated]] = {}
+
+def _read_csv(path: Path) -> list[dict[str, Any]]:
+    """Return the cells of each row that have a value."""
+    return [{name: _value(text) for name, text in row.items() if text} for row in read_csv(path)]
+
+
+def _value(text: str) -> Any:
+    """Return the value that was written as `text`: a number, a bool, or text."""
     try:
-        for row in _read_csv(path):
-            known = {name: _parsed(row.pop(name), _OUTCOME[name]) for name in _OUTCOME if name in row}
-            task, origin, seconds = _task(row), row["origin"], float(row.pop("seconds", 0) or 0)
-            values = {name: _choice(value) for name, value in row.items() if value and name not in (*_TASK, "origin", "number")}
-            found.setdefault(task, []).append(Evaluated(values, Outcome.from_dict(known), origin, seconds))
-    except (ValueError, KeyError, TypeError) as error:
-        raise _refused(path, f"{type(error).__name__}: {error}") from None
-    return found
-
-
-def _read_csv(path: Path) -> list[dict[str, str]]:
-    try:
-        return read_csv(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _refused(path, getattr(error, "strerror", None) or "no text") from None
-
-
-def _task(row: dict[str, str]) -> Task:
-    engine, kernel, dtype, sign, n, batch = (row[name] for name in _TASK)
-    return Task(engine, kernel, dtype, sign, int(n), int(batch))
-
-
-def _parsed(text: str, like: object) -> Any:
-    """Return the value of a column whose values are of the type of `like`; None: times, which may be missing."""
-    if isinstance(like, bool):
-        return text == "True"
-    if like is None or isinstance(like, float):
-        return float(text) if text else None
-    return text
-
-
-def _choice(text: str) -> Choice:
-    return int(text) if text.isdigit() else text
+        return json.loads({"True": "true", "False": "false"}.get(text, text))
+    except ValueError:
+        return text
 
 
 def _refused(path: Path, why: str) -> InputError:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 from optuna.storages import BaseStorage
 
@@ -42,71 +43,65 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
     """
     writer = ResultWriter(plan)
     writer.check()
-    run = _Sweep(plan, progress, writer)
+    device, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks
+    end = start + plan.settings.seconds(len(tasks))
+    results: list[TaskResult] = []
+    interrupted = False
     try:
-        with (
-            open_storage(plan.settings.storage, run.device.slug) as storage,
-            closing(progress),
-            closing(make_pool()) as pool,
-        ):
-            run.run(storage, pool)
+        with open_storage(plan.settings.storage, device.slug) as storage, closing(progress), closing(make_pool()) as pool:
+            tuner = _Tuner(plan, storage, pool, progress, writer)
+            for index, task in enumerate(tasks):
+                left = end - time.monotonic()
+                if interrupted or (left <= 0 and index):
+                    break
+                try:
+                    seconds = left / (len(tasks) - index)  # an equal share of the time that is left
+                    result = tuner.tune(task, seconds, results)
+                except InputError:
+                    raise  # of the studies or the files, which the other tasks need as well
+                except ApspError as error:
+                    result = TaskResult(task, error=str(error))
+                results.append(result)
+                progress.finished(result)
+                interrupted = not (result.complete or result.error)
     except KeyboardInterrupt:
-        run.interrupted = True
-    if run.results and all(result.error for result in run.results):
-        raise EngineError(run.results[0].error)
-    seconds = time.monotonic() - run.start
-    return SweepResult(run.device, len(plan.devices), tuple(run.results), seconds, run.interrupted)
+        interrupted = True
+    if results and all(result.error for result in results):
+        raise EngineError(results[0].error)
+    return SweepResult(device, tuple(results), time.monotonic() - start, interrupted)
 
 
-class _Sweep:
-    """The results so far, and whether Ctrl-C ended the sweep."""
+@dataclass(frozen=True)
+class _Tuner:
+    """Tunes tasks with the same storage, pool and files."""
 
-    def __init__(self, plan: Plan, progress: Progress, writer: ResultWriter) -> None:
-        self._plan, self._progress, self._writer = plan, progress, writer
-        self.device = describe(plan.devices[0])
-        self.start = time.monotonic()
-        self.results: list[TaskResult] = []
-        self.interrupted = False
+    plan: Plan
+    storage: BaseStorage
+    pool: Pool
+    progress: Progress
+    writer: ResultWriter
 
-    def run(self, storage: BaseStorage, pool: Pool) -> None:
-        """Tune the tasks, each within an equal share of the time that is left."""
-        tasks = self._plan.tasks
-        end = self.start + self._plan.settings.seconds(len(tasks))
-        for index, task in enumerate(tasks):
-            left = end - time.monotonic()
-            if self.interrupted or (left <= 0 and index):
-                return
-            after = tasks[index + 1] if index + 1 < len(tasks) else None
-            try:
-                result = self._tune(task, after, storage, pool, left / (len(tasks) - index))
-            except InputError:
-                raise  # of the studies or the files, which the other tasks need as well
-            except ApspError as error:
-                result = TaskResult(task, error=str(error))
-            self.results.append(result)
-            self._progress.finished(result)
-
-    def _tune(self, task: Task, after: Task | None, storage: BaseStorage, pool: Pool, seconds: float) -> TaskResult:
-        """Return the result of a task, recorded in its study and written to its file."""
-        start, settings = time.monotonic(), self._plan.settings
-        baselines = baselines_of(task, self._plan.devices[0])
-        study = TaskStudy(task, baselines, settings, self.device.slug, storage)
-        earlier = study.result()
-        if earlier is not None:
-            return self._writer.restore(earlier)
-        run = TaskRun(task, baselines, self.device, settings, seconds, pool, self._progress)
-        result = self._writer.write(run.run(study.study, self._anchors(task, baselines), after))
-        self.interrupted = not result.complete
+    def tune(self, task: Task, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
+        """Return the result of a task, recorded in its study and written to its file; `earlier` are those of this sweep."""
+        start, settings, device = time.monotonic(), self.plan.settings, describe(self.plan.devices[0])
+        baselines = baselines_of(task, self.plan.devices[0])
+        study = TaskStudy(task, baselines, settings, device.slug, self.storage)
+        known = study.result()
+        if known is not None:
+            return self.writer.restore(known)
+        run = TaskRun(task, baselines, device, settings, seconds, self.pool, self.progress)
+        result = self.writer.write(run.run(study.study, _anchors(task, baselines, earlier)))
         result = dataclasses.replace(result, seconds=time.monotonic() - start)
         study.record(result)
         return result
 
-    def _anchors(self, task: Task, baselines: Baselines) -> list[CompleteConfig]:
-        """Return what is used now, and the winners of the same kernel and dtype at other sizes and signs."""
-        same = (task.engine, task.kernel, task.dtype)
-        winners = [
-            from_fields(task.engine, result.winner.config).over(baselines.default)
-            for result in self.results
-            if result.winner is not None and (result.task.engine, result.task.kernel, result.task.dtype) == same
-        ]
-        return [baselines.incumbent, *winners]
+
+def _anchors(task: Task, baselines: Baselines, earlier: Sequence[TaskResult]) -> list[CompleteConfig]:
+    """Return what is used now, and the winners of the same kernel and dtype at other sizes and signs."""
+    same = (task.engine, task.kernel, task.dtype)
+    winners = [
+        from_fields(task.engine, result.winner.config).over(baselines.default)
+        for result in earlier
+        if result.winner is not None and (result.task.engine, result.task.kernel, result.task.dtype) == same
+    ]
+    return [baselines.incumbent, *winners]

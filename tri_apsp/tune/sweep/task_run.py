@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import optuna
 
-from tri_apsp.configs import CompleteConfig, default_config
+from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.errors import EngineError
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -51,46 +51,34 @@ class TaskRun:
         pool: Pool,
         progress: Progress,
     ) -> None:
-        self._start = time.monotonic()
         self._task, self._baselines, self._settings = task, baselines, settings
-        self._seconds, self._end = seconds, self._start + seconds
+        self._seconds, self._end = seconds, time.monotonic() + seconds
         self._pool, self._progress = pool, progress
         self._space = task.record.space
         self._candidates = candidates(self._space, task, device, baselines.default)
         self._final_budget = FinalBudget(settings.budget, len(baselines.distinct))
         self._best_ms = math.inf
 
-    def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig], after: Task | None) -> TaskResult:
+    def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig]) -> TaskResult:
         """Return the result, which is not complete if Ctrl-C ended the search or the final.
 
         Args:
             study: holds the trials.
             anchors: configurations to evaluate early.
-            after: the next task, whose default is compiled during the final.
 
         Raises:
             EngineError: no configuration works.
         """
-        searching = time.monotonic()
         found = self._search(study, [self._space.values(config) for config in anchors])
-        searched = time.monotonic()
-        final = None if found.interrupted else self._final(found, after)
+        final = None if found.interrupted else self._final(found)
         outcomes = self._screened(found) if final is None else final
-        result = TaskResult(
+        return TaskResult(
             self._task,
+            found,
             choose_winner(self._task, self._baselines, outcomes),
-            evaluated=len(found.evaluated),
-            candidates=found.candidates,
-            dominated=found.dominated,
-            failures=found.failures,
             complete=final is not None,
             throttled=any(outcome.throttled for outcome in outcomes.values()),
-            prepare_seconds=searching - self._start + found.seconds_to_first,
-            final_seconds=time.monotonic() - searched,
-            trials=tuple(found.evaluated),
         )
-        result = result.with_time_of(trial.outcome for trial in found.evaluated if not trial.from_study)
-        return result if final is None else result.with_time_of(final.values())
 
     def _search(self, study: optuna.Study, anchors: list[Values]) -> SearchResult:
         settings = self._settings
@@ -119,7 +107,7 @@ class TaskRun:
             self._best_ms = trial.outcome.median_ms
             self._pool.prefetch(self._task, [self._config(trial.values)])
 
-    def _final(self, found: SearchResult, after: Task | None) -> dict[CompleteConfig, Outcome] | None:
+    def _final(self, found: SearchResult) -> dict[CompleteConfig, Outcome] | None:
         """Return the outcomes of a final of the baselines and the fastest others; None if Ctrl-C ended it."""
         baselines, budget, left = self._baselines.distinct, self._final_budget, self._end - time.monotonic()
         others = [config for trial in found.ranked if (config := self._config(trial.values)) not in baselines]
@@ -127,8 +115,6 @@ class TaskRun:
         self._progress.final(len(configs))
         try:
             self._pool.prefetch(self._task, configs)
-            if after is not None:
-                self._pool.prefetch(after, [default_config(after.engine, after.torch_dtype)])
             left = self._end - time.monotonic()
             outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
             return dict(zip(configs, outcomes, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from optuna.storages import BaseStorage
 
@@ -19,8 +18,6 @@ from tri_apsp.tune.sweep.result import TaskResult
 from tri_apsp.tune.sweep.result_writer import clock_of
 
 __all__ = ["TaskStudy"]
-
-_SECONDS = ("seconds", "measure_seconds", "compile_seconds", "prepare_seconds", "final_seconds")
 
 
 class TaskStudy:
@@ -38,7 +35,6 @@ class TaskStudy:
     """
 
     def __init__(self, task: Task, baselines: Baselines, settings: Settings, slug: str, storage: BaseStorage) -> None:
-        self._task = task
         # What a result depends on besides the name of the study.
         self._budget = [settings.effort, settings.trials, settings.time_budget]
         self.study = open_study(storage, _name(task, baselines, slug), resume=settings.resume)
@@ -48,9 +44,7 @@ class TaskStudy:
         recorded = self.study.user_attrs.get("result")
         if recorded is None or recorded["asked"] != self._budget:
             return None
-        seconds: dict[str, Any] = dict.fromkeys(_SECONDS, 0.0)
-        result = TaskResult.from_dict(self._task, recorded)
-        return dataclasses.replace(result, resumed=True, trials=tuple(known_trials(self.study)), **seconds)
+        return dataclasses.replace(TaskResult.from_dict(recorded, known_trials(self.study)), resumed=True, seconds=0.0)
 
     def record(self, result: TaskResult) -> None:
         """Record a complete result, so that --resume finds it."""
