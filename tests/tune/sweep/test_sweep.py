@@ -14,19 +14,21 @@ from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticPool
 from tune.synthetic import run_sweep as run
 
 from tri_apsp import tuned
-from tri_apsp.configs import CompleteConfig, CpuConfig, default_config
+from tri_apsp.configs import CompleteConfig, CpuConfig, default_config, to_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.sweep.baselines import baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings
 from tri_apsp.tune.sweep.result_writer import ResultWriter
-from tri_apsp.tuned.schema import TunedFile
+from tri_apsp.tuned.schema import Entry, TunedFile
 
 pytestmark = pytest.mark.usefixtures("home", "memory")
 
 CPU = torch.device("cpu")
 DEFAULT = default_config("cpu", torch.float32)
+TIMES = ("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup")
 
 
 def used(n: int = 1024) -> CompleteConfig:
@@ -101,6 +103,16 @@ class TestSolve:
         assert solve.winner.default_ms == pool.time_ms(SOLVE, dataclasses.replace(DEFAULT, method="kleene"))
         assert stored(home, "solve").entries[0].speedup > product.winner.speedup > 1
         assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
+
+    def test_uses_them_although_its_entry_kept_the_defaults_of_all_fields(self) -> None:
+        run(SyntheticPool(), PRODUCT)
+        kept = {name: to_fields(DEFAULT)[name] for name in ("block_size", "cutoff", "product")}
+        entry = Entry(sign="nonnegative", n=1024, config=kept, **dict.fromkeys(TIMES, 1.0), evaluated=1)
+        header = {"space_hash": "", "protocol": "", "seed": 0, "complete": True}
+        tuned.save(tuned.new_file("cpu", "solve", "float32", describe(CPU), [entry], **header))
+        assert used().product == DEFAULT.product
+        baselines = baselines_of(SOLVE, CPU)
+        assert (baselines.default.product, baselines.incumbent.product) == (FASTEST, DEFAULT.product)
 
     def test_in_another_directory(self, home: Path) -> None:
         """Where no lookup would find them, later tasks still use the tiles."""

@@ -41,21 +41,26 @@ class Baselines:
 def baselines_of(task: Task, device: torch.device) -> Baselines:
     """Return the configurations to beat; they use what earlier tasks of the same sweep found."""
     untuned = default_config(task.engine, task.torch_dtype)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TuningWarning)  # of a miss, which is the reason to tune
-            used = tuned.find(
-                task.engine, device, task.torch_dtype, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
-                product=task.record.problem == "product",
-            )  # fmt: skip
-    except InputError:  # TRI_APSP_REQUIRE_TUNED
-        used = untuned
-    default = dataclasses.replace(used, **{name: getattr(untuned, name) for name in task.record.fields})
+    # Given fields are not looked up. So the entry of a solve, which may set the fields of other kernels, does not hide theirs.
+    default = _used(task, device, Config(**{name: getattr(untuned, name) for name in task.record.fields}))
     return Baselines(
         default=_comparable(default, task),
         untuned=_comparable(untuned if task.record.is_solve else default, task),
-        incumbent=_comparable(used, task),
+        incumbent=_comparable(_used(task, device, None), task),
     )
+
+
+def _used(task: Task, device: torch.device, given: Config | None) -> CompleteConfig:
+    """Return the configuration that a call of the task's kind runs with, over which `given` is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TuningWarning)  # of a miss, which is the reason to tune
+            return tuned.find(
+                task.engine, device, task.torch_dtype, given, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
+                product=task.record.problem == "product",
+            )  # fmt: skip
+    except InputError:  # TRI_APSP_REQUIRE_TUNED
+        return default_config(task.engine, task.torch_dtype)
 
 
 def _comparable(config: CompleteConfig, task: Task) -> CompleteConfig:
