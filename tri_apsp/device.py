@@ -1,7 +1,9 @@
-"""The facts of the devices of this machine. No other module queries CUDA or the operating system."""
+"""The facts of the devices of this machine, and versions. No other module queries CUDA or the operating system."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import os
 import platform
 import re
@@ -29,6 +31,7 @@ __all__ = [
     "driver_version",
     "fits_memory",
     "free_memory",
+    "installed_version",
     "is_captured",
     "is_small",
     "raw_stream",
@@ -36,6 +39,7 @@ __all__ = [
     "resolve",
     "synchronize",
     "synchronize_stream",
+    "triton_version",
 ]
 
 
@@ -128,6 +132,20 @@ def driver_version(device: torch.device) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found[0] if found else None
+
+
+def installed_version(*names: str) -> str | None:
+    """Return the version of the first of these packages that is installed; None: there is none."""
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(name)
+    return None
+
+
+@cache
+def triton_version() -> str | None:
+    """Return the version of Triton that is installed, or None."""
+    return installed_version("triton", "pytorch-triton", "pytorch-triton-rocm")  # of which the latter two are nightly builds
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:

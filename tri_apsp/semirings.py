@@ -8,13 +8,14 @@ no sum ever wraps, not even while a negative cycle doubles its weight at each st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
 from tri_apsp.errors import InputError
 
-__all__ = ["DTYPES", "DistanceRange", "distance_range", "dtype_name", "no_edge", "reach"]
+__all__ = ["DTYPES", "DTYPES_BY_NAME", "DistanceRange", "distance_range", "dtype_name", "no_edge", "reach"]
 
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 
@@ -22,6 +23,9 @@ DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, to
 def dtype_name(dtype: torch.dtype) -> str:
     """Return the bare name of a dtype: "float32" for torch.float32."""
     return str(dtype).removeprefix("torch.")
+
+
+DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 
 def no_edge(dtype: torch.dtype) -> float | int:
@@ -39,7 +43,7 @@ def no_edge(dtype: torch.dtype) -> float | int:
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
     if dtype not in DTYPES:
-        valid = ", ".join(map(dtype_name, DTYPES))
+        valid = ", ".join(DTYPES_BY_NAME)
         raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
     return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
 

@@ -10,7 +10,7 @@ import torch
 
 import tri_apsp
 from tri_apsp.cli import info
-from tri_apsp.device import Device
+from tri_apsp.device import Device, triton_version
 from tri_apsp.engines import ENGINES
 
 
@@ -57,6 +57,7 @@ def test_without_triton(cli, monkeypatch):
     installed = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
+    monkeypatch.setattr("tri_apsp.console.machine.triton_version", triton_version.__wrapped__)  # which keeps no answer
     found = cli("info", "--json").json
     assert found["versions"]["triton"] is None
     assert "not installed" in found["engines"]["cpu"]["unusable"]["portable"]

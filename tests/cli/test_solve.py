@@ -11,12 +11,11 @@ from cli.five import FIVE, FIVE_DISTANCES, FIVE_FACTS
 
 from tri_apsp import tuned
 from tri_apsp.cli import solve as module
-from tri_apsp.console.options import DTYPE_NAMES, dtype_of
 from tri_apsp.device import describe
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS
 from tri_apsp.methods import METHODS
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 from tri_apsp.tuned.schema import Entry
 
 KEYS = [
@@ -25,7 +24,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPE_NAMES)
+@pytest.mark.parametrize("dtype", DTYPES_BY_NAME)
 @pytest.mark.parametrize("method", METHODS)
 def test_json(cli, five, method, dtype):
     found = cli("solve", five, "--method", method, "--dtype", dtype, "--device", "cpu", "--json").json
@@ -48,7 +47,7 @@ def test_the_defaults_are_auto_and_float32(cli, five):
 def test_output(cli, five, tmp_path, extension, dtype):
     path = tmp_path / f"d{extension}"
     assert cli("solve", five, "--dtype", dtype, "-o", path).status == 0
-    absent = float("inf") if extension.startswith(".csv") else no_edge(dtype_of(dtype))
+    absent = float("inf") if extension.startswith(".csv") else no_edge(DTYPES_BY_NAME[dtype])
     assert load(path).tolist() == [[absent if d is None else d for d in row] for row in FIVE_DISTANCES]
 
 

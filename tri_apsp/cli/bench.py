@@ -17,11 +17,12 @@ from tri_apsp.bench.cases import HEAVIEST, SIGNS, SIZES, Case, cases_of
 from tri_apsp.bench.measure import Row, measure
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
-from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json, at_least, dtype_of
+from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["configure", "run"]
 
@@ -91,7 +92,7 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="graphs solved in one call: one count for all of --n, or one for each; default: 1",
     )
-    parser.add_argument("--dtype", choices=DTYPE_NAMES, nargs="+", default=["float32"], help="default: float32")
+    parser.add_argument("--dtype", choices=DTYPES_BY_NAME, nargs="+", default=["float32"], help="default: float32")
     parser.add_argument(
         "--sign",
         choices=SIGNS,
@@ -176,7 +177,7 @@ def _cases(args: argparse.Namespace, device: torch.device) -> list[Case]:
     if "any" in args.sign and min(sizes) < 2:
         raise InputError("--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out.")
     batches = batches * len(sizes) if len(batches) == 1 else batches
-    return list(cases_of(sizes, batches, [dtype_of(name) for name in args.dtype], args.sign))
+    return list(cases_of(sizes, batches, [DTYPES_BY_NAME[name] for name in args.dtype], args.sign))
 
 
 def _sizes(args: argparse.Namespace, device: torch.device) -> list[int]:

@@ -15,14 +15,14 @@ from tri_apsp.api import Result, select
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
 from tri_apsp.cli.summary import Summary, summarise
 from tri_apsp.configs import Config
-from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json, dtype_of
+from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, check_output, read_graph, write_distances
 from tri_apsp.methods import METHODS
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
 
 __all__ = ["configure", "run"]
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("graph", type=Path, metavar="GRAPH", help=f"ends in one of {', '.join(READ_FORMATS)}")
     parser.add_argument("--method", default="auto", choices=["auto", *METHODS], help="default: auto")
     parser.add_argument(
-        "--dtype", choices=DTYPE_NAMES, help="default: float32, or that of the file where it holds a dense matrix"
+        "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
     )
     add_device(parser)
     parser.add_argument("--base", type=int, choices=[0, 1], help="the number of the first vertex of an edge list")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
 
     graph = read_graph(args.graph, base=args.base, directed=not args.undirected, vertices=args.vertices)
     n, edges = graph.n, graph.edges
-    weights = graph.to_weights(dtype_of(args.dtype) if args.dtype else graph.natural_dtype, device)
+    weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config)
     compilation = compile_kernels(weights, selection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 
 import tri_apsp
 from tri_apsp.console.output import gib
-from tri_apsp.device import cuda_count, describe
+from tri_apsp.device import cuda_count, describe, installed_version, triton_version
 
 __all__ = ["device_facts", "device_line", "devices", "versions", "versions_line"]
 
@@ -43,16 +42,13 @@ def device_line(device: torch.device) -> str:
 
 def versions() -> dict[str, str | None]:
     """Return the version of each package that the speed depends on; None for one that is not installed."""
-    # Triton's nightly builds have other names.
-    names = {"torch": ["torch"], "triton": ["triton", "pytorch-triton", "pytorch-triton-rocm"]}
-    names |= {name: [name] for name in ("numba", "numpy", "scipy")}
-    found = {name: next(filter(None, map(_installed, aliases)), None) for name, aliases in names.items()}
     return {
         "tri_apsp": tri_apsp.__version__,
         "python": platform.python_version(),
-        "torch": found["torch"],
+        "torch": installed_version("torch"),
         "cuda": torch.version.cuda,
-        **{name: found[name] for name in ("triton", "numba", "numpy", "scipy")},
+        "triton": triton_version(),
+        **{name: installed_version(name) for name in ("numba", "numpy", "scipy")},
     }
 
 
@@ -60,10 +56,3 @@ def versions_line(found: Mapping[str, str | None] | None = None) -> str:
     """Return the versions `found`, by default those installed here, in one line of text."""
     shown = versions() if found is None else found
     return ", ".join(f"{name} {version}" for name, version in shown.items() if version is not None)
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -5,20 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-import torch
-
 from tri_apsp.engines import ENGINES
-from tri_apsp.semirings import DTYPES, dtype_name
 
-__all__ = ["DTYPE_NAMES", "add_device", "add_json", "at_least", "dtype_of"]
-
-DTYPE_NAMES = [dtype_name(dtype) for dtype in DTYPES]
-"""The values that --dtype takes."""
-
-
-def dtype_of(name: str) -> torch.dtype:
-    """Return the dtype of a name in DTYPE_NAMES."""
-    return DTYPES[DTYPE_NAMES.index(name)]
+__all__ = ["add_device", "add_json", "at_least"]
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:

@@ -14,7 +14,7 @@ from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import open_input
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 
 __all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
 
@@ -81,9 +81,9 @@ def read_pt(path: Path) -> DenseGraph:
 
 
 def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
-    if array.dtype.name not in map(dtype_name, DTYPES):
+    if array.dtype.name not in DTYPES_BY_NAME:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(map(dtype_name, DTYPES))}, but has {array.dtype.name}; "
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has {array.dtype.name}; "
             "convert it with .astype and save it again."
         )
     return _dense_tensor(as_tensor(array), name)
@@ -92,7 +92,7 @@ def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
 def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
     if tensor.dtype not in DTYPES:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(map(dtype_name, DTYPES))}, but has "
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has "
             f"{dtype_name(tensor.dtype)}; convert it with .to and save it again."
         )
     if tensor.ndim != 2:

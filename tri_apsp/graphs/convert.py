@@ -14,7 +14,7 @@ from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense, widen
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
 
-_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 # In these formats every stored entry is an edge; dia and bsr also store padding, which looks like an edge of weight 0.
 _SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok")
@@ -54,9 +53,9 @@ def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
     # Masked entries become 0 first, since their values are arbitrary and must not decide the dtype.
     numbers = array.filled(0) if isinstance(array, np.ma.MaskedArray) else array
-    kept = np.array(numbers if array.dtype.name in _DTYPES else widen(numbers), order="C")
+    kept = np.array(numbers if array.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
     if isinstance(array, np.ma.MaskedArray):
-        kept[np.ma.getmaskarray(array)] = no_edge(_DTYPES[kept.dtype.name])
+        kept[np.ma.getmaskarray(array)] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
     weights = as_tensor(kept)
     check_dense(weights, "`array`")
     result = cast_weights(weights, target).to(place)
@@ -185,12 +184,12 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
     if requested is not None:
         no_edge(requested)  # refuses an unsupported dtype
         return requested
-    if source.name not in _DTYPES:
+    if source.name not in DTYPES_BY_NAME:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(_DTYPES)}, but has {source.name}; "
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has {source.name}; "
             "name the one to convert it to in `dtype`, such as dtype=torch.float32."
         )
-    return _DTYPES[source.name]
+    return DTYPES_BY_NAME[source.name]
 
 
 def _check_real(dtype: np.dtype[Any], name: str) -> None:

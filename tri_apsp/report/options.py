@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tri_apsp.console.options import DTYPE_NAMES, add_device, at_least
+from tri_apsp.console.options import add_device, at_least
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["add_out", "add_study_options", "add_tuning_options", "seconds"]
 
@@ -14,7 +15,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a study."""
     add_device(parser)
     parser.add_argument("--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study")
-    parser.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: float32")
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: float32")
     parser.add_argument(
         "--budget",
         type=seconds,

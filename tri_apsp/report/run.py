@@ -12,7 +12,6 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
-from tri_apsp.console.options import dtype_of
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
@@ -21,6 +20,7 @@ from tri_apsp.report.measuring import known, measure
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["run_study"]
 
@@ -67,7 +67,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:
     """Return the target of a measurement; its engine must run all dtypes."""
     found = resolve(device)
-    chosen = [engines.choose(found, Config(engine=engine), dtype_of(dtype)) for dtype in dtypes or ["float32"]]
+    chosen = [engines.choose(found, Config(engine=engine), DTYPES_BY_NAME[dtype]) for dtype in dtypes or ["float32"]]
     return Target(found, chosen[0], describe(found))
 
 

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
-from tri_apsp.console.options import DTYPE_NAMES, add_device, add_json
+from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.parser import Parser
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
 from tri_apsp.tuned.records import RECORDS, SIGNS
 
@@ -58,7 +59,7 @@ def _add_tasks(parser: Parser) -> None:
         help="sizes, which must fit the memory; a kernel that such a solve runs at a smaller size is tuned at that size, and "
         "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
     )
-    what.add_argument("--dtype", nargs="+", choices=DTYPE_NAMES, default=[], help="default: those of the effort")
+    what.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the effort")
     what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")
     add_device(what)
     what.add_argument("--gpus", type=int, default=1, metavar="G", help="measure on G GPUs at the same time; default: 1")

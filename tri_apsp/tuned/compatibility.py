@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from tri_apsp.device import Device
+from tri_apsp.device import Device, triton_version
 from tri_apsp.tuned.hashes import kernel_hash
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Run, TunedFile
 
-__all__ = ["Identity", "difference", "identity", "refusal", "triton_version", "version_mismatch"]
+__all__ = ["Identity", "difference", "identity", "refusal", "version_mismatch"]
 
 
 class Identity(NamedTuple):
@@ -73,17 +71,6 @@ def version_mismatch(engine: str, run: Run) -> str | None:
     if engine == "cpu" or installed is None or run.triton is None or _minor(run.triton) == _minor(installed):
         return None
     return f"was tuned with Triton {run.triton}, but {installed} is installed, for which others may be faster"
-
-
-@cache
-def triton_version() -> str | None:
-    """Return the version of Triton that is installed, or None."""
-    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm"):  # nightly builds come under other names
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None
 
 
 def _minor(version: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tri_apsp.configs import from_fields
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import allowed_fields, record_of
 
 __all__ = ["SCHEMA", "Entry", "Run", "TunedFile"]
@@ -125,9 +125,8 @@ class TunedFile(Run):
     @model_validator(mode="after")
     def _fits_together(self) -> TunedFile:
         record_of(self.engine, self.kernel)  # raises if there is none
-        names = [dtype_name(dtype) for dtype in DTYPES]
-        if self.dtype not in names:
-            raise ValueError(f"dtype must be one of {', '.join(names)}, but is {self.dtype!r}")
+        if self.dtype not in DTYPES_BY_NAME:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES_BY_NAME)}, but is {self.dtype!r}")
         if len({entry.key for entry in self.entries}) < len(self.entries):
             raise ValueError("no two entries may have the same sign, n and batch")
         allowed = allowed_fields(self.engine, self.kernel)

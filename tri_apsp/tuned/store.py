@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tri_apsp.device import Device, describe, resolve
+from tri_apsp.device import Device, describe, resolve, triton_version
 from tri_apsp.errors import InputError, TuningWarning
-from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tuned.compatibility import Identity, difference, identity, triton_version
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tuned.compatibility import Identity, difference, identity
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import file_name, save_directory, user_directory
 from tri_apsp.tuned.reading import MEMORY, read_usable, reload, schema_errors
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["conflict", "existing", "new_file", "path_of", "reset", "save", "wait_for_lock"]
 
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
-_DTYPE_NAMES = tuple(map(dtype_name, DTYPES))
 
 LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
@@ -206,7 +205,7 @@ def reset(
     Raises:
         InputError: a name that does not exist, or a file that cannot be removed.
     """
-    for given, known in ((engine, KERNELS), (kernel, _KERNEL_NAMES), (dtype, _DTYPE_NAMES)):
+    for given, known in ((engine, KERNELS), (kernel, _KERNEL_NAMES), (dtype, DTYPES_BY_NAME)):
         if given is not None and given not in known:
             raise InputError(f"reset takes one of {', '.join(known)}, but got {given!r}; choose one of these.")
     slug = describe(resolve(device)).slug
@@ -214,7 +213,7 @@ def reset(
         itertools.product(
             KERNELS if engine is None else [engine],
             _KERNEL_NAMES if kernel is None else [kernel],
-            _DTYPE_NAMES if dtype is None else [dtype],
+            DTYPES_BY_NAME if dtype is None else [dtype],
         )
     )
     removed = _present_files(names, slug, directory or user_directory())

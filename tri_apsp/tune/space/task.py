@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
 __all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "size_at"]
@@ -24,7 +24,6 @@ _DTYPES: dict[str, tuple[str, ...]] = {
     "quick": ("float32",),
     "full": ("float32", "int32", "int16", "float64", "int64"),
 }
-_TORCH_DTYPES = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Task:
     @property
     def torch_dtype(self) -> torch.dtype:
         """The dtype as torch has it."""
-        return _TORCH_DTYPES[self.dtype]
+        return DTYPES_BY_NAME[self.dtype]
 
     @property
     def nonnegative(self) -> bool:
@@ -111,7 +110,7 @@ def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
     This also holds for a kernel named explicitly.
     """
     record: TunableKernel[Any] = record_of(engine, kernel)
-    return record.size_in_solve(n, default_config(engine, _TORCH_DTYPES[dtype]))
+    return record.size_in_solve(n, default_config(engine, DTYPES_BY_NAME[dtype]))
 
 
 def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
 from tri_apsp.errors import InputError
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks
 from tri_apsp.tuned.records import SIGNS, record_of
 
@@ -112,12 +112,12 @@ def plan(
         _require_list(what, values)
     devices = _devices(device, gpus)
     for dtype in dtypes:
-        _require("dtype", dtype, [dtype_name(known) for known in DTYPES])
+        _require("dtype", dtype, DTYPES_BY_NAME)
     for sign in signs:
         _require("sign", sign, SIGNS)
     for n in ns:
         _require_whole("n", n, 1)
-    engine = engines.choose(devices[0], Config(engine=engine), getattr(torch, dtypes[0]) if dtypes else None)
+    engine = engines.choose(devices[0], Config(engine=engine), DTYPES_BY_NAME[dtypes[0]] if dtypes else None)
     for kernel in kernels:
         record_of(engine, kernel)  # raises if there is none
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
@@ -159,6 +159,6 @@ def _require_whole(what: str, value: object, least: int) -> None:
         raise InputError(f"{what} must be a whole number from {least}, but is {value!r}; give such a number, or leave it out.")
 
 
-def _require(what: str, value: str, known: Sequence[str]) -> None:
+def _require(what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise InputError(f"{what} must be one of {', '.join(known)}, but is {value!r}; choose one of these.")
