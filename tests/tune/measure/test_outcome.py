@@ -53,5 +53,4 @@ def test_outcomes_as_json() -> None:
     failed = Outcome(Kind.timeout, message="m")
     assert Outcome.from_dict(failed.to_dict()) == failed
     assert (failed.to_dict()["p50_ms"], failed.median_ms, outcome.median_ms) == (None, math.inf, 2.0)
-    assert [kind for kind in Kind if kind.deterministic] == [Kind.compile_error, Kind.does_not_fit]
-    assert not [kind for kind in Kind if kind.deterministic and kind.needs_new_process]
+    assert [kind for kind in Kind if kind.deterministic] == [Kind.correct, Kind.compile_error, Kind.does_not_fit]

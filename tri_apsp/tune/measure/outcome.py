@@ -23,13 +23,11 @@ class Kind(str, enum.Enum):
 
     @property
     def deterministic(self) -> bool:
-        """Whether a retry would fail the same way: compile errors do, run-time errors may not."""
-        return self in (Kind.compile_error, Kind.does_not_fit)
+        """Whether a retry has the same outcome, and the process may go on.
 
-    @property
-    def needs_new_process(self) -> bool:
-        """Whether the process must be replaced: it may hang, or its memory may be corrupt."""
-        return self in (Kind.wrong_result, Kind.runtime_error, Kind.timeout)
+        After any other outcome the process must be replaced: it may hang, or its memory may be corrupt.
+        """
+        return self in (Kind.correct, Kind.compile_error, Kind.does_not_fit)
 
 
 @dataclass(frozen=True)

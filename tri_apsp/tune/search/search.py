@@ -269,7 +269,7 @@ class Search:
             if key not in self._index or key in self._known:
                 continue
             outcome = Outcome.from_dict(trial.user_attrs["outcome"])
-            if outcome.kind is Kind.correct or outcome.kind.deterministic:
+            if outcome.kind.deterministic:
                 self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], from_study=True)
 
     def _spent(self) -> float:

@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.compilation import META_DEVICE
 from tri_apsp.tune.workers.worker import Prepare, Worker
@@ -84,7 +84,4 @@ def _lasts(job: Future[Outcome]) -> bool:
     """Return whether a job need not be done again: it is not done yet, or would have the same outcome."""
     if not job.done():
         return True
-    if job.cancelled() or job.exception() is not None:
-        return False
-    kind = job.result().kind
-    return kind is Kind.correct or kind.deterministic
+    return not job.cancelled() and job.exception() is None and job.result().kind.deterministic

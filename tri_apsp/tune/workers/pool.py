@@ -23,6 +23,8 @@ from tri_apsp.tuned.records import Values
 
 __all__ = ["Pool", "Workers"]
 
+_Job = tuple[CompleteConfig, Future[Outcome]]
+
 # Compiling takes about ten times as long as measuring; more processes than this would only wait for the device.
 _MOST_COMPILERS = 16
 
@@ -66,12 +68,12 @@ class Workers:
         def on(worker: Worker, queue: MeasurementQueue) -> Evaluate:
             def evaluate(values: Values, request: Request) -> Outcome:
                 chosen = config(values)
-                self._prepare(task)
+                default = self._prepare(task)
                 if self._compilers is not None:
                     outcome = self._compilers.submit(task, chosen).result()
                     if outcome.kind is not Kind.correct:
                         return outcome
-                    self._compile_default(self._compilers, task)
+                _wait(default)
                 with queue.enter(request.number):
                     return worker.screen(task, chosen, request.limit_ms())
 
@@ -80,21 +82,16 @@ class Workers:
         return [on(*each) for each in zip(self._workers, self._queues, strict=True)] * (1 + self._compilers_each)
 
     def prefetch(self, task: Task, configs: Sequence[CompleteConfig]) -> None:
-        if self._compilers is not None:
-            _submit(self._compilers, task, configs)
+        self._compile(task, configs)
 
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        self._prepare(task)
-        failed: dict[CompleteConfig, Outcome] = {}
-        if self._compilers is not None:
-            jobs = _submit(self._compilers, task, configs)
-            self._compile_default(self._compilers, task)
-            for config, job in jobs:
-                if job.result().kind is not Kind.correct:
-                    failed.setdefault(config, job.result())
+        default = self._prepare(task)
+        compiled = [(config, job.result()) for config, job in self._compile(task, configs)]
+        _wait(default)
+        failed = {config: outcome for config, outcome in compiled if outcome.kind is not Kind.correct}
         right = [config for config in configs if config not in failed]
         timed = dict(zip(right, self._workers[0].final(task, right, rounds) if right else (), strict=True))
-        return [failed.get(config) or timed[config] for config in configs]
+        return [(failed | timed)[config] for config in configs]
 
     def close(self) -> None:
         with contextlib.ExitStack() as stack:  # each, even if one before it fails
@@ -110,36 +107,32 @@ class Workers:
             if self._compilers is not None:
                 self._compilers.start()
 
-    def _prepare(self, task: Task) -> None:
-        """Let the workers make the operands of a task while its default, which they check first, is compiled."""
+    def _compile(self, task: Task, configs: Sequence[CompleteConfig]) -> list[_Job]:
+        """Queue configurations for all sizes."""
+        if self._compilers is None:
+            return []
+        return [(config, self._compilers.submit(task, config, odd=odd)) for config in configs for odd in (False, True)]
+
+    def _prepare(self, task: Task) -> list[_Job]:
+        """Let the workers make the operands of a task while its default, which they check first, is compiled in these jobs."""
+        jobs = self._compile(task, [default_config(task.engine, task.torch_dtype)])
         with self._lock:
-            if self._compilers is None or task == self._task:
-                return
-            self._task = task
-            _submit(self._compilers, task, [_default(task)])
-        for worker in self._workers:
-            threading.Thread(target=self._make_operands, args=(worker, task), name="tri_apsp-prepare", daemon=True).start()
+            new, self._task = task != self._task, task
+        if jobs and new:
+            for worker in self._workers:
+                name = "tri_apsp-prepare"
+                threading.Thread(target=self._make_operands, args=(worker, task), name=name, daemon=True).start()
+        return jobs
 
     def _make_operands(self, worker: Worker, task: Task) -> None:
         if task == self._task:  # still
             worker.prepare(task)
 
-    @staticmethod
-    def _compile_default(compilers: Compilers, task: Task) -> None:
-        """Return when the worker can check the default without compiling; the worker raises if it does not compile."""
-        for _, job in _submit(compilers, task, [_default(task)]):
-            job.result()
 
-
-def _submit(
-    compilers: Compilers, task: Task, configs: Sequence[CompleteConfig]
-) -> list[tuple[CompleteConfig, Future[Outcome]]]:
-    """Queue configurations for all sizes."""
-    return [(config, compilers.submit(task, config, odd=odd)) for config in configs for odd in (False, True)]
-
-
-def _default(task: Task) -> CompleteConfig:
-    return default_config(task.engine, task.torch_dtype)
+def _wait(jobs: Sequence[_Job]) -> None:
+    """Return when all are done. The worker raises if the default does not compile."""
+    for _, job in jobs:
+        job.result()
 
 
 def _compilers_per_device(devices: int, cores: int) -> int:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -72,17 +71,7 @@ class Worker:
             self._request(task, None, limit_s=0)
 
     def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
-        """Return whether one configuration compiles; for a worker that prepares with Compilation.
-
-        Args:
-            task: that it is for.
-            config: to compile.
-            odd: as Compilers.submit().
-            limit_s: seconds, after which the process is replaced.
-
-        Raises:
-            ApspError: the worker cannot start.
-        """
+        """Return whether one configuration compiles, as Compilers.submit(); for a worker that prepares with Compilation."""
         outcome: Outcome = self._request(task, "compile", config, odd, limit_s=limit_s)
         # The time of a process that was lost over it counts too.
         spent = outcome.compile_seconds + outcome.measure_seconds
@@ -107,14 +96,7 @@ class Worker:
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int = 5, limit_s: float = 600.0) -> list[Outcome]:
         """Return the outcomes of configurations, verified once more and timed in interleaved rounds, so that times compare.
 
-        Args:
-            task: as for screen().
-            configs: to measure.
-            rounds: each times every configuration twice, in forward and in reverse order.
-            limit_s: seconds for all.
-
-        Raises:
-            ApspError: as screen().
+        Args and errors are as of screen(); each of the `rounds` times every configuration twice, `limit_s` is for all of it.
         """
         deadline = time.monotonic() + limit_s
         outcomes: list[Outcome] = []
@@ -166,9 +148,10 @@ class Worker:
         self._process = None
 
     def _request(self, task: Task, action: str | None, *arguments: Any, limit_s: float) -> Any:
-        """Return the result of a method of the prepared object; an Outcome if the process crashes or takes over `limit_s`.
+        """Return the result of the method `action` of the prepared object: one Outcome or several.
 
-        Without an action the process only prepares, and the result is empty.
+        If the process crashes or takes over `limit_s`, it is one Outcome. Without an action the process only prepares, and the
+        result is empty.
         """
         with self._lock:
             try:
@@ -178,7 +161,7 @@ class Worker:
             except BaseException:
                 self._discard()  # else its late result would be taken for that of the next request
                 raise
-            if any(outcome.kind.needs_new_process for outcome in ([result] if isinstance(result, Outcome) else result)):
+            if not all(outcome.kind.deterministic for outcome in ([result] if isinstance(result, Outcome) else result)):
                 self._discard()
             return result
 
@@ -187,51 +170,54 @@ class Worker:
             self._discard()  # it ended between two requests
         if self._process is None and not self._closed:
             self._start()
-        started = time.monotonic()
         try:
             if not self._ready:
-                self._receive(_START_SECONDS, _not_started)
+                self._receive(_START_SECONDS)
                 self._ready = True
             with contextlib.suppress(OSError):  # of a process that has ended, which _receive reports
                 self._pipe.send((task, action, arguments))
-            failure = self._receive(_PREPARE_SECONDS, partial(_unmeasurable, task))
-            if isinstance(failure, ApspError):
-                raise failure
-            if failure is not None:
-                self._discard()
-                raise EngineError(_unmeasurable(task, failure))
-            if action is None:
-                return []
-            started = time.monotonic()
+            failure = self._receive(_PREPARE_SECONDS)
+        except _LostError as lost:
+            failure = str(lost)
+        if isinstance(failure, ApspError):
+            raise failure
+        if failure is not None:
+            self._discard()
+            raise EngineError(_unmeasurable(task, failure) if self._ready else _not_started(failure))
+        if action is None:
+            return []
+        started = time.monotonic()
+        try:
             return self._receive(limit_s)
         except _LostError as lost:
-            if self._closed:
-                raise CancelledError from None
-            if lost.error is not None:
-                self._discard()
-                raise EngineError(lost.error(lost.message)) from None
-            return Outcome(lost.kind, message=lost.message, measure_seconds=time.monotonic() - started)
+            return Outcome(lost.kind, message=str(lost), measure_seconds=time.monotonic() - started)
 
-    def _receive(self, limit_s: float, error: Callable[[str], str] | None = None) -> Any:
-        """Return what the process sends; where it must not be lost now, `error` makes the message of the EngineError."""
+    def _receive(self, limit_s: float) -> Any:
+        """Return what the process sends.
+
+        Raises:
+            CancelledError: closed.
+            _LostError: the process crashed or hangs.
+        """
         if self._process is None or self._closed:
-            raise _LostError(Kind.runtime_error, "it is closed", error)
+            raise CancelledError
         with contextlib.suppress(EOFError, OSError):
             if not wait([self._pipe, self._process.sentinel], limit_s):
-                raise _LostError(Kind.timeout, f"took more than {limit_s:.3g} s", error)
+                raise _LostError(Kind.timeout, f"took more than {limit_s:.3g} s")
             if self._pipe.poll():
                 return self._pipe.recv()
+        if self._closed:
+            raise CancelledError
         self._process.join(_END_SECONDS)
-        ending = _ending(self._process.exitcode)
-        raise _LostError(Kind.runtime_error, f"the process ended {ending}{_last_line(self._log)}", error)
+        raise _LostError(Kind.runtime_error, f"the process ended {_ending(self._process.exitcode)}{_last_line(self._log)}")
 
 
 class _LostError(Exception):
-    """The process crashed, hangs, or is closed."""
+    """The process crashed or hangs."""
 
-    def __init__(self, kind: Kind, message: str, error: Callable[[str], str] | None) -> None:
+    def __init__(self, kind: Kind, message: str) -> None:
         super().__init__(message)
-        self.kind, self.message, self.error = kind, message, error
+        self.kind = kind
 
 
 def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -> None:
