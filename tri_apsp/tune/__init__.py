@@ -74,6 +74,10 @@ def tune(
     from tri_apsp.tune.workers.pool import Workers
 
     directory = None if save_dir is None else Path(save_dir)
-    settings = Settings(effort, trials, time_budget, sampler, seed, directory, storage, resume, force)
-    planned = plan(settings, kernels=kernels, ns=n, dtypes=dtypes, signs=signs, engine=engine, device=device, gpus=gpus)
+    planned = plan(
+        Settings(
+            kernels, n, dtypes, signs, engine, device, gpus, effort, trials, time_budget, sampler, seed, directory, storage,
+            resume, force,
+        )
+    )  # fmt: skip
     return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))

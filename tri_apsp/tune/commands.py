@@ -39,7 +39,7 @@ _NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_
 
 def run(args: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
-    planned = _plan(args)
+    planned = plan(Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}))
     for wanted, action in ((args.dry_run, _dry_run), (args.list, _list), (args.show, _show), (args.verify, _verify)):
         if wanted:
             action(args, planned)
@@ -58,19 +58,6 @@ def run(args: argparse.Namespace) -> int:
     if result.interrupted:
         return INTERRUPTED
     return FAILED if any(done.error for done in result.results) else 0
-
-
-def _plan(args: argparse.Namespace) -> Plan:
-    return plan(
-        Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}),
-        kernels=args.kernel,
-        ns=args.n,
-        dtypes=args.dtype,
-        signs=args.sign,
-        engine=args.engine,
-        device=args.device,
-        gpus=args.gpus,
-    )
 
 
 def _tasks(count: int) -> str:
@@ -139,16 +126,18 @@ def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Tune
 
 def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
     """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
-    seen = set()
+    seen, wanted = set(), planned.settings
     for path, file, reason in _files(args, planned):
         if file is None or reason is not None:
             continue  # --list names it
         for entry in file.entries:
             task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
-            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in args.n]
-            filters = ((args.kernel, task.kernel), (sizes, task.n), (args.dtype, task.dtype), (args.sign, task.sign))
-            engine = args.engine in (None, task.engine)
-            if task not in seen and engine and all(not wanted or value in wanted for wanted, value in filters):
+            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
+            filters = (
+                (wanted.kernels, task.kernel), (sizes, task.n), (wanted.dtypes, task.dtype), (wanted.signs, task.sign),
+                ([wanted.engine] if wanted.engine else [], task.engine),
+            )  # fmt: skip
+            if task not in seen and all(not values or value in values for values, value in filters):
                 seen.add(task)
                 yield path, task, entry
 

@@ -50,7 +50,7 @@ def build_parser() -> Parser:
 def _add_tasks(parser: Parser) -> None:
     what = parser.add_argument_group("what to tune")
     kernels = list(dict.fromkeys(kernel for _, kernel in RECORDS))
-    what.add_argument("--kernel", nargs="+", choices=kernels, default=[], help="default: all of the engine")
+    what.add_argument("--kernel", dest="kernels", nargs="+", choices=kernels, default=[], help="default: all of the engine")
     what.add_argument(
         "--n",
         type=int,
@@ -59,8 +59,12 @@ def _add_tasks(parser: Parser) -> None:
         help="sizes, which must fit the memory; a kernel that such a solve runs at a smaller size is tuned at that size, and "
         "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
     )
-    what.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the effort")
-    what.add_argument("--sign", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort")
+    what.add_argument(
+        "--dtype", dest="dtypes", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the effort"
+    )
+    what.add_argument(
+        "--sign", dest="signs", nargs="+", choices=SIGNS, default=[], help="signs of the weights; default: those of the effort"
+    )
     add_device(what)
     what.add_argument("--gpus", type=int, default=1, metavar="G", help="measure on G GPUs at the same time; default: 1")
 

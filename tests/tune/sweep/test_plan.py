@@ -20,15 +20,13 @@ H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0)
 
 
 def test_all_kernels_of_the_engine_in_their_order() -> None:
-    planned = plan(Settings(), device="cpu")
+    planned = plan(Settings(device="cpu"))
     assert [task.kernel for task in planned.tasks] == list(KERNELS["cpu"])
     assert planned.devices == (torch.device("cpu"),)
 
 
 def test_what_was_asked_for() -> None:
-    planned = plan(
-        Settings(), kernels=["product"], ns=[128, 256], dtypes=["int32", "float64"], signs=["any", "nonnegative"], device="cpu"
-    )
+    planned = plan(Settings(["product"], [128, 256], dtypes=["int32", "float64"], signs=["any", "nonnegative"], device="cpu"))
     found = [(task.dtype, task.n, task.sign) for task in planned.tasks]
     assert sorted(found) == sorted((d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative"))
 
@@ -36,8 +34,8 @@ def test_what_was_asked_for() -> None:
 def test_sizes_asked_for_must_fit_in_every_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_module, "free_memory", lambda device: 24 << 30)
     with pytest.raises(TooLargeError, match="30000 vertices in float64"):
-        plan(Settings(effort="full"), ns=[30000], device="cpu")
-    assert {task.n for task in plan(Settings(effort="full"), ns=[20000], device="cpu").tasks} == {20000}
+        plan(Settings(effort="full", n=[30000], device="cpu"))
+    assert {task.n for task in plan(Settings(effort="full", n=[20000], device="cpu")).tasks} == {20000}
 
 
 def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,12 +43,12 @@ def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "describe", lambda device: dataclasses.replace(H200, memory=24 << 30))
     monkeypatch.setattr(module.engines, "choose", lambda *_: "nvidia")
     monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
-    kernels = [task.kernel for task in plan(Settings(), ns=[4096], device="cpu").tasks]
+    kernels = [task.kernel for task in plan(Settings(n=[4096], device="cpu")).tasks]
     assert kernels == ["product", "small_product", "closure", "solve"]
     monkeypatch.setattr(module, "describe", lambda device: H200)  # of whose memory others have taken the rest
-    assert [task.kernel for task in plan(Settings(), ns=[4096], device="cpu").tasks] == list(KERNELS["nvidia"])
+    assert [task.kernel for task in plan(Settings(n=[4096], device="cpu")).tasks] == list(KERNELS["nvidia"])
     with pytest.raises(TooLargeError, match="256 graphs of 4096 vertices"):
-        plan(Settings(), kernels=["batch"], ns=[4096], device="cpu")
+        plan(Settings(kernels=["batch"], n=[4096], device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +76,10 @@ def test_an_engine_of_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
         with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; choose a GPU, "):
-            plan(Settings(), engine=engine, device="cpu")
+            plan(Settings(engine=engine, device="cpu"))
     monkeypatch.setattr(module, "_devices", lambda *_: (torch.device("cuda"),))
     with pytest.raises(EngineError, match=r"^the cpu engine needs the CPU, but the device is cuda; choose the CPU, "):
-        plan(Settings(), engine="cpu")
+        plan(Settings(engine="cpu"))
 
 
 def test_budgets() -> None:
@@ -101,11 +99,11 @@ class TestGpus:
         monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
 
     def test_from_the_device_on(self) -> None:
-        assert plan(Settings(), device="cuda:1", gpus=2).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
+        assert plan(Settings(device="cuda:1", gpus=2)).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
 
     @pytest.mark.parametrize(
         ("gpus", "message"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")]
     )
     def test_too_many_or_unlike(self, gpus: int, message: str) -> None:
         with pytest.raises(InputError, match=message):
-            plan(Settings(), device="cuda", gpus=gpus)
+            plan(Settings(device="cuda", gpus=gpus))

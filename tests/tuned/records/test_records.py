@@ -48,7 +48,7 @@ class TestANewKernel:
     """What one record changes."""
 
     def test_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
-        planned = plan(Settings(), kernels=["fake"], device="cpu")
+        planned = plan(Settings(kernels=["fake"], device="cpu"))
         assert planned.tasks == (Task("cpu", "fake", "float32", "nonnegative", 64, 3),)
         tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
         found = [(task.dtype, task.sign, task.n) for task in tasks]
@@ -57,7 +57,7 @@ class TestANewKernel:
         ]
         (large,) = default_tasks("cpu", describe(CPU), kernels=["fake"], ns=[4096])
         assert large.n == default_config("cpu", torch.float32).cutoff
-        assert build_parser().parse_args(["--kernel", "fake"]).kernel == ["fake"]
+        assert build_parser().parse_args(["--kernel", "fake"]).kernels == ["fake"]
 
     def test_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
         base = dataclasses.replace(default_config("cpu", torch.float32), panel=1)

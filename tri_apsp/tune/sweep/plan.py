@@ -43,8 +43,15 @@ With start and end of all processes, one task of a quick sweep takes less than a
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a sweep; see tri_apsp.tune.tune for the attributes."""
+    """The settings of a sweep; see tri_apsp.tune.tune for the attributes, and for what they must be."""
 
+    kernels: Sequence[str] = ()
+    n: Sequence[int] = ()
+    dtypes: Sequence[str] = ()
+    signs: Sequence[str] = ()
+    engine: str | None = None
+    device: str = "auto"
+    gpus: int = 1
     effort: str = "quick"
     trials: int | None = None
     time_budget: float | None = None
@@ -56,11 +63,19 @@ class Settings:
     force: bool = False
 
     def __post_init__(self) -> None:
-        _require("effort", self.effort, EFFORTS)
-        _require("sampler", self.sampler, SAMPLERS)
-        if self.trials is not None:
-            _require_whole("trials", self.trials, 1)
-        _require_whole("seed", self.seed, 0)
+        for what in ("kernels", "n", "dtypes", "signs"):
+            _require_list(what, getattr(self, what))
+        for what, values, known in (
+            ("dtype", self.dtypes, DTYPES_BY_NAME),
+            ("sign", self.signs, SIGNS),
+            ("effort", [self.effort], EFFORTS),
+            ("sampler", [self.sampler], SAMPLERS),
+        ):
+            for value in values:
+                _require(what, value, known)
+        numbers = [("n", n, 1) for n in self.n] + [("gpus", self.gpus, 1), ("seed", self.seed, 0)]
+        for what, number, least in numbers if self.trials is None else [*numbers, ("trials", self.trials, 1)]:
+            _require_whole(what, number, least)
         seconds = self.time_budget
         if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InputError(
@@ -88,36 +103,18 @@ class Plan:
     settings: Settings
 
 
-def plan(
-    settings: Settings,
-    *,
-    kernels: Sequence[str] = (),
-    ns: Sequence[int] = (),
-    dtypes: Sequence[str] = (),
-    signs: Sequence[str] = (),
-    engine: str | None = None,
-    device: str = "auto",
-    gpus: int = 1,
-) -> Plan:
+def plan(settings: Settings) -> Plan:
     """Return the plan of a sweep.
 
-    Args: `ns` and the others as `n` and those of tri_apsp.tune.tune.
-
     Raises:
-        InputError: a name, size or device that does not exist, an argument that is no list, or nothing to tune.
+        InputError: a kernel or device that does not exist, or nothing to tune.
         EngineError: the engine cannot run there.
-        TooLargeError: one of `ns` does not fit the memory in a dtype of the sweep.
+        TooLargeError: one of the sizes does not fit the memory in a dtype of the sweep.
     """
-    for what, values in (("kernels", kernels), ("n", ns), ("dtypes", dtypes), ("signs", signs)):
-        _require_list(what, values)
-    devices = _devices(device, gpus)
-    for dtype in dtypes:
-        _require("dtype", dtype, DTYPES_BY_NAME)
-    for sign in signs:
-        _require("sign", sign, SIGNS)
-    for n in ns:
-        _require_whole("n", n, 1)
-    engine = engines.choose(devices[0], Config(engine=engine), DTYPES_BY_NAME[dtypes[0]] if dtypes else None)
+    kernels, ns, dtypes, signs = settings.kernels, settings.n, settings.dtypes, settings.signs
+    devices = _devices(settings.device, settings.gpus)
+    dtype = DTYPES_BY_NAME[dtypes[0]] if dtypes else None
+    engine = engines.choose(devices[0], Config(engine=settings.engine), dtype)
     for kernel in kernels:
         record_of(engine, kernel)  # raises if there is none
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
@@ -134,7 +131,6 @@ def plan(
 
 def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:
     first = resolve(device)
-    _require_whole("gpus", gpus, 1)
     if first.type == "cpu":
         if gpus > 1:
             raise InputError(f"gpus must be 1 on a CPU, but is {gpus}; leave it out, or give --device cuda.")

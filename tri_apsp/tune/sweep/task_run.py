@@ -114,7 +114,6 @@ class TaskRun:
         configs = baselines + others[: budget.finalists(left, found.best_ms)]
         self._progress.final(len(configs))
         try:
-            self._pool.prefetch(self._task, configs)
             left = self._end - time.monotonic()
             outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
             return dict(zip(configs, outcomes, strict=True))
