@@ -87,7 +87,7 @@ def test_report(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, mo
         (result,) = json.loads((folder / "sweep.json").read_text())["results"]
         assert result["failures"] == {"timeout": sum(row["kind"] == "timeout" for row in rows)}
         assert result["evaluated"] == len(rows)
-        assert all(row["seconds"] == f"{float(row['seconds']):.6g}" for row in rows)
+        assert all(row["p50_ms"] in ("", f"{float(row['p50_ms'] or 0):.6g}") for row in rows)
         (file,) = json.loads((folder / "sweep.json").read_text())["files"]
         assert file == f"tuned/{describe(CPU).slug}/cpu-product-float32.json"
         assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
@@ -324,7 +324,6 @@ class TestProcess:
         ).results
         assert result.complete
         assert len(result.search.evaluated) == known + 2
-        assert [trial.from_study for trial in result.search.evaluated] == [True] * known + [False] * 2
         (entry,) = tuned.load(result.path).entries
         assert entry.evaluated == known + 2
         used = tri_apsp.shortest_paths(torch.rand(512, 512)).config

@@ -21,7 +21,7 @@ TASK = Task("cpu", "product", "float32", "any", 512)
 PLAN = Plan((TASK, TASK), (torch.device("cpu"),), Settings())
 COUNTED = "3 of 40 configurations"
 WINNER = Winner({"product": {}}, True, Times(1.5, 2.0, 2.5), 5.0)
-SEARCH = SearchResult([Evaluated({}, correct(2.0), "tpe", 0.0)] * 3, candidates=40)
+SEARCH = SearchResult([Evaluated({}, correct(2.0), "tpe")] * 3, candidates=40)
 DONE = TaskResult(TASK, SEARCH, WINNER, complete=True)
 
 
@@ -48,7 +48,7 @@ def follow(shown: bool) -> None:
     outcomes = [correct(5.0), Outcome(Kind.timeout), correct(2.0), Outcome(Kind.compile_error), Outcome(Kind.timeout)]
     for index, outcome in enumerate(outcomes):
         time.sleep(0.11)  # tqdm draws at most ten times per second
-        progress.evaluated(Evaluated({}, outcome, "tpe" if index else "default", 0.0))
+        progress.evaluated(Evaluated({}, outcome, "tpe" if index else "default"))
     progress.final(4)
     progress.finished(DONE)
     progress.close()

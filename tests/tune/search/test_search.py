@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import _thread
-import dataclasses
 import threading
 import time
 from collections import Counter
 from typing import Any
-from unittest.mock import ANY
 
 import numpy as np
 import optuna
@@ -19,7 +17,7 @@ from tune.synthetic import DEFAULT, OPTIMUM, SPACE, Costs, correct, cost, everyt
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.search import search as module
 from tri_apsp.tune.search.evaluated import SearchResult
-from tri_apsp.tune.search.search import STARTUP, Search
+from tri_apsp.tune.search.search import STARTUP, Search, known_trials
 from tri_apsp.tune.space.candidates import needs_more
 from tri_apsp.tune.workers.measurement_queue import MeasurementQueue, Request
 
@@ -189,8 +187,16 @@ class TestResume:
         result = run(second, study=study, trials=40)
         assert len(result.evaluated) == 40
         assert len(second.calls) == 25
-        assert [trial.from_study for trial in result.evaluated] == [True] * 15 + [False] * 25
+        assert [trial.values for trial in result.evaluated] == first.calls + second.calls
         assert not [values for values in second.calls if values in first.calls]
+
+    def test_the_last_outcome_of_a_configuration_counts(self) -> None:
+        study = new_study()
+        run(Costs(lambda values: Kind.runtime_error), study=study, trials=15)
+        assert {trial.outcome.kind for trial in known_trials(study)} == {Kind.runtime_error}
+        result = run(study=study, trials=15)
+        known = {tuple(trial.values.items()): trial.outcome for trial in known_trials(study)}
+        assert [known[tuple(trial.values.items())] for trial in result.evaluated] == [t.outcome for t in result.evaluated]
 
     def test_a_finished_search_evaluates_nothing(self) -> None:
         study, costs = new_study(), Costs()
@@ -263,9 +269,7 @@ class TestInterrupt:
         assert [trial.values for trial in result.evaluated] == costs.calls[:-1]
         assert [trial.params for trial in study.trials] == costs.calls[:-1]
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
-        assert run(study=study).evaluated[: len(result.evaluated)] == [
-            dataclasses.replace(trial, from_study=True, seconds=ANY) for trial in result.evaluated
-        ]
+        assert run(study=study).evaluated[: len(result.evaluated)] == result.evaluated
 
     def test_an_internal_error_is_raised(self, mirrors: list[optuna.Study]) -> None:
         study = new_study()

@@ -20,15 +20,11 @@ class Evaluated:
         values: its choices.
         outcome: of it.
         origin: where the proposal came from: default, anchor, start, tpe, climb or sweep.
-        seconds: when its outcome was known, since the start of the search.
-        from_study: whether the study knew it before the search.
     """
 
     values: Values
     outcome: Outcome
     origin: str
-    seconds: float
-    from_study: bool = False
 
 
 @dataclass

@@ -60,20 +60,15 @@ def memory_study() -> optuna.Study:
 
 
 def known_trials(study: optuna.Study) -> list[Evaluated]:
-    """Return the distinct configurations that any process evaluated in `study`, in their order."""
+    """Return the distinct configurations that any process evaluated in `study`, in their order, each with its last outcome."""
     found: dict[_Key, Evaluated] = {}
-    first = None
     for trial in study.get_trials(deepcopy=False, states=_EVALUATED):
-        start, end = trial.datetime_start, trial.datetime_complete
-        if start is None or end is None:
-            continue  # Optuna sets both for a trial in these states
-        first = first or start
-        outcome, origin = Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"]
-        seconds = (end - first).total_seconds()
-        found.setdefault(
-            tuple(sorted(trial.params.items())), Evaluated(trial.params, outcome, origin, seconds, from_study=True)
-        )
+        found[tuple(sorted(trial.params.items()))] = _evaluated(trial)
     return list(found.values())
+
+
+def _evaluated(trial: optuna.trial.FrozenTrial) -> Evaluated:
+    return Evaluated(trial.params, Outcome.from_dict(trial.user_attrs["outcome"]), trial.user_attrs["origin"])
 
 
 @dataclass
@@ -87,8 +82,8 @@ class Search:
     """Evaluates up to `trials` of the candidates, the most promising first; all of them if there are no more than that.
 
     A finished evaluation adds one trial to the study, in one write; an interrupted one adds none. So machines that share a
-    study may occasionally evaluate the same configuration. TPE samples from a
-    mirror of the study in memory: to ask writes a dozen times, and a write to a journal takes milliseconds.
+    study may occasionally evaluate the same configuration. TPE samples from a mirror of the study in memory: to ask writes a
+    dozen times, and a write to a journal takes milliseconds.
 
     Args:
         space: the parameters and their choices.
@@ -240,19 +235,18 @@ class Search:
             self._mirror.add_trial(finished)
         if self._key(proposal.values) in self._known:
             return  # another machine evaluated it meanwhile
-        self._learn(proposal.values, outcome, proposal.origin)
+        self._learn(Evaluated(proposal.values, outcome, proposal.origin))
         if self._on_trial is not None:
             self._on_trial(self._result.evaluated[-1])
 
-    def _learn(self, values: Values, outcome: Outcome, origin: str, *, from_study: bool = False) -> None:
-        key = self._key(values)
-        self._known[key] = outcome
+    def _learn(self, trial: Evaluated) -> None:
+        key = self._key(trial.values)
+        self._known[key] = trial.outcome
         self._open[self._index[key]] = False
-        seconds = time.monotonic() - self._start
-        self._result.evaluated.append(Evaluated(values, outcome, origin, seconds, from_study))
-        if outcome.kind is Kind.does_not_fit:
+        self._result.evaluated.append(trial)
+        if trial.outcome.kind is Kind.does_not_fit:
             for index in np.flatnonzero(self._open):
-                if needs_more(self._candidates[index], values):
+                if needs_more(self._candidates[index], trial.values):
                     self._open[index] = False
                     self._result.dominated += 1
 
@@ -265,12 +259,9 @@ class Search:
             if trial.user_attrs.get("search") == self._id:
                 continue
             self._mirror.add_trial(trial)
-            key = self._key(trial.params)
-            if key not in self._index or key in self._known:
-                continue
-            outcome = Outcome.from_dict(trial.user_attrs["outcome"])
-            if outcome.kind.deterministic:
-                self._learn(self._candidates[self._index[key]], outcome, trial.user_attrs["origin"], from_study=True)
+            key, known = self._key(trial.params), _evaluated(trial)
+            if key in self._index and key not in self._known and known.outcome.kind.deterministic:
+                self._learn(known)
 
     def _spent(self) -> float:
         """Return the part of the budget that is spent, 1 or more at its end."""

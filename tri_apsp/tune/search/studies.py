@@ -22,18 +22,9 @@ from tri_apsp.errors import InputError
 
 __all__ = ["journal_path", "open_storage", "open_study", "study_name"]
 
-# Seconds to wait for a database, and the option of each driver for it. A driver refuses an option that it does not know.
+# Seconds to wait for a database, and the option of common drivers for it. A driver refuses an option that it does not know.
 _TIMEOUT = 10
-_TIMEOUT_OPTIONS = {
-    "pysqlite": "timeout",
-    "psycopg": "connect_timeout",
-    "psycopg2": "connect_timeout",
-    "psycopg2cffi": "connect_timeout",
-    "pg8000": "timeout",
-    "pymysql": "connect_timeout",
-    "mysqldb": "connect_timeout",
-    "mysqlconnector": "connection_timeout",
-}
+_TIMEOUT_OPTIONS = {"pysqlite": "timeout"} | dict.fromkeys(("psycopg", "psycopg2", "pymysql", "mysqldb"), "connect_timeout")
 
 
 def journal_path(slug: str) -> Path:

@@ -24,7 +24,7 @@ from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
 __all__ = ["SweepRows", "check_folder", "read_rows", "write_rows"]
 
-# Columns of trials.csv besides those of the task; all others are parameters.
+# Columns of trials.csv that are no parameters, besides those of the task; earlier versions wrote `seconds`.
 _TRIAL = ("number", "origin", "seconds")
 _OUTCOME = Outcome(Kind.correct).to_dict()
 
@@ -74,7 +74,7 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     for done in result.results:
         head = dataclasses.asdict(done.task)
         for number, trial in enumerate(done.search.evaluated):
-            tried = dict(zip(_TRIAL, (number, trial.origin, trial.seconds), strict=True))
+            tried = {"number": number, "origin": trial.origin}
             trials.append({**head, **tried, **trial.outcome.to_dict(), **trial.values})
         for name, share in importances(done.task.record.space, done.search.evaluated).items():
             shares.append({**head, "parameter": name, "importance": share})
@@ -130,7 +130,7 @@ def read_rows(directory: Path) -> SweepRows:
 def _trial(cells: dict[str, Any]) -> Evaluated:
     outcome = Outcome.from_dict({name: cells.get(name, missing) for name, missing in _OUTCOME.items()})
     values = {name: value for name, value in cells.items() if name not in (*TASK, *_TRIAL, *_OUTCOME)}
-    return Evaluated(values, outcome, cells["origin"], cells.get("seconds", 0.0))
+    return Evaluated(values, outcome, cells["origin"])
 
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:
