@@ -46,10 +46,12 @@ def follow(shown: bool) -> None:
     progress = Progress(PLAN, shown=shown)
     progress.started(TASK, 40, time.monotonic() + 30)
     outcomes = [correct(5.0), Outcome(Kind.timeout), correct(2.0), Outcome(Kind.compile_error), Outcome(Kind.timeout)]
-    for index, outcome in enumerate(outcomes):
+    found = SearchResult()
+    for outcome in outcomes:
         time.sleep(0.11)  # tqdm draws at most ten times per second
-        progress.evaluated(Evaluated({}, outcome, "tpe" if index else "default"))
-    progress.final(4)
+        found.evaluated.append(Evaluated({}, outcome, "tpe" if found.evaluated else "default"))
+        progress.evaluated(found)
+    progress.final(found, 4)
     progress.finished(DONE)
     progress.close()
 
@@ -60,7 +62,7 @@ def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((160, 20)))
     follow(shown=True)
     assert "[1/2] cpu product, float32 any, n = 512 |" in terminal.text
-    assert "5/40, best 2 ms (2.50 x default), failed: 2 timeout, 1 compile error, 00:0" in terminal.text
+    assert "5/40, best 2 ms (2.50 x default), failed: 2 timeout, 1 compile error, at most 00:2" in terminal.text
     assert "left, final of 4" in terminal.text
     assert terminal.text.endswith(f"[1/2] {outcome_line(DONE)}\n")
 

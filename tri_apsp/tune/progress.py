@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from tri_apsp.console.progress import terminal_shape
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.search.evaluated import Evaluated
+from tri_apsp.tune.search.evaluated import SearchResult
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
 from tri_apsp.tune.sweep.result import TaskResult
@@ -31,32 +31,25 @@ class Progress:
         self._tasks, self._shown, self._done = len(plan.tasks), shown, 0
         self._bar: tqdm[None] | None = None
         self._end = 0.0
-        self._best_ms = self._default_ms = math.inf
-        self._failures: Counter[Kind] = Counter()
 
     def started(self, task: Task, trials: int, end: float) -> None:
         """A search of at most `trials` configurations begins, and is over by `end` on the monotonic clock."""
-        self._end, self._best_ms, self._default_ms, self._failures = end, math.inf, math.inf, Counter()
+        self._end = end
         if self._shown and sys.stderr.isatty():
             layout = "{desc} |{bar:16}| {n_fmt}/{total_fmt}{postfix}"
             title = f"[{self._done + 1}/{self._tasks}] {task}"
             self._bar = tqdm(total=trials, desc=title, bar_format=layout, leave=False, file=sys.stderr, **terminal_shape())
 
-    def evaluated(self, trial: Evaluated) -> None:
+    def evaluated(self, found: SearchResult) -> None:
         """One more configuration was evaluated."""
-        if trial.outcome.kind is not Kind.correct:
-            self._failures[trial.outcome.kind] += 1
-        elif trial.origin == "default":
-            self._default_ms = trial.outcome.median_ms
-        self._best_ms = min(self._best_ms, trial.outcome.median_ms)
         if self._bar is not None:
-            self._bar.set_postfix_str(self._state(self._bar), refresh=False)
+            self._bar.set_postfix_str(self._state(found), refresh=False)
             self._bar.update()
 
-    def final(self, count: int) -> None:
+    def final(self, found: SearchResult, count: int) -> None:
         """The search is over, and a final of `count` configurations begins."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._state(self._bar)}, final of {count}")
+            self._bar.set_postfix_str(f"{self._state(found)}, final of {count}")
 
     def finished(self, result: TaskResult) -> None:
         """A task is done."""
@@ -71,17 +64,15 @@ class Progress:
             self._bar.close()
             self._bar = None
 
-    def _state(self, bar: tqdm[None]) -> str:
+    def _state(self, found: SearchResult) -> str:
         parts = []
-        if self._best_ms < math.inf:
-            gain = "" if self._default_ms == math.inf else f" ({self._default_ms / self._best_ms:.2f} x default)"
-            parts.append(f"best {milliseconds(self._best_ms)}{gain}")
-        if self._failures:
-            parts.append(failures_line(self._failures))
-        count, total = bar.n + 1, bar.total
-        by_rate = (time.time() - bar.start_t) / count * (total - count)
-        left = max(0.0, min(by_rate, self._end - time.monotonic()))
-        parts.append(f"{tqdm.format_interval(left)} left")
+        if found.best_ms < math.inf:
+            default_ms = next((trial.outcome.median_ms for trial in found.evaluated if trial.origin == "default"), math.inf)
+            gain = "" if default_ms == math.inf else f" ({default_ms / found.best_ms:.2f} x default)"
+            parts.append(f"best {milliseconds(found.best_ms)}{gain}")
+        if found.failures:
+            parts.append(failures_line(found.failures))
+        parts.append(f"at most {tqdm.format_interval(max(0.0, self._end - time.monotonic()))} left")
         return ", ".join(parts)
 
 

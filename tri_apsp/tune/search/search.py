@@ -97,7 +97,7 @@ class Search:
         trials: most distinct configurations to know in the end.
         seconds: time limit, after which only the default may still run.
         reserve: maps the best time in ms to the seconds to keep for the final; None: 0.
-        on_trial: called after each evaluation of a configuration that was not known.
+        on_trial: called with what is known, after each evaluation of a configuration that was not.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Search:
         trials: int,
         seconds: float = math.inf,
         reserve: Callable[[float], float] | None = None,
-        on_trial: Callable[[Evaluated], None] | None = None,
+        on_trial: Callable[[SearchResult], None] | None = None,
     ) -> None:
         self._space, self._study, self._on_trial = space, study, on_trial
         self._trials, self._seconds, self._reserve = trials, seconds, reserve
@@ -237,7 +237,7 @@ class Search:
             return  # another machine evaluated it meanwhile
         self._learn(Evaluated(proposal.values, outcome, proposal.origin))
         if self._on_trial is not None:
-            self._on_trial(self._result.evaluated[-1])
+            self._on_trial(self._result)
 
     def _learn(self, trial: Evaluated) -> None:
         key = self._key(trial.values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable
 
@@ -13,7 +12,7 @@ from tri_apsp.device import Device
 from tri_apsp.errors import EngineError
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import Progress
-from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
+from tri_apsp.tune.search.evaluated import SearchResult
 from tri_apsp.tune.search.search import Search
 from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.space.task import Task
@@ -57,7 +56,6 @@ class TaskRun:
         self._space = task.record.space
         self._candidates = candidates(self._space, task, device, baselines.default)
         self._final_budget = FinalBudget(settings.budget, len(baselines.distinct))
-        self._best_ms = math.inf
 
     def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig]) -> TaskResult:
         """Return the result, which is not complete if Ctrl-C ended the search or the final.
@@ -101,18 +99,17 @@ class TaskRun:
             raise EngineError(_all_failed(self._task, found))
         return found
 
-    def _evaluated(self, trial: Evaluated) -> None:
-        self._progress.evaluated(trial)
-        if trial.outcome.median_ms < self._best_ms:
-            self._best_ms = trial.outcome.median_ms
-            self._pool.prefetch(self._task, [self._config(trial.values)])
+    def _evaluated(self, found: SearchResult) -> None:
+        self._progress.evaluated(found)
+        if found.evaluated[-1] is found.best:
+            self._pool.prefetch(self._task, [self._config(found.evaluated[-1].values)])
 
     def _final(self, found: SearchResult) -> dict[CompleteConfig, Outcome] | None:
         """Return the outcomes of a final of the baselines and the fastest others; None if Ctrl-C ended it."""
         baselines, budget, left = self._baselines.distinct, self._final_budget, self._end - time.monotonic()
         others = [config for trial in found.ranked if (config := self._config(trial.values)) not in baselines]
         configs = baselines + others[: budget.finalists(left, found.best_ms)]
-        self._progress.final(len(configs))
+        self._progress.final(found, len(configs))
         try:
             left = self._end - time.monotonic()
             outcomes = self._pool.final(self._task, configs, budget.rounds(left, len(configs), found.best_ms))
