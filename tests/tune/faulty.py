@@ -115,9 +115,6 @@ class Fake:
         if task.n < 0:
             os._exit(7)
 
-    def check_default(self) -> None:
-        pass
-
     def screen(self, config: CompleteConfig, give_up_ms: float | None) -> Outcome:
         time.sleep(0.05)
         return Outcome(Kind.correct, message=str(os.getpid()))

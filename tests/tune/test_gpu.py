@@ -61,7 +61,6 @@ def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtyp
 def test_result_buffers_of_solves_are_freed(kernel: str, n: int, batch: int) -> None:
     taken = set(result_buffers._IN_USE)
     measurement = Measurement(Task("nvidia", kernel, "float32", "any", n, batch), GPU)
-    measurement.check_default()
     assert measurement.screen(default_config("nvidia", torch.float32)).kind is Kind.correct
     assert taken == result_buffers._IN_USE
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 import torch
 from tune import faulty
-from tune.measure.substitutes import ALL, CPU, Faulty, Substitute, complete, make_of, task_of
+from tune.measure.substitutes import CPU, Faulty, Substitute, complete, make_of, task_of
 
 from tri_apsp.configs import CpuTiles, default_config
 from tri_apsp.engines import Engine, Update
@@ -64,7 +64,6 @@ def test_new_memory_wins_every_minimum_during_comparisons(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.Tensor, "new_empty", lambda like, shape: torch.ones(shape, dtype=like.dtype))
     measurement = Measurement(task_of("cpu", "product"), CPU, make_of(Allocates))
     config, floor = complete(task_of("cpu", "product")), -reach(torch.float32)
-    measurement.check_default()
     assert set(Allocates.found) == {floor}
     Allocates.found.clear()
     measurement.screen(config, 0.0)
@@ -102,9 +101,8 @@ def test_the_size_of_the_task_is_compared_too() -> None:
 
 
 def test_a_wrong_default_is_refused() -> None:
-    measurement = faulty.prepare_wrong(task_of("cpu", "product"), CPU)
     with pytest.raises(WrongResultError):
-        measurement.check_default()
+        faulty.prepare_wrong(task_of("cpu", "product"), CPU)
 
 
 def test_a_slow_configuration_is_given_up_after_one_run() -> None:
@@ -173,17 +171,6 @@ def test_the_cpu_engine_is_really_measured(dtype: str) -> None:
             outcome = measurement.screen(dataclasses.replace(default_config("cpu", task.torch_dtype), **fields))
             assert outcome.kind is Kind.correct
             assert 0.01 < outcome.median_ms < 1000
-
-
-def test_making_operands_runs_no_engine() -> None:
-    class Idle(Substitute):
-        def product(self, *updates: Update) -> None:
-            raise AssertionError
-
-        closure = panels = product  # type: ignore[assignment]
-
-    for engine, kernel in ALL:
-        Measurement(task_of(engine, kernel), CPU, make_of(Idle))
 
 
 def test_comparing_small_problems_counts_as_compiling() -> None:

@@ -89,7 +89,6 @@ class NegativeCycle(Faulty):
 def test_an_error_of_a_checked_call_is_a_wrong_result() -> None:
     task = task_of("cpu", "solve")
     measurement = Measurement(task, CPU, make_of(NegativeCycle))
-    measurement.check_default()
     with pytest.raises(WrongResultError, match="negative"):
         measurement.screen(dataclasses.replace(complete(task), cutoff=77))
 
@@ -104,7 +103,7 @@ def test_the_engine_is_made_for_the_sign_of_the_task(kernel: str, sign: str) -> 
             seen.append(weights.nonnegative)
             super().__init__(weights, config)
 
-    Measurement(task_of("cpu", kernel, sign=sign), CPU, make_of(Seen)).check_default()
+    Measurement(task_of("cpu", kernel, sign=sign), CPU, make_of(Seen))
     assert set(seen) == {sign == "nonnegative"}
 
 
@@ -220,7 +219,6 @@ class TestSolvesInOneLaunch:
     def test_are_found_right_and_read_one_by_one(self, kernel: str, dtype: str, sign: str, n: int) -> None:
         task = task_of("nvidia", kernel, dtype, sign, n)
         measurement = Measurement(task, CPU, make_of(Solving))
-        measurement.check_default()
         for outcome in (measurement.screen(self.whole(task)), measurement.verify(self.whole(task))):
             assert outcome.kind is Kind.correct
         measurement.final([self.whole(task)] * 2, rounds=1)
@@ -239,7 +237,6 @@ class TestSolvesInOneLaunch:
     def test_are_timed_with_the_reading(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
         task = task_of("nvidia", kernel, n=30)
         measurement = Measurement(task, CPU, make_of(Solving))
-        measurement.check_default()
         monkeypatch.setattr(Solving, "reading", 0.3)
         assert measurement.screen(self.whole(task), 1.0).median_ms > 300
 
@@ -250,6 +247,7 @@ class TestSolvesInOneLaunch:
         """On small problems too, where one closure would be the whole solve."""
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(Solving))
+        Solving.solved.clear()
         outcome = measurement.screen(dataclasses.replace(self.whole(task), **changes), 0.0)
         assert outcome.kind is Kind.correct
         assert set(Solving.closed) == {144, small_sizes(task)[0]}

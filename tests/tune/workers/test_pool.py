@@ -39,7 +39,6 @@ class Machine:
         self.may_compile.set()
         self.may_start = threading.Event()
         self.may_start.set()
-        self.prepared = threading.Event()
         self.wrong_default = False
 
     def worker(self, device: torch.device, prepare: object = None) -> FakeWorker:
@@ -60,10 +59,6 @@ class FakeWorker:
     def start(self) -> None:
         assert self.machine.may_start.wait(10)
         self.machine.done.append(("start", None, None, False))
-
-    def prepare(self, task: Task) -> None:
-        self.machine.done.append(("prepare", task, None, False))
-        self.machine.prepared.set()
 
     def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float) -> Outcome:
         while not self.machine.may_compile.wait(0.01):
@@ -142,21 +137,16 @@ def test_each_worker_and_the_sweep_keep_a_core(devices: int, cores: int, each: i
     assert _compilers_per_device(devices, cores) == each
 
 
-def test_operands_are_made_while_the_default_is_compiled_for_all_sizes(machine: Machine, workers: Workers) -> None:
-    machine.may_compile.clear()
+def test_the_default_is_compiled_for_all_sizes_before_anything_is_measured(machine: Machine, workers: Workers) -> None:
     evaluate = workers.evaluators(TASK, lambda values: A)
     with ThreadPoolExecutor(2) as threads:
         asked = [threads.submit(each, {}, IMMEDIATE) for each in evaluate[:2]]
-        assert machine.prepared.wait(10)
-        assert not machine.compiled(TASK)
-        machine.may_compile.set()
         assert [job.result(10).kind for job in asked] == [Kind.correct] * 2
     measured = [index for index, (what, *_) in enumerate(machine.done) if what == "screen"]
     before = machine.done[: measured[0]]
     # The default once per size, and what two asked for once too.
     compiled = [(config, odd) for what, _, config, odd in before if what == "compile"]
     assert sorted(compiled, key=str) == sorted([(DEFAULT, False), (DEFAULT, True), (A, False)], key=str)
-    assert [what for what, *_ in machine.done].count("prepare") == 1
 
 
 def test_what_was_proposed_first_is_measured_first(machine: Machine, workers: Workers) -> None:
@@ -219,15 +209,6 @@ def test_prefetching_compiles_for_all_sizes(machine: Machine, workers: Workers) 
     assert [(what, config) for what, _, config, _ in machine.done].count(("compile", A)) == 2
 
 
-def test_operands_of_a_task_that_is_over_are_not_made(machine: Machine, workers: Workers) -> None:
-    workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE)
-    machine.done.clear()
-    workers._make_operands(workers._workers[0], NEXT)
-    assert machine.done == []
-    workers._make_operands(workers._workers[0], TASK)
-    assert [what for what, *_ in machine.done] == ["prepare"]
-
-
 def test_closing_ends_what_waits_for_a_compiler(machine: Machine, workers: Workers) -> None:
     machine.may_compile.clear()
     with ThreadPoolExecutor(2) as threads:
@@ -235,7 +216,7 @@ def test_closing_ends_what_waits_for_a_compiler(machine: Machine, workers: Worke
             threads.submit(workers.evaluators(TASK, lambda _: A)[0], {}, IMMEDIATE),
             threads.submit(workers.final, TASK, [B], 5),
         ]
-        assert machine.prepared.wait(10)
+        until(lambda: all(job.running() for job in asked))
         workers.close()
         for job in asked:
             with pytest.raises(CancelledError):
@@ -259,12 +240,10 @@ class TestSeveralGpus:
 
     TASK = Task("nvidia", "product", "float32", "any", 4096)
     BASE = default_config("nvidia", torch.float32)
-    prepared: list[torch.device]
 
     @pytest.fixture
     def calls(self, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
         calls: list[tuple[str, Any]] = []
-        prepared = self.prepared = []
 
         class Worker:
             def __init__(self, device: torch.device) -> None:
@@ -272,9 +251,6 @@ class TestSeveralGpus:
 
             def start(self) -> None:
                 calls.append(("start", self.device))
-
-            def prepare(self, task: Task) -> None:
-                prepared.append(self.device)
 
             def screen(self, task: Task, config: Any, give_up_ms: float | None) -> Outcome:
                 calls.append((f"screen on {self.device}", config.product.block_m))
@@ -324,8 +300,6 @@ class TestSeveralGpus:
         for thread in threads:
             thread.join()
         assert sorted(calls) == [("screen on cuda:0", 64)] * 3 + [("screen on cuda:1", 128)] * 3
-        until(lambda: len(self.prepared) >= 2)
-        assert sorted(map(str, self.prepared)) == ["cuda:0", "cuda:1"]  # once each
         assert evaluators[0](self.values(256), IMMEDIATE).kind is Kind.compile_error
         assert len(calls) == 6
         workers.close()

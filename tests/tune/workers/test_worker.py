@@ -149,21 +149,6 @@ def test_an_interrupt_does_not_end_a_process_that_starts() -> None:
         assert worker.processes == 1
 
 
-def test_operands_may_be_made_before_the_first_request() -> None:
-    with closing(Worker(CPU, faulty.prepare_wrong)) as worker:
-        worker.prepare(TASK)
-        assert worker.processes == 1
-        # The default is checked in a request, which can raise.
-        with pytest.raises(EngineError, match="1 values of"):
-            worker.screen(TASK, faulty.GOOD)
-    worker.prepare(TASK)
-    with closing(Worker(CPU, faulty.prepare)) as worker:
-        worker.prepare(Task("cpu", "product", "float64", "any", 1 << 24))  # too large, which prepare() does not raise
-        worker.prepare(TASK)
-        assert worker.screen(TASK, faulty.GOOD).kind is Kind.correct
-        assert worker.processes == 1
-
-
 def test_a_process_that_ended_between_requests_is_replaced() -> None:
     with closing(Worker(CPU, faulty.Fake)) as worker:
         first = int(worker.screen(TASK, faulty.GOOD).message)

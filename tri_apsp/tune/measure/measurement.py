@@ -42,9 +42,7 @@ _COMPILER_MESSAGES = ("PassManager::run failed", "failed to translate module", "
 
 
 class Measurement:
-    """The operands of a task on a device, and configurations measured with them.
-
-    Making one compiles nothing, so other processes can compile meanwhile.
+    """The operands of a task on a device, and configurations measured with them, after the results of the default are checked.
 
     Args:
         task: to tune.
@@ -53,6 +51,7 @@ class Measurement:
 
     Raises:
         TooLargeError: the operands do not fit.
+        WrongResultError: the result of the default configuration is wrong.
     """
 
     def __init__(self, task: Task, device: torch.device, make: Make = engines.make) -> None:
@@ -62,15 +61,6 @@ class Measurement:
         self._problems: dict[tuple[int, int, bool], Problem] = {}
         self._with_expected: set[Problem] = set()
         self._default = default_config(task.engine, task.torch_dtype)
-        self._small(self._default)
-        self._operands(self._default, task.n, small=False).operation(self._default, make)  # imports the engine: a second
-
-    def check_default(self) -> None:
-        """Compare the results of the default configuration; to be called before any other configuration is measured.
-
-        Raises:
-            WrongResultError: its result is wrong.
-        """
         for problem in (*self._small(self._default), self._large(self._default)):
             self._compare(self._default, problem)
 

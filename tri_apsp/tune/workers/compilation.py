@@ -50,9 +50,6 @@ class Compilation:
         self._task, self._device, self._gpu, self._make = task, device, gpu, make
         _only_compile(facts)
 
-    def check_default(self) -> None:
-        """Do nothing, since nothing runs; see Measurement."""
-
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
         """Compile the kernels that Measurement.screen launches, or with `odd` the others of verify; see Worker.compile."""
         start = time.perf_counter()

@@ -59,8 +59,6 @@ class Workers:
         self.parallel = len(devices) * (1 + self._compilers_each)
         count = self._compilers_each * len(devices)
         self._compilers = Compilers(count, compilation_for(devices[0])) if count else None
-        self._lock = threading.Lock()
-        self._task: Task | None = None
         # In a thread, since it takes seconds.
         threading.Thread(target=self._start, name="tri_apsp-start", daemon=True).start()
 
@@ -68,7 +66,7 @@ class Workers:
         def on(worker: Worker, queue: MeasurementQueue) -> Evaluate:
             def evaluate(values: Values, request: Request) -> Outcome:
                 chosen = config(values)
-                default = self._prepare(task)
+                default = self._compile_default(task)
                 if self._compilers is not None:
                     outcome = self._compilers.submit(task, chosen).result()
                     if outcome.kind is not Kind.correct:
@@ -85,7 +83,7 @@ class Workers:
         self._compile(task, configs)
 
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        default = self._prepare(task)
+        default = self._compile_default(task)
         compiled = [(config, job.result()) for config, job in self._compile(task, configs)]
         _wait(default)
         failed = {config: outcome for config, outcome in compiled if outcome.kind is not Kind.correct}
@@ -113,20 +111,9 @@ class Workers:
             return []
         return [(config, self._compilers.submit(task, config, odd=odd)) for config in configs for odd in (False, True)]
 
-    def _prepare(self, task: Task) -> list[_Job]:
-        """Let the workers make the operands of a task while its default, which they check first, is compiled in these jobs."""
-        jobs = self._compile(task, [default_config(task.engine, task.torch_dtype)])
-        with self._lock:
-            new, self._task = task != self._task, task
-        if jobs and new:
-            for worker in self._workers:
-                name = "tri_apsp-prepare"
-                threading.Thread(target=self._make_operands, args=(worker, task), name=name, daemon=True).start()
-        return jobs
-
-    def _make_operands(self, worker: Worker, task: Task) -> None:
-        if task == self._task:  # still
-            worker.prepare(task)
+    def _compile_default(self, task: Task) -> list[_Job]:
+        """Queue the default of a task, which the worker checks before others are measured."""
+        return self._compile(task, [default_config(task.engine, task.torch_dtype)])
 
 
 def _wait(jobs: Sequence[_Job]) -> None:

@@ -29,10 +29,7 @@ from tri_apsp.tune.workers.processes import start_process
 __all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[Task, torch.device], Any]
-"""Makes the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name.
-
-Before its first other method is called, `check_default` must return without an error.
-"""
+"""Makes the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name."""
 
 # Limits for starting Python, torch and CUDA; for making operands and checking the default; and for ending.
 _START_SECONDS = 180.0
@@ -64,11 +61,6 @@ class Worker:
         with self._lock:
             if self._process is None and not self._closed:
                 self._start()
-
-    def prepare(self, task: Task) -> None:
-        """Make the operands of a task before its first request. An error here is suppressed; the first request raises it."""
-        with contextlib.suppress(ApspError, CancelledError):
-            self._request(task, None, limit_s=0)
 
     def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
         """Return whether one configuration compiles, as Compilers.submit(); for a worker that prepares with Compilation."""
@@ -147,12 +139,8 @@ class Worker:
         Path(self._log).unlink(missing_ok=True)
         self._process = None
 
-    def _request(self, task: Task, action: str | None, *arguments: Any, limit_s: float) -> Any:
-        """Return the result of the method `action` of the prepared object: one Outcome or several.
-
-        If the process crashes or takes over `limit_s`, it is one Outcome. Without an action the process only prepares, and the
-        result is empty.
-        """
+    def _request(self, task: Task, action: str, *arguments: Any, limit_s: float) -> Any:
+        """Return the result of the method `action` of the prepared object; an Outcome if the process is lost over it."""
         with self._lock:
             try:
                 result = self._result(task, action, arguments, limit_s)
@@ -165,7 +153,7 @@ class Worker:
                 self._discard()
             return result
 
-    def _result(self, task: Task, action: str | None, arguments: tuple[Any, ...], limit_s: float) -> Any:
+    def _result(self, task: Task, action: str, arguments: tuple[Any, ...], limit_s: float) -> Any:
         if self._process is not None and not self._process.is_alive():
             self._discard()  # it ended between two requests
         if self._process is None and not self._closed:
@@ -184,8 +172,6 @@ class Worker:
         if failure is not None:
             self._discard()
             raise EngineError(_unmeasurable(task, failure) if self._ready else _not_started(failure))
-        if action is None:
-            return []
         started = time.monotonic()
         try:
             return self._receive(limit_s)
@@ -228,26 +214,19 @@ def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -
         os.dup2(output, stream)
     prepared: Any = None
     prepared_for: Task | None = None
-    checked = False
     with contextlib.suppress(EOFError, OSError), current(device):
         pipe.send(None)
         while True:
             task, action, arguments = pipe.recv()
             try:
                 if task != prepared_for:
-                    prepared, prepared_for, checked = None, None, False  # frees its memory before the next operands are made
+                    prepared = prepared_for = None  # frees its memory before the next operands are made
                     prepared = prepare(task, device)
                     prepared_for = task
-                if action is not None and not checked:
-                    prepared.check_default()
-                    checked = True
             except Exception as error:
-                prepared = prepared_for = None
                 pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
                 continue
             pipe.send(None)
-            if action is None:
-                continue
             started = time.perf_counter()
             try:
                 result = getattr(prepared, action)(*arguments)
