@@ -123,18 +123,18 @@ DAMAGED = {
 def test_a_refused_file_is_never_overwritten_but_by_force(gpu, entry, made, case):
     path = tuned.save(made(entry(256)))
     names = ("nvidia", "product", "float32", gpu)
-    assert tuned.conflict(*names) is None
+    assert tuned.existing(*names)[1] is None
     path.write_text(DAMAGED[case](path.read_text()))
     before = path.read_bytes()
     with pytest.raises(InputError, match="--force") as caught:
         tuned.save(made(entry(1024)))
     assert re.fullmatch(r"[^\n]*\.", str(caught.value))
     assert str(path) in str(caught.value)
-    assert tuned.conflict(*names) == str(caught.value)
+    assert tuned.existing(*names)[1] == str(caught.value)
     assert path.read_bytes() == before
     assert tuned.save(made(entry(1024)), force=True) == path
     assert [e.n for e in tuned.load(path).entries] == [1024]
-    assert tuned.conflict(*names) is None
+    assert tuned.existing(*names)[1] is None
 
 
 def test_a_file_that_cannot_be_read_is_replaced_by_force(gpu, entry, made, monkeypatch):

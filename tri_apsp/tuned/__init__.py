@@ -19,15 +19,15 @@ from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import FIELDS, KERNELS, SIGNS, allowed_fields
-from tri_apsp.tuned.store import conflict, new_file, path_of, reset, save
+from tri_apsp.tuned.store import existing, new_file, path_of, reset, save
 
 __all__ = [
     "FIELDS",
     "KERNELS",
     "SIGNS",
     "allowed_fields",
-    "conflict",
     "directories",
+    "existing",
     "file_name",
     "files",
     "find",

@@ -26,7 +26,7 @@ from tri_apsp.tuned.records import KERNELS
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["conflict", "existing", "new_file", "path_of", "reset", "save", "wait_for_lock"]
+__all__ = ["existing", "new_file", "path_of", "require_writable", "reset", "save"]
 
 _KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
 
@@ -67,18 +67,13 @@ def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | s
 def existing(
     engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
 ) -> tuple[TunedFile | None, str | None]:
-    """Return the file where `save` writes, None if there is none, and why it must not be overwritten, as `conflict`."""
+    """Return the file where `save` writes, None if there is none, and why it must not be overwritten, None if it may be.
+
+    The reason is the sentence with which `save` refuses without `force`: the file is damaged, or was measured on another GPU or
+    with other kernel sources. The tuner checks that before it starts.
+    """
     wanted = identity(engine, kernel, dtype, device)
     return read_usable(path_of(engine, kernel, dtype, device.slug, directory), lambda file: difference(file, wanted))
-
-
-def conflict(engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None) -> str | None:
-    """Return why `save` would refuse to write there without `force`, as one sentence, or None if it would not.
-
-    It refuses where a file is damaged, or was measured on another GPU or with other kernel sources. The tuner checks that
-    before it starts.
-    """
-    return existing(engine, kernel, dtype, device, directory)[1]
 
 
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
@@ -113,14 +108,19 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     return path
 
 
-def wait_for_lock(slug: str, directory: Path | str | None = None) -> None:
-    """Return when no other process writes tuned files of the GPU `slug`; the tuner waits for that before it starts.
+def require_writable(slug: str, directory: Path | str | None = None) -> None:
+    """Return when tuned files of the GPU `slug` can be written; the tuner checks that before it starts. Nothing is made.
 
     Raises:
-        InputError: as `save`, after the same time.
+        InputError: the directory cannot be written to, or another process locks it for half a minute.
     """
     folder = Path(directory or save_directory()) / slug
-    if folder.exists():
+    present = next(path for path in (folder, *folder.parents) if path.exists())
+    if not (present.is_dir() and os.access(present, os.W_OK)):
+        raise InputError(
+            f"tuned files must be written to {folder}, but {present} is no writable folder; choose another --save-dir."
+        )
+    if present == folder:
         with _locked(folder):
             pass
 

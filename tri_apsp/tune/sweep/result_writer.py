@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tri_apsp import tuned
 from tri_apsp.device import describe, driver_version
@@ -14,7 +14,10 @@ from tri_apsp.tune.space.candidates import space_hash
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
 from tri_apsp.tune.sweep.result import TaskResult, Winner
-from tri_apsp.tuned.store import existing, wait_for_lock
+from tri_apsp.tuned.store import require_writable
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import TunedFile
 
 __all__ = ["ResultWriter", "clock_of"]
 
@@ -41,19 +44,11 @@ class ResultWriter:
 
         Cost: where another process writes there, the time until it is done, half a minute at most.
         """
-        device, settings = self._device, self._settings
-        for names in dict.fromkeys((task.engine, task.kernel, task.dtype) for task in self._plan.tasks):
-            path = tuned.path_of(*names, device.slug, settings.save_dir)
-            existing = next(parent for parent in path.parents if parent.exists())
-            if not (existing.is_dir() and os.access(existing, os.W_OK)):
-                raise InputError(
-                    f"tuned files must be written to {path.parent}, but {existing} is no writable folder; "
-                    "choose another --save-dir."
-                )
-            reason = None if settings.force else tuned.conflict(*names, device, settings.save_dir)
+        require_writable(self._device.slug, self._settings.save_dir)
+        for task in () if self._settings.force else self._plan.tasks:
+            _, reason = self._existing(task)
             if reason is not None:
                 raise InputError(reason)
-        wait_for_lock(device.slug, settings.save_dir)
 
     def write(self, result: TaskResult) -> TaskResult:
         """Save the winner; that of an interrupted search only where it gained, and no complete entry exists."""
@@ -68,10 +63,13 @@ class ResultWriter:
 
     def has_entry(self, task: Task) -> bool:
         """Return whether a complete entry of the task can be used in the directory that files are saved to."""
-        file, _ = existing(task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir)
+        file, _ = self._existing(task)
         return file is not None and any(
             entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries
         )
+
+    def _existing(self, task: Task) -> tuple[TunedFile | None, str | None]:
+        return tuned.existing(task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir)
 
     def _save(self, result: TaskResult, winner: Winner) -> Path:
         from tri_apsp.tuned.schema import Entry

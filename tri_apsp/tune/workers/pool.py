@@ -66,12 +66,13 @@ class Workers:
         def on(worker: Worker, queue: MeasurementQueue) -> Evaluate:
             def evaluate(values: Values, request: Request) -> Outcome:
                 chosen = config(values)
-                default = self._compile_default(task)
+                default = self._compile(task, [default_config(task.engine, task.torch_dtype)])
                 if self._compilers is not None:
                     outcome = self._compilers.submit(task, chosen).result()
                     if outcome.kind is not Kind.correct:
                         return outcome
-                _wait(default)
+                for _, job in default:  # which the worker checks first; it raises if that does not compile
+                    job.result()
                 with queue.enter(request.number):
                     return worker.screen(task, chosen, request.limit_ms())
 
@@ -83,9 +84,8 @@ class Workers:
         self._compile(task, configs)
 
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        default = self._compile_default(task)
-        compiled = [(config, job.result()) for config, job in self._compile(task, configs)]
-        _wait(default)
+        jobs = self._compile(task, [default_config(task.engine, task.torch_dtype), *configs])
+        compiled = [(config, job.result()) for config, job in jobs]
         failed = {config: outcome for config, outcome in compiled if outcome.kind is not Kind.correct}
         right = [config for config in configs if config not in failed]
         timed = dict(zip(right, self._workers[0].final(task, right, rounds) if right else (), strict=True))
@@ -110,16 +110,6 @@ class Workers:
         if self._compilers is None:
             return []
         return [(config, self._compilers.submit(task, config, odd=odd)) for config in configs for odd in (False, True)]
-
-    def _compile_default(self, task: Task) -> list[_Job]:
-        """Queue the default of a task, which the worker checks before others are measured."""
-        return self._compile(task, [default_config(task.engine, task.torch_dtype)])
-
-
-def _wait(jobs: Sequence[_Job]) -> None:
-    """Return when all are done. The worker raises if the default does not compile."""
-    for _, job in jobs:
-        job.result()
 
 
 def _compilers_per_device(devices: int, cores: int) -> int:
