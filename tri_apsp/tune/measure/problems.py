@@ -138,10 +138,9 @@ class Problem(ABC):
         whole = self._in_margin(initial)
         view = self._view(whole) if self.small else whole
         self._outputs.append(Output(whole, view))
-        if self.device.type != "meta":
-            self._initial.append(whole.clone())
-            if expected is not None:
-                self._expected.append(self._canonical(self._in_margin(expected)))
+        self._initial.append(whole.clone())
+        if expected is not None:
+            self._expected.append(self._canonical(self._in_margin(expected)))
         return view
 
     def _in_margin(self, values: torch.Tensor) -> torch.Tensor:
@@ -181,13 +180,12 @@ class Problem(ABC):
     def _graphs(self, share: float) -> torch.Tensor:
         """Return weights (batch, n, n), a `share` of them edges, with zero diagonal and without negative cycles."""
         weights = self._random(self.n, self.n, share, 1, _LONGEST_EDGE)
-        if self.device.type != "meta":
-            if not self.task.nonnegative:
-                generator = torch.Generator().manual_seed(self.n)
-                drawn = torch.randint(0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype).to(self.device)
-                missing = weights == no_edge(self.dtype)
-                weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
-            weights.diagonal(dim1=-2, dim2=-1).zero_()
+        if not self.task.nonnegative:
+            generator = torch.Generator().manual_seed(self.n)
+            drawn = torch.randint(0, _POTENTIALS, (self.n,), generator=generator, dtype=self.dtype).to(self.device)
+            missing = weights == no_edge(self.dtype)
+            weights.add_(drawn[:, None]).sub_(drawn).masked_fill_(missing, no_edge(self.dtype))
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
         return weights
 
 
