@@ -109,9 +109,6 @@ def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypat
             outcome = worker.screen(task, base)
             (final,) = worker.final(task, [base], rounds=1)
         assert (outcome.kind, final.kind) == (Kind.correct, Kind.correct)
-        parts = (compiled_first[0].compile_seconds, outcome.compile_seconds, outcome.measure_seconds)
-        seconds = [f"{x:.2f}" for x in parts]
-        print(f"\n{task}: seconds to compile first, to load, and to measure: {', '.join(seconds)}")
         assert {path.parent.name for path in tmp_path.rglob("*.cubin")} == compiled, task
 
 

@@ -114,7 +114,6 @@ def test_a_slow_configuration_is_given_up_after_one_run() -> None:
     assert outcome.times.p20_ms == outcome.times.p80_ms == outcome.median_ms
     assert 100 < outcome.median_ms < 500
     assert "given up" in outcome.message
-    assert outcome.measure_seconds > 0.1
     assert measurement.screen(faulty.GOOD, 1000.0).message == ""
 
 
@@ -171,11 +170,3 @@ def test_the_cpu_engine_is_really_measured(dtype: str) -> None:
             outcome = measurement.screen(dataclasses.replace(default_config("cpu", task.torch_dtype), **fields))
             assert outcome.kind is Kind.correct
             assert 0.01 < outcome.median_ms < 1000
-
-
-def test_comparing_small_problems_counts_as_compiling() -> None:
-    task = task_of("cpu", "product")
-    measurement = Measurement(task, CPU, make_of(Substitute))
-    outcome = measurement.verify(complete(task))
-    assert outcome.compile_seconds > 0
-    assert outcome.measure_seconds > 0

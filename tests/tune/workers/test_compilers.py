@@ -50,7 +50,6 @@ def test_kernels_are_compiled_and_kept(tmp_path: Path, monkeypatch: pytest.Monke
     with closing(Compilers(1, ABSENT)) as compilers:
         first = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1)).result()
         assert (first.kind, first.message, first.times) == (Kind.correct, "", None)
-        assert first.compile_seconds > 0.1
         assert cubins("_product_kernel") == 1  # the small problem and that of the task run the same kernel
         odd = compilers.submit(product, with_tiles(block_m=32, block_n=32, num_warps=1), odd=True).result()
         assert odd.kind is Kind.correct
@@ -118,15 +117,13 @@ def test_only_failures_that_need_not_last_are_compiled_again() -> None:
             job = compilers.submit(TASK, faulty.bad(act))
             outcome = job.result(60)
             assert outcome.kind is kind
-            assert outcome.measure_seconds == 0  # nothing was measured
             assert (compilers.submit(TASK, faulty.bad(act)) is not job) == again
 
 
 def test_a_compiler_that_hangs_is_ended() -> None:
     with closing(Compilers(1, faulty.Fake)) as compilers:
         outcome = compilers.submit(TASK, faulty.bad("hang"), limit_s=1).result(60)
-        assert (outcome.kind, outcome.measure_seconds) == (Kind.timeout, 0)
-        assert outcome.compile_seconds >= 1
+        assert outcome.kind is Kind.timeout
         assert compilers.submit(TASK, faulty.GOOD).result(60).kind is Kind.correct
 
 

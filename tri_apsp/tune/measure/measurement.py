@@ -61,15 +61,12 @@ class Measurement:
         self._problems: dict[tuple[int, int, bool], Problem] = {}
         self._with_expected: set[Problem] = set()
         self._default = default_config(task.engine, task.torch_dtype)
-        for problem in (*self._small(self._default), self._large(self._default)):
-            self._compare(self._default, problem)
+        self.verify(self._default)
 
     def screen(self, config: CompleteConfig, give_up_ms: float | None = None) -> Outcome:
         """Compare the results of a configuration, then time a few runs; see Worker.screen."""
-        start = time.perf_counter()
         problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
-        compiled = time.perf_counter()
         operation = self._compare(config, problem)
         began = time.perf_counter()
         samples = [self._time(problem, operation)]
@@ -80,17 +77,13 @@ class Measurement:
             seconds, (least, most) = _SCREEN_SECONDS[self._device.type != "cpu"], _SCREEN_RUNS
             while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
                 samples.append(self._time(problem, operation))
-        return Outcome(Kind.correct, _times(samples), message, compiled - start, time.perf_counter() - compiled)
+        return Outcome(Kind.correct, _times(samples), message)
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small problems and on the task's; no times."""
-        start = time.perf_counter()
-        problem = self._large(config)
-        for small in self._small(config):
-            self._compare(config, small)
-        compiled = time.perf_counter()
-        self._compare(config, problem)
-        return Outcome(Kind.correct, compile_seconds=compiled - start, measure_seconds=time.perf_counter() - compiled)
+        for problem in (*self._small(config), self._large(config)):
+            self._compare(config, problem)
+        return Outcome(Kind.correct)
 
     def final(self, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
         """Time configurations that were verified, after a warm-up, in interleaved rounds: each forward and backward."""
@@ -108,11 +101,7 @@ class Measurement:
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
                 samples[index].append([self._time(*runs[index]) for _ in range(counts[index])])
         throttled = not 1 / _DRIFT < _drift(samples) < _DRIFT
-        seconds = (time.perf_counter() - start) / len(runs)
-        return [
-            Outcome(Kind.correct, _times(np.concatenate(found)), measure_seconds=seconds, throttled=throttled)
-            for found in samples
-        ]
+        return [Outcome(Kind.correct, _times(np.concatenate(found)), throttled=throttled) for found in samples]
 
     def _small(self, config: CompleteConfig) -> tuple[Problem, Problem]:
         similar, odd = small_sizes(self._task)
@@ -154,8 +143,8 @@ class Measurement:
         return self._timer.milliseconds(operation.run, blocks=operation.blocks)
 
 
-def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
-    """Return the outcome of a configuration that raised `error` after `seconds`."""
+def outcome_of(error: Exception) -> Outcome:
+    """Return the outcome of a configuration that raised `error`."""
     kind = kind_of(error)
     first = error
     while kind is Kind.compile_error and isinstance(first.__cause__, Exception):
@@ -163,11 +152,7 @@ def outcome_of(error: Exception, seconds: float = 0.0) -> Outcome:
     # A compiler shows the source first and its reason last; CUDA's advice follows its reason.
     lines = [line.strip() for line in str(first).splitlines() if line.strip()] or [""]
     line = lines[-1 if kind is Kind.compile_error else 0]
-    message = f"{type(first).__name__}: {line}"[:_MESSAGE]
-    compiling = kind.deterministic
-    return Outcome(
-        kind, message=message, compile_seconds=seconds if compiling else 0.0, measure_seconds=0.0 if compiling else seconds
-    )
+    return Outcome(kind, message=f"{type(first).__name__}: {line}"[:_MESSAGE])
 
 
 def kind_of(error: Exception) -> Kind:

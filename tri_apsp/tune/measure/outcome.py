@@ -50,16 +50,12 @@ class Outcome:
         kind: its class.
         times: of the runs; None where it was not timed, as where `kind` is not correct.
         message: the error in one line; "" where there was none.
-        compile_seconds: until the first result: mostly compilation, where the kernels were not in a cache.
-        measure_seconds: the rest: comparing and timing.
         throttled: whether the device became slower or faster while it was measured, so that times are not its best.
     """
 
     kind: Kind
     times: Times | None = None
     message: str = ""
-    compile_seconds: float = 0.0
-    measure_seconds: float = 0.0
     throttled: bool = False
 
     @property
@@ -75,7 +71,6 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote."""
-        others = {name: value for name, value in fields.items() if name not in _NO_TIMES}
+        """Return the outcome that `to_dict`, also of an earlier version, wrote."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        return cls(**{**others, "kind": Kind(fields["kind"]), "times": times})
+        return cls(Kind(fields["kind"]), times, fields["message"], fields.get("throttled", False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import multiprocessing
 import os
 import signal
@@ -65,9 +64,7 @@ class Worker:
     def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
         """Return whether one configuration compiles, as Compilers.submit(); for a worker that prepares with Compilation."""
         outcome: Outcome = self._request(task, "compile", config, odd, limit_s=limit_s)
-        # The time of a process that was lost over it counts too.
-        spent = outcome.compile_seconds + outcome.measure_seconds
-        return dataclasses.replace(outcome, compile_seconds=spent, measure_seconds=0.0)
+        return outcome
 
     def screen(self, task: Task, config: CompleteConfig, give_up_ms: float | None = None, limit_s: float = 120.0) -> Outcome:
         """Return the outcome of one configuration, whose results are compared and which is then timed in a few runs.
@@ -99,12 +96,7 @@ class Worker:
             left = max(1.0, deadline - time.monotonic())
             timed = self._request(task, "final", [configs[index] for index in right], rounds, limit_s=left)
             for position, index in enumerate(right):
-                verified, found = outcomes[index], timed if isinstance(timed, Outcome) else timed[position]
-                outcomes[index] = dataclasses.replace(
-                    found,
-                    compile_seconds=verified.compile_seconds + found.compile_seconds,
-                    measure_seconds=verified.measure_seconds + found.measure_seconds,
-                )
+                outcomes[index] = timed if isinstance(timed, Outcome) else timed[position]
         return outcomes
 
     def close(self) -> None:
@@ -172,11 +164,10 @@ class Worker:
         if failure is not None:
             self._discard()
             raise EngineError(_unmeasurable(task, failure) if self._ready else _not_started(failure))
-        started = time.monotonic()
         try:
             return self._receive(limit_s)
         except _LostError as lost:
-            return Outcome(lost.kind, message=str(lost), measure_seconds=time.monotonic() - started)
+            return Outcome(lost.kind, message=str(lost))
 
     def _receive(self, limit_s: float) -> Any:
         """Return what the process sends.
@@ -227,11 +218,10 @@ def _serve(pipe: Connection, log: str, device: torch.device, prepare: Prepare) -
                 pipe.send(error if isinstance(error, ApspError) else outcome_of(error).message)
                 continue
             pipe.send(None)
-            started = time.perf_counter()
             try:
                 result = getattr(prepared, action)(*arguments)
             except Exception as error:
-                result = outcome_of(error, time.perf_counter() - started)
+                result = outcome_of(error)
             pipe.send(result)
 
 
