@@ -310,6 +310,6 @@ def test_expected_distances_are_those_of_the_reference(dtype: str, sign: str) ->
     problem = PROBLEMS[task.record.problem](task, CPU, 50, 16, small=True)
     (output,), (expected,) = problem._outputs, problem._expected
     missing = no_edge(task.torch_dtype)
-    for weights, distances in zip(output.view, problem._view(expected), strict=True):
+    for weights, distances in zip(problem._view(output), problem._view(expected), strict=True):
         wanted = floyd_warshall(weights.double().masked_fill(weights == missing, float("inf")).numpy())
         assert torch.equal(distances.double().masked_fill(distances == missing, float("inf")), torch.from_numpy(wanted))

@@ -26,7 +26,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.tune.search import studies
 from tri_apsp.tune.search.evaluated import SearchResult
 from tri_apsp.tune.search.search import Search
-from tri_apsp.tune.search.studies import journal_path, open_storage, open_study, study_name
+from tri_apsp.tune.search.studies import journal_path, open_storage, open_study
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -67,13 +67,6 @@ def test_without_resume_another_one_begins_and_the_old_one_stays(url: str | None
     assert some_trials(url, 5, resume=False)[1] == 5
     assert names(url) == ["product-1", "product-2"]
     assert some_trials(url, 7)[1] == 2  # the newest of them
-
-
-def test_names_are_readable_and_differ_with_every_fact() -> None:
-    name = study_name(["cpu", "product"], {"space": "a", "kernel": "b"})
-    assert name.startswith("cpu-product-")
-    assert name == study_name(["cpu", "product"], {"kernel": "b", "space": "a"})
-    assert name != study_name(["cpu", "product"], {"space": "a", "kernel": "c"})
 
 
 class TestJournal:

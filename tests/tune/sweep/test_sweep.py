@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import dataclasses
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from tri_apsp.device import describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep.baselines import baselines_of
+from tri_apsp.tune.sweep import task_study
+from tri_apsp.tune.sweep.baselines import Baselines, baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings
 from tri_apsp.tune.sweep.result_writer import ResultWriter
 from tri_apsp.tuned.schema import Entry, TunedFile
@@ -249,6 +251,17 @@ class TestInterrupt:
         (result,) = run(pool, trials=30, resume=True).results
         assert len(pool.screened) == 10
         assert len(result.search.evaluated) == 30
+
+    def test_names_of_studies_are_readable_and_differ_with_what_times_depend_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before, later = baselines_of(SOLVE, CPU), Baselines(*[dataclasses.replace(DEFAULT, product=FASTEST)] * 3)
+        name = task_study._name(SOLVE, before, "slug")
+        assert re.fullmatch(r"cpu-solve-float32-nonnegative-n1024-slug-[0-9a-f]{12}", name)
+        assert name == task_study._name(SOLVE, baselines_of(SOLVE, CPU), "slug")
+        assert name != task_study._name(SOLVE, later, "slug")
+        product = task_study._name(PRODUCT, before, "slug")
+        assert product == task_study._name(PRODUCT, later, "slug"), "it is measured by itself"
+        monkeypatch.setattr(tuned, "kernel_hash", lambda *_: "another")
+        assert product != task_study._name(PRODUCT, before, "slug")
 
     def test_without_resume_it_starts_again(self) -> None:
         run(SyntheticPool(), trials=20)

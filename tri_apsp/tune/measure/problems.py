@@ -59,13 +59,6 @@ class Operation(NamedTuple):
     blocks: bool = False
 
 
-class Output(NamedTuple):
-    """A matrix that is written: `view`, (batch, rows, columns), is `whole` or lies in the middle of it."""
-
-    whole: torch.Tensor
-    view: Block
-
-
 class Problem(ABC):
     """An operation and its operands, which it may overwrite.
 
@@ -83,7 +76,7 @@ class Problem(ABC):
     def __init__(self, task: Task, device: torch.device, n: int, block_size: int, *, small: bool) -> None:
         self.task, self.device, self.n, self.block_size, self.small = task, device, n, block_size, small
         self.dtype = task.torch_dtype
-        self._outputs: list[Output] = []
+        self._outputs: list[torch.Tensor] = []  # with their margins
         self._initial: list[torch.Tensor] = []
         self._expected: list[torch.Tensor] = []
         self._seed = n
@@ -100,7 +93,7 @@ class Problem(ABC):
     def restore(self) -> None:
         """Queue copies that bring back what an operation overwrites."""
         for output, initial in zip(self._outputs, self._initial, strict=True):
-            output.whole.copy_(initial)
+            output.copy_(initial)
 
     def set_expected(self) -> None:
         """Take the result of the last operation as the expected one."""
@@ -112,16 +105,16 @@ class Problem(ABC):
         Raises:
             WrongResultError: a value differs.
         """
-        for output, found, expected in zip(self._outputs, self._found(), self._expected, strict=True):
+        for found, expected in zip(self._found(), self._expected, strict=True):
             self._canonical(found)
             if not torch.equal(found, expected):
                 wrong = int((found != expected).sum())
-                batch, rows, columns = output.view.shape
+                batch, rows, columns = self._view(found).shape
                 raise WrongResultError(f"{wrong} values of {batch} x {rows} x {columns} differ from the expected ones")
 
     def _found(self) -> list[torch.Tensor]:
         """Return the result of the last operation, for each output."""
-        return [output.whole for output in self._outputs]
+        return self._outputs
 
     def _engine(self, config: CompleteConfig, make: Make) -> Engine:
         weights = Weights(self.n, self.dtype, self.device, self.task.nonnegative)
@@ -136,12 +129,11 @@ class Problem(ABC):
     def _output(self, initial: torch.Tensor, expected: torch.Tensor | None) -> Block:
         """Return a block of the values `initial` (batch, rows, columns) to be written; `expected` where it is known."""
         whole = self._in_margin(initial)
-        view = self._view(whole) if self.small else whole
-        self._outputs.append(Output(whole, view))
+        self._outputs.append(whole)
         self._initial.append(whole.clone())
         if expected is not None:
             self._expected.append(self._canonical(self._in_margin(expected)))
-        return view
+        return self._view(whole)
 
     def _in_margin(self, values: torch.Tensor) -> torch.Tensor:
         if not self.small:
@@ -152,8 +144,10 @@ class Problem(ABC):
         self._view(whole).copy_(values)
         return whole
 
-    @staticmethod
-    def _view(whole: torch.Tensor) -> Block:
+    def _view(self, whole: torch.Tensor) -> Block:
+        """Return the part of an operand inside its margin."""
+        if not self.small:
+            return whole
         _, rows, columns = whole.shape
         return block(whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS))
 
@@ -274,7 +268,7 @@ class _Solve(_Distances):
 
     def check(self) -> None:
         super().check()
-        if self._solved is not None and not torch.equal(self._outputs[0].whole, self._initial[0]):
+        if self._solved is not None and not torch.equal(self._outputs[0], self._initial[0]):
             raise WrongResultError("the weights changed in a solve that must not write to them")
 
     def _method(self, config: CompleteConfig) -> str:

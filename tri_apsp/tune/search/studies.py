@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import filelock
 import optuna
@@ -20,7 +18,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from tri_apsp.errors import InputError
 
-__all__ = ["journal_path", "open_storage", "open_study", "study_name"]
+__all__ = ["journal_path", "open_storage", "open_study"]
 
 # Seconds to wait for a database, and the option of common drivers for it. A driver refuses an option that it does not know.
 _TIMEOUT = 10
@@ -157,18 +155,12 @@ def _answering(shown: str) -> Iterator[None]:
         ) from None
 
 
-def study_name(words: list[str], facts: dict[str, Any]) -> str:
-    """Return the name of the studies of a task: readable `words`, and a hash of all `facts` that its times depend on."""
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
-    return "-".join([*words, digest])
-
-
 def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
     """Return a study to minimise milliseconds, whose name is `name` and a number.
 
     Args:
         storage: that holds it.
-        name: of study_name().
+        name: readable words, and a hash of what the times depend on.
         resume: continue the newest study of that name, if there is one; else begin another, and leave the old ones.
     """
     names = optuna.get_all_study_names(storage)

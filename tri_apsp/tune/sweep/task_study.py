@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 
 from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import to_fields
 from tri_apsp.tune.search.search import known_trials
-from tri_apsp.tune.search.studies import open_study, study_name
+from tri_apsp.tune.search.studies import open_study
 from tri_apsp.tune.space.candidates import space_hash
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
@@ -61,4 +63,5 @@ def _name(task: Task, baselines: Baselines, slug: str) -> str:
         # A solve is measured with the tiles that were found before, other kernels by themselves.
         "rest": to_fields(baselines.default) if task.record.is_solve else None,
     }
-    return study_name([*words, slug], facts)
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+    return "-".join([*words, slug, digest])
