@@ -104,6 +104,14 @@ def test_what_is_tuned_must_gain_more_than_the_noise() -> None:
     assert (kept.config["cutoff"], kept.gained, kept.times.p50_ms) == (TUNED.cutoff, False, 0.97)
 
 
+def test_an_incumbent_with_other_fields_of_other_kernels_keeps_them() -> None:
+    other = dataclasses.replace(INCUMBENT, closure_tile=32)  # by an entry of the solve that names them
+    outcomes = {UNTUNED: correct(1.0), TUNED: correct(1.0), other: correct(0.8)}
+    found = choose_winner(TASK, Baselines(TUNED, UNTUNED, other), outcomes)
+    assert found is not None
+    assert (found.config["cutoff"], found.config["closure_tile"]) == (512, 32)
+
+
 class TestFailures:
     def test_of_the_plain_default(self) -> None:
         assert final(untuned=None, tuned=1.0, found=0.5) is None

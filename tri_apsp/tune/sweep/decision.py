@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from tri_apsp.configs import CompleteConfig
@@ -25,7 +26,8 @@ def beats(challenger: Times, holder: Times) -> bool:
 def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteConfig, Outcome]) -> Winner | None:
     """Return the winner: the untuned configuration, unless another beats it; of others each must beat the winner so far.
 
-    Where other kernels were tuned and a solve does not gain by it, its entry keeps the defaults of all fields.
+    An entry of a solve names the fields of other kernels too where the winner does not take them from the entries of these: so
+    a solve that does not gain by what was tuned keeps the defaults of all fields.
 
     Args:
         task: that was tuned.
@@ -43,8 +45,9 @@ def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteCo
     for challenger in (baselines.default, baselines.incumbent, min(timed, key=lambda config: timed[config].p50_ms)):
         if challenger in timed and beats(timed[challenger], timed[winner]):
             winner = challenger
+    own = {name: getattr(baselines.default, name) for name in task.record.fields}
     return Winner(
-        config=kernel_fields(task, winner, every=winner == untuned != baselines.default),
+        config=kernel_fields(task, winner, every=dataclasses.replace(winner, **own) != baselines.default),
         gained=winner not in (untuned, baselines.default),
         times=timed[winner],
         default_ms=timed[untuned].p50_ms,
