@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "device": "errors",
     "reference": "",
     "value_range": "semirings",
-    "configs": "errors device semirings",
+    "configs": "errors device",
     "tuned": "errors device semirings configs",
     "kernels": "",
     "gpu": "device semirings value_range kernels",
@@ -27,17 +27,17 @@ MAY_IMPORT = {
     "solver": "errors device semirings value_range configs tuned engines methods",
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",
-    "console": "errors device semirings engines __init__",
-    "bench": "errors device semirings configs gpu engines solver api console",
+    "console": "errors device engines __init__",
+    "bench": "device semirings configs gpu engines solver api console",
     "cli": "errors device semirings configs tuned engines graphs methods solver api console bench __init__",
     "__main__": "cli",
-    "tune": "errors device semirings configs tuned engines methods solver console __init__",
-    "report": "errors device semirings reference configs tuned engines methods api console tune __init__",
+    "tune": "errors device semirings configs tuned engines methods solver console",
+    "report": "errors device semirings configs tuned engines console tune",
 }
 # Libraries that only these packages may import.
 ONLY_IN = {
     "triton": {"kernels", "engines", "gpu"},
-    "numba": {"kernels", "engines"},
+    "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "filelock": {"tuned", "tune"},
     "pydantic": {"tuned"},
@@ -87,13 +87,30 @@ def test_imports(path: Path) -> None:
     assert here in MAY_IMPORT, f"{here} is new: add what it may import to MAY_IMPORT"
     allowed = {here, *MAY_IMPORT[here].split()}
     for name in imports(path):
-        parts = name.split(".")
-        if parts[0] == "tri_apsp":
-            target = parts[1] if len(parts) > 1 and _is_package(parts[1]) else "__init__"
+        target = _target(name)
+        if name.split(".")[0] == "tri_apsp":
             assert target in allowed, f"{here} must not import {name}"
-        elif parts[0] in ONLY_IN:
-            assert here in ONLY_IN[parts[0]], f"only {ONLY_IN[parts[0]]} may import {parts[0]}, not {here}"
+        elif target in ONLY_IN:
+            assert here in ONLY_IN[target], f"only {ONLY_IN[target]} may import {target}, not {here}"
         assert not name.startswith("triton.experimental") or path.name == "gluon_names.py", f"{name}: take it from gluon_names"
+
+
+def test_no_arrow_is_unused() -> None:
+    used: dict[str, set[str]] = {}
+    for path in FILES:
+        used.setdefault(package(path), set()).update(map(_target, imports(path)))
+    for here, targets in MAY_IMPORT.items():
+        assert set(targets.split()) <= used[here], f"{here} imports less than MAY_IMPORT allows"
+    for library, packages in ONLY_IN.items():
+        assert all(library in used[here] for here in packages), f"{library} has fewer importers than ONLY_IN allows"
+
+
+def _target(name: str) -> str:
+    """Return the package or module of tri_apsp that an import takes, "__init__" for the top level; else the library."""
+    first, *rest = name.split(".")
+    if first != "tri_apsp":
+        return first
+    return rest[0] if rest and _is_package(rest[0]) else "__init__"
 
 
 def _is_package(name: str) -> bool:

@@ -96,12 +96,11 @@ def test_defaults_that_are_hardly_faster_are_kept_too() -> None:
     assert found.times.p50_ms == 1.0
 
 
-def test_what_is_tuned_must_gain_more_than_the_noise() -> None:
-    for tuned, found in ((1.0, 1.2), (0.99, 0.985)):
-        assert winner(untuned=1.0, tuned=tuned, found=found).config["closure_tile"] == UNTUNED.closure_tile
-    kept = winner(untuned=1.0, tuned=0.97, found=0.96)
-    assert "closure_tile" not in kept.config, "the entries of the other kernels are used"
-    assert (kept.config["cutoff"], kept.gained, kept.times.p50_ms) == (TUNED.cutoff, False, 0.97)
+def test_defaults_that_are_not_faster_are_left_out() -> None:
+    for tuned in (1.0, 0.99):
+        kept = winner(untuned=1.0, tuned=tuned, found=1.2)
+        assert "closure_tile" not in kept.config, "the entries of the other kernels are used"
+        assert (kept.config["cutoff"], kept.gained, kept.times.p50_ms) == (TUNED.cutoff, False, tuned)
 
 
 def test_an_incumbent_with_other_fields_of_other_kernels_keeps_them() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.tune.measure.outcome import Outcome, Times
@@ -24,10 +24,12 @@ def beats(challenger: Times, holder: Times) -> bool:
 
 
 def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteConfig, Outcome]) -> Winner | None:
-    """Return the winner: the untuned configuration, unless another beats it; of others each must beat the winner so far.
+    """Return the winner: the faster of `default` and `untuned`, unless the incumbent or the fastest candidate beats it.
 
-    An entry of a solve names the fields of other kernels too where the winner does not take them from the entries of these: so
-    a solve that does not gain by what was tuned keeps the defaults of all fields.
+    The fastest candidate must beat the incumbent too, if that is the winner so far.
+
+    An entry of a solve names the fields of other kernels too if the winner does not take them from the entries of these: so a
+    solve that is slower with what was tuned for them, at other sizes, keeps the defaults of all fields.
 
     Args:
         task: that was tuned.
@@ -41,8 +43,12 @@ def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteCo
     untuned = baselines.untuned if baselines.untuned in outcomes else baselines.default
     if untuned not in timed:
         return None
-    winner = untuned
-    for challenger in (baselines.default, baselines.incumbent, min(timed, key=lambda config: timed[config].p50_ms)):
+
+    def fastest(configs: Iterable[CompleteConfig]) -> CompleteConfig:
+        return min(configs, key=lambda config: timed[config].p50_ms)
+
+    winner = fastest(config for config in (baselines.default, untuned) if config in timed)
+    for challenger in (baselines.incumbent, fastest(timed)):
         if challenger in timed and beats(timed[challenger], timed[winner]):
             winner = challenger
     own = {name: getattr(baselines.default, name) for name in task.record.fields}
