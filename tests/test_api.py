@@ -204,8 +204,8 @@ def test_strides_with_which_a_gpu_can_solve_in_place() -> None:
     """Dense weights of any size, and others whose row stride keeps every tile within 32 bits."""
     for n, stride, in_place in ((10, 10, True), (300_000, 300_000, True), (10, 1 << 18, True), (10, 1 << 19, False)):
         weights = torch.empty(0, device="meta").as_strided((1, n, n), (1, stride, 1))
-        assert TritonEngine.can_solve_in(weights) == in_place
-    assert not TritonEngine.can_solve_in(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
+        assert TritonEngine.can_solve_in_place(weights) == in_place
+    assert not TritonEngine.can_solve_in_place(torch.empty(1, 9, 9, device="meta").transpose(1, 2))
 
 
 class TestMinPlus:

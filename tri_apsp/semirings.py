@@ -1,7 +1,7 @@
 """The min-plus semiring on each dtype: its identities, and how far a distance may go before a sum would wrap.
 
 "Addition" is min, with annihilator `no_edge` (inf); "multiplication" is +, with identity 0. Every engine keeps one
-invariant: **a stored value lies in [-reach, no_edge]**, because a product clamps from below when it stores (n^2 work)
+invariant: **a stored value lies in [floor, no_edge]**, because a product clamps from below when it stores (n^2 work)
 and from above by starting at no_edge. The sum of any two stored values then fits the dtype, whatever the weights, so
 no sum ever wraps, not even while a negative cycle doubles its weight at each step.
 """
@@ -15,7 +15,7 @@ import torch
 
 from tri_apsp.errors import InputError
 
-__all__ = ["DTYPES", "DTYPES_BY_NAME", "DistanceRange", "distance_range", "dtype_name", "no_edge", "reach"]
+__all__ = ["DTYPES", "DTYPES_BY_NAME", "DistanceRange", "distance_range", "dtype_name", "floor", "no_edge"]
 
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 
@@ -48,9 +48,9 @@ def no_edge(dtype: torch.dtype) -> float | int:
     return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
 
 
-def reach(dtype: torch.dtype) -> float | int:
-    """Return the magnitude at which a store clamps from below: no two stored values add up to less than the dtype."""
-    return torch.finfo(dtype).max / 4 if dtype.is_floating_point else no_edge(dtype)
+def floor(dtype: torch.dtype) -> float | int:
+    """Return the least value that a matrix may hold: the sum of two such values does not overflow."""
+    return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class DistanceRange:
 def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
     """Return the distances that `dtype` can hold; `negative`: whether any weight is negative."""
     if dtype.is_floating_point:
-        return DistanceRange(lowest=-reach(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max)
+        return DistanceRange(lowest=floor(dtype), beyond=no_edge(dtype), ceiling=torch.finfo(dtype).max)
     infinity = int(no_edge(dtype))
     quarter = infinity // 4 if negative else 0
     return DistanceRange(lowest=-quarter, beyond=infinity - 2 * quarter, ceiling=infinity - 2 * quarter)

@@ -45,8 +45,8 @@ def test_products_of_panels_count(monkeypatch, case):
     start = time.perf_counter()
     inside = seconds_in_products(weights, Selection("kleene", "cpu", config, ""))
     total = time.perf_counter() - start
-    assert made[-1].weights.n == 96
-    assert made[-1].weights.nonnegative == case.nonnegative
+    assert made[-1].spec.n == 96
+    assert made[-1].spec.nonnegative == case.nonnegative
     assert Slow.calls > 2, "the panels made no product"
     assert 0.002 * Slow.calls <= inside <= total
     assert torch.equal(weights, case.weights(CPU)), "the weights were changed"

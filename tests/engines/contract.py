@@ -14,7 +14,7 @@ import tri_apsp
 from tri_apsp import engines, tuned
 from tri_apsp.engines import Engine, Update, block, triton_base, wide_strides
 from tri_apsp.engines.triton_base import TritonEngine
-from tri_apsp.semirings import reach
+from tri_apsp.semirings import floor
 
 SHAPES = [(1, 1, 1), (2, 3, 5), (63, 65, 1), (7, 129, 64), (100, 31, 257), (130, 200, 67)]
 
@@ -36,7 +36,7 @@ class EngineContract:
     def engine(self, dtype: torch.dtype, *, n: int = 256, nonnegative: bool = True) -> Engine:
         device = torch.device(self.device)
         config = tuned.find(self.name, device, dtype, self.config)
-        return engines.make(self.name, engines.Weights(n, dtype, device, nonnegative), config)
+        return engines.make(self.name, engines.MatrixSpec(n, dtype, device, nonnegative), config)
 
     def blocks(self, dtype: torch.dtype, *shapes: tuple[int, int], negative: bool = False) -> tuple[torch.Tensor, ...]:
         """Random blocks (2, rows, columns), two in three values missing, each cut out of a larger poisoned matrix."""
@@ -45,7 +45,7 @@ class EngineContract:
         for rows, columns in shapes:
             values = rng.integers(-40 if negative else 0, 100, (2, rows, columns)).astype(np.float64)
             values[rng.random(values.shape) < 0.66] = cases.INF
-            host = torch.full((2, rows + 3, columns + 5), -reach(dtype), dtype=dtype)
+            host = torch.full((2, rows + 3, columns + 5), floor(dtype), dtype=dtype)
             whole = host.to(self.device)
             whole[:, 1 : rows + 1, 2 : columns + 2] = cases.tensor(values, dtype, self.device)
             out.append(whole[:, 1 : rows + 1, 2 : columns + 2])
@@ -127,7 +127,7 @@ class EngineContract:
                 c0, a0, b0, c1, a1, b1 = self.blocks(dtype, (m, n), (m, k), (k, n), (m, n), (m, k), (k, n))
                 expected = min_plus(self.values(a0), self.values(b0)), min_plus(self.values(a1), self.values(b1))
                 expected = expected[0], np.minimum(expected[1], self.values(c1))
-                c0.fill_(-reach(dtype))
+                c0.fill_(floor(dtype))
                 self.engine(dtype).product(Update(c0, a0, b0, fresh=True), Update(c1, a1, b1))
                 np.testing.assert_array_equal(self.values(c0), expected[0], str(dtype))
                 np.testing.assert_array_equal(self.values(c1), expected[1], str(dtype))
@@ -227,7 +227,7 @@ class EngineContract:
 
     def test_stored_values_never_leave_their_range(self) -> None:
         for dtype in self.dtypes:
-            low = -reach(dtype)
+            low = floor(dtype)
             c = torch.full((1, 9, 9), tri_apsp.no_edge(dtype), dtype=dtype, device=self.device)
             a = torch.full((1, 9, 9), low, dtype=dtype, device=self.device)
             engine = self.engine(dtype, nonnegative=False)

@@ -94,7 +94,7 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
     found = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, shared << 10, (8, 9))
     monkeypatch.setattr(nvidia, "describe", lambda device: found)
     three = Config(closure_programs=3).over(default_config("nvidia", dtype))
-    engine = nvidia.NvidiaEngine(engines.Weights(4096, dtype, GPU, True), three)
+    engine = nvidia.NvidiaEngine(engines.MatrixSpec(4096, dtype, GPU, True), three)
     for batch, n in ((1, 65), (1, 512), (1, 1000), (1, 4096), (7, 700), (99, 3000)):
         tile, programs, parts = engine._tile_and_programs(batch, n)
         panels = 2 * (-(-n // tile) - 1)

@@ -68,8 +68,8 @@ def test_tiles_that_programs_share(
     a, b, c = (
         torch.randint(-50, 100, (batch, *size), device="cuda", generator=rng).to(dtype) for size in ((m, k), (k, n), (m, n))
     )
-    portable = engines.make("portable", engines.Weights(m, dtype, c.device, False), default_config("portable", dtype))
-    engine = engines.make("nvidia", engines.Weights(m, dtype, c.device, False), default_config("nvidia", dtype))
+    portable = engines.make("portable", engines.MatrixSpec(m, dtype, c.device, False), default_config("portable", dtype))
+    engine = engines.make("nvidia", engines.MatrixSpec(m, dtype, c.device, False), default_config("nvidia", dtype))
     for fresh in (False, True, False):
         found, expected = ((c.clone(), c.clone()) for _ in range(2))
         for made, (first, second) in ((engine, found), (portable, expected)):
@@ -81,7 +81,9 @@ def test_tiles_that_programs_share_in_graphs() -> None:
     """Each graph has locks of its own: it may run beside others, and beside what is launched on the stream of its capture."""
     a, b = torch.randint(0, 100, (2, 1, 300, 5000), device="cuda", dtype=torch.int32)
     b = b.mT.contiguous()
-    engine = engines.make("nvidia", engines.Weights(300, torch.int32, a.device, False), default_config("nvidia", torch.int32))
+    engine = engines.make(
+        "nvidia", engines.MatrixSpec(300, torch.int32, a.device, False), default_config("nvidia", torch.int32)
+    )
     expected = torch.full((1, 300, 300), 1000, device="cuda", dtype=torch.int32)
     found = [torch.full_like(expected, 1000) for _ in range(3)]
     engine.product(Update(expected, a, b))
@@ -122,10 +124,10 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
         graphs[:, range(n), range(n)] = 5
         weights = cases.tensor(graphs, dtype, "cuda")
         sizes = torch.arange(batch, device="cuda") * 7 % (n + 1) if padded else None
-        engine = engines.make("nvidia", engines.Weights(n, dtype, weights.device, False, sizes), CONFIG)
+        engine = engines.make("nvidia", engines.MatrixSpec(n, dtype, weights.device, False, sizes), CONFIG)
         for given in (weights, weights.mT.contiguous().mT, torch.stack((weights, weights - 99), dim=-1)[..., 0]):
-            expected, report = TritonEngine.solve_in_one_launch(engine, given)  # type: ignore[arg-type]
-            distances, own = engine.solve_in_one_launch(given)
+            expected, report = TritonEngine.queue_solve(engine, given)  # type: ignore[arg-type]
+            distances, own = engine.queue_solve(given)
             for x in (distances, expected):
                 assert x.is_contiguous()
             assert ((distances == expected) | (distances >= beyond) & (expected >= beyond)).all()
@@ -139,8 +141,8 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
 def test_solves_side_by_side() -> None:
     """Reports that are read late, and in another order, are those of their own solves."""
     graphs = [cases.tensor(cases.random_graph(n)[None], torch.float32, "cuda") for n in (40, 200, 70)]
-    made = [engines.make("nvidia", engines.Weights(w.shape[1], w.dtype, w.device, False), CONFIG) for w in graphs]
-    solved = [engine.solve_in_one_launch(w) for engine, w in zip(made, graphs, strict=True)]
+    made = [engines.make("nvidia", engines.MatrixSpec(w.shape[1], w.dtype, w.device, False), CONFIG) for w in graphs]
+    solved = [engine.queue_solve(w) for engine, w in zip(made, graphs, strict=True)]
     for w, (distances, report) in reversed(list(zip(graphs, solved, strict=True))):
         weights, found = report.read()
         assert weights.highest_below == w[w.isfinite()].max()

@@ -36,7 +36,7 @@ class TestInterpretedInParts(TestPortableEngineInterpreted):
 
     @pytest.fixture(autouse=True)
     def _one_graph_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tri_apsp.engines.triton_base.MOST_GRAPHS", 1)
+        monkeypatch.setattr("tri_apsp.engines.triton_base.MAX_GRAPHS", 1)
 
     @pytest.mark.slow
     def test_products_with_strides_beyond_int32(self, monkeypatch: pytest.MonkeyPatch) -> None:

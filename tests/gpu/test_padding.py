@@ -38,7 +38,7 @@ def test_graphs_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPa
 
 
 def test_operands_are_padded_where_that_pays_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.gpu.padding._LEAST_PRODUCT", 20 * 30 * 40)
+    monkeypatch.setattr("tri_apsp.gpu.padding._MIN_PRODUCT", 20 * 30 * 40)
     a, b, c = torch.rand(2, 20, 30), torch.rand(2, 30, 40), torch.rand(2, 20, 40)
     padded = pad_operands(a, b, c)
     assert padded is not None

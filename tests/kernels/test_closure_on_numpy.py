@@ -13,7 +13,7 @@ from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels,
 
 from tri_apsp.engines.nvidia import strategy
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
-from tri_apsp.semirings import distance_range, no_edge, reach
+from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.value_range import limits
 
 closure_kernel = import_kernels("nvidia.closure")._closure_kernel
@@ -25,7 +25,7 @@ def closure_constants(
 ) -> ClosureConstants:
     compute = np.int32 if dtype == torch.int16 else cases.tensor(np.empty((0, 0)), dtype).numpy().dtype.type
     return ClosureConstants(
-        NO_EDGE=no_edge(dtype), FLOOR=None if nonnegative else -reach(dtype), TILE=tile, PARTS=parts, COMPUTE=compute,
+        NO_EDGE=no_edge(dtype), FLOOR=None if nonnegative else floor(dtype), TILE=tile, PARTS=parts, COMPUTE=compute,
         STRATEGY=strategy, ACC=None, ACC_TALL=None, SHARED=None, OVERSIZED_VIEWS=oversized_views,
     )  # fmt: skip
 
@@ -260,9 +260,9 @@ def test_no_value_below_floor(strategy: str, dtype: torch.dtype, edges: list[tup
     n = 1 + max(map(max, edges))
     weights = zero_diagonal(np.full((n, n), cases.INF))
     for edge in edges:
-        weights[edge] = -reach(dtype)
+        weights[edge] = floor(dtype)
     d = cases.tensor(weights, dtype).numpy()[None]
     solved, _ = solve(dtype, d, tile=8)
     closure(strategy, dtype, d, tile=8)
     for closed in (solved, d):
-        assert closed.min() == closed[0, edges[0][0], edges[-1][1]] == -reach(dtype)
+        assert closed.min() == closed[0, edges[0][0], edges[-1][1]] == floor(dtype)

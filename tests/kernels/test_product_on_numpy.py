@@ -11,7 +11,7 @@ import torch
 from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, run_other_programs
 
 from tri_apsp.kernels.nvidia.product import ProductLayouts
-from tri_apsp.semirings import no_edge, reach
+from tri_apsp.semirings import floor, no_edge
 
 product_kernel = import_kernels("nvidia.product")._product_kernel
 
@@ -30,7 +30,7 @@ def blocks(dtype: torch.dtype, *shapes: tuple[int, int], negative: bool) -> list
         weights[rng.random(weights.shape) < 0.5] = cases.INF
         block = cases.tensor(weights, dtype).numpy()
         if negative:
-            block[rng.random(weights.shape) < 0.05] = -reach(dtype)
+            block[rng.random(weights.shape) < 0.05] = floor(dtype)
         out.append(block)
     return out
 
@@ -39,7 +39,7 @@ def min_plus(c: np.ndarray, a: np.ndarray, b: np.ndarray, dtype: torch.dtype, sk
     """What C must become; integers are summed as int64, which holds every sum."""
     wide = np.int64 if np.issubdtype(c.dtype, np.integer) else c.dtype
     sums = a.astype(wide)[:, :, :, None] + b.astype(wide)[:, None]
-    expected = np.maximum(np.minimum(c, sums.min(axis=2, initial=no_edge(dtype))), -reach(dtype)).astype(c.dtype)
+    expected = np.maximum(np.minimum(c, sums.min(axis=2, initial=no_edge(dtype))), floor(dtype)).astype(c.dtype)
     expected[:, slice(*skip)] = c[:, slice(*skip)]
     expected[:, :, slice(*skip)] = c[:, :, slice(*skip)]
     return expected
@@ -53,7 +53,7 @@ def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands
     skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
     shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
     whole_tiles, split_k = options.pop("whole_tiles", None), options.pop("split_k", 1)
-    constants = {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), "STRATEGY": strategy, **CONSTANTS, **options}
+    constants = {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "STRATEGY": strategy, **CONSTANTS, **options}
     tiles = len(first[0]) * sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
     whole_tiles = tiles if whole_tiles is None else whole_tiles
     locks = np.zeros(tiles - whole_tiles, np.int32)
@@ -115,7 +115,7 @@ def test_what_a_fresh_block_holds_does_not_matter(strategy: str, dtype: torch.dt
     pairs = operands[:3], operands[3:]
     old = [np.full_like(c, no_edge(dtype)) if new else c for (c, _, _), new in zip(pairs, fresh, strict=True)]
     expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip(old, pairs, strict=True)]
-    pairs[fresh.index(1)][0][:] = -reach(dtype)
+    pairs[fresh.index(1)][0][:] = floor(dtype)
     product(strategy, dtype, *pairs, fresh=fresh)
     for (c, _, _), found in zip(pairs, expected, strict=True):
         np.testing.assert_array_equal(c, found)
@@ -145,7 +145,7 @@ def test_several_programs_per_tile(
     pairs = operands[:3], operands[3:]
     old = np.full_like(pairs[1][0], no_edge(dtype))
     expected = [min_plus(c, a, b, dtype) for c, (_, a, b) in zip((pairs[0][0], old), pairs, strict=True)]
-    pairs[1][0][:] = -reach(dtype)
+    pairs[1][0][:] = floor(dtype)
     product(strategy, dtype, *pairs, fresh=(0, 1), whole_tiles=whole_tiles, split_k=split_k)
     for (c, _, _), found in zip(pairs, expected, strict=True):
         np.testing.assert_array_equal(c, found)

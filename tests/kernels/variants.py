@@ -32,7 +32,7 @@ from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
-from tri_apsp.semirings import distance_range, no_edge, reach
+from tri_apsp.semirings import distance_range, floor, no_edge
 
 CAPABILITIES = (80, 90, 100)
 TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
@@ -59,7 +59,7 @@ def _tile_constants(tiles: GpuTiles) -> dict[str, int]:
 
 
 def _portable(kernel: Any, dtype: torch.dtype, capability: int, num_warps: int, **constants: Any) -> Variant:
-    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype)}
+    constants |= {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype)}
     return Variant(kernel, _signature(kernel, dtype, constants), constants, capability, num_warps)
 
 
@@ -85,7 +85,7 @@ def nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, field
     """The product by the tiles in `field` of the configuration."""
     tiles = getattr(default_config("nvidia", dtype), field)
     constants = {
-        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
+        "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
         "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype),
     }  # fmt: skip
     signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32")

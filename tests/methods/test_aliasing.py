@@ -119,7 +119,7 @@ def test_levels_that_fit_are_multiplied_into_panel_buffers() -> None:
         in_place.clear()
         weights = cases.random_graph(n)
         config = tuned.find("cpu", torch.device("cpu"), torch.float64, tri_apsp.Config(block_size=16, cutoff=16))
-        engine = SmallPanelBuffers(engines.Weights(n, torch.float64, torch.device("cpu"), True), config)
+        engine = SmallPanelBuffers(engines.MatrixSpec(n, torch.float64, torch.device("cpu"), True), config)
         matrix = cases.tensor(weights, torch.float64)[None].clone()
         matrix.diagonal(dim1=1, dim2=2).zero_()
         METHODS["kleene"].solve(matrix, engine, Observer())

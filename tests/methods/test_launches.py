@@ -42,7 +42,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def engine(n: int, dtype: torch.dtype = torch.float32, nonnegative: bool = True, **fields: Any) -> NvidiaEngine:
     config = Config(**fields).over(default_config("nvidia", dtype))
-    return NvidiaEngine(engines.Weights(n, dtype, META, nonnegative), config)
+    return NvidiaEngine(engines.MatrixSpec(n, dtype, META, nonnegative), config)
 
 
 def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.Tensor:
@@ -51,7 +51,7 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 
 @pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
 def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
-    engine(n).solve_in_one_launch(matrix(n, batch=batch))
+    engine(n).queue_solve(matrix(n, batch=batch))
     assert launched == [SOLVE]
     launched.clear()
     engine(n).closure(matrix(n, batch=batch))
@@ -59,7 +59,7 @@ def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batc
 
 
 def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(16).solve_in_one_launch(matrix(16, batch=(1 << 16) + 10))
+    engine(16).queue_solve(matrix(16, batch=(1 << 16) + 10))
     assert launched == [SOLVE] * 2
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="the nvidia engine needs Triton")
 
 
 def _only_stripes(engine: Engine, like: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
-    if rows * columns > WORKSPACE / 2 * engine.weights.n**2:
+    if rows * columns > WORKSPACE / 2 * engine.spec.n**2:
         raise torch.OutOfMemoryError("CUDA out of memory")
     return like.new_empty((like.shape[0], rows, columns))
 

@@ -298,20 +298,20 @@ def test_reachability_is_computed_only_in_doubt(
 
 
 @pytest.fixture
-def engine_weights(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Weights]:
+def engine_weights(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.MatrixSpec]:
     """The traits of the weights that engines are made for from now on."""
-    traits: list[tri_apsp.engines.Weights] = []
+    traits: list[tri_apsp.engines.MatrixSpec] = []
 
     class Recording(CpuEngine):
-        def __init__(self, weights: tri_apsp.engines.Weights, config: CpuConfig) -> None:
-            traits.append(weights)
-            super().__init__(weights, config)
+        def __init__(self, spec: tri_apsp.engines.MatrixSpec, config: CpuConfig) -> None:
+            traits.append(spec)
+            super().__init__(spec, config)
 
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: Recording)
     return traits
 
 
-def test_the_engine_receives_sizes_and_sign(engine_weights: list[tri_apsp.engines.Weights]) -> None:
+def test_the_engine_receives_sizes_and_sign(engine_weights: list[tri_apsp.engines.MatrixSpec]) -> None:
     weights, sizes = pad(graphs(), N, torch.float32, -1)
     for check in (True, False):
         tri_apsp.shortest_paths(weights, sizes=torch.stack((sizes, sizes), dim=1)[:, 0], check=check)
@@ -322,7 +322,7 @@ def test_the_engine_receives_sizes_and_sign(engine_weights: list[tri_apsp.engine
     assert [traits.nonnegative for traits in engine_weights] == [True, False, True]
 
 
-def test_unchecked_sizes_out_of_range_count_as_the_nearest(engine_weights: list[tri_apsp.engines.Weights]) -> None:
+def test_unchecked_sizes_out_of_range_count_as_the_nearest(engine_weights: list[tri_apsp.engines.MatrixSpec]) -> None:
     weights, _ = pad(graphs(sizes=(4, 4, 4)), 4, torch.float32, NAN)
     given, clamped = torch.tensor([-3, 2, 1 << 40]), torch.tensor([0, 2, 4])
     result = tri_apsp.shortest_paths(weights, sizes=given, check=False)

@@ -53,7 +53,7 @@ def log() -> Log:
 def early_check(distances: torch.Tensor) -> EarlyCheck:
     cpu = torch.device("cpu")
     engine = ReadingEngine(
-        engines.Weights(4, torch.float32, cpu, False),
+        engines.MatrixSpec(4, torch.float32, cpu, False),
         configs.default_config("cpu", torch.float32),  # type: ignore[arg-type]
     )
     return EarlyCheck(engine, Problem(distances, True), distances, overwritten=True)
@@ -118,7 +118,7 @@ def test_negative_integers_are_read_again_only_where_some_may_be_no_edge(
     distances = torch.tensor([[[0, highest], [-3, 0]]], dtype=torch.int32)
     known = distances.clone()
     engine = engines.make(
-        "cpu", engines.Weights(2, torch.int32, distances.device, False), configs.default_config("cpu", torch.int32)
+        "cpu", engines.MatrixSpec(2, torch.int32, distances.device, False), configs.default_config("cpu", torch.int32)
     )
     seen = []
     value_ranges = engine.value_ranges

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles, default_config
-from tri_apsp.engines import Engine, Update, Weights
+from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -93,8 +93,8 @@ class FaultyEngine(CpuEngine):
             updates[0].c[-1, -1, -1] -= 1
 
 
-def make(name: str, weights: Weights, config: CompleteConfig) -> Engine:
-    return FaultyEngine(weights, config)
+def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+    return FaultyEngine(spec, config)
 
 
 def prepare(task: Task, device: torch.device) -> Measurement:
@@ -102,8 +102,8 @@ def prepare(task: Task, device: torch.device) -> Measurement:
 
 
 def prepare_wrong(task: Task, device: torch.device) -> Measurement:
-    def wrong(name: str, weights: Weights, config: CompleteConfig) -> Engine:
-        return FaultyEngine(weights, bad("wrong result"))
+    def wrong(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        return FaultyEngine(spec, bad("wrong result"))
 
     return Measurement(task, device, wrong)
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from tri_apsp.configs import CompleteConfig, GpuConfig, default_config
-from tri_apsp.engines import Engine, Update, Weights, make
+from tri_apsp.engines import Engine, MatrixSpec, Update, make
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.space.task import Task
 
@@ -33,8 +33,8 @@ def bad(act: str) -> CompleteConfig:
     return dataclasses.replace(config, product=dataclasses.replace(config.product, **changes))
 
 
-def make_faulty(name: str, weights: Weights, config: CompleteConfig) -> Engine:
-    engine = make(name, weights, config)
+def make_faulty(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+    engine = make(name, spec, config)
     assert isinstance(config, GpuConfig)
     code = config.product.group_m
     product = engine.product

@@ -291,7 +291,7 @@ class TestGiven:
                 find(given=Config(cutoff=cutoff))
 
     def test_the_answers_remembered_are_bounded(self, monkeypatch):
-        monkeypatch.setattr(lookup, "_MOST_ANSWERS", 10)
+        monkeypatch.setattr(lookup, "_MAX_ANSWERS", 10)
         for cutoff in range(1, 50):
             assert tuned.find("cpu", CPU, torch.float32, Config(cutoff=cutoff)).cutoff == cutoff
         assert len(lookup.ANSWERS) <= 10

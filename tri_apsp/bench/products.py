@@ -38,9 +38,9 @@ class _ProductTimer:
         self._device = device
         self._products: list[tuple[_Moment, _Moment]] = []
 
-    def make(self, name: str, weights: engines.Weights, config: CompleteConfig) -> engines.Engine:
+    def make(self, name: str, spec: engines.MatrixSpec, config: CompleteConfig) -> engines.Engine:
         """Return the engine of engines.make, its products timed."""
-        engine = engines.make(name, weights, config)
+        engine = engines.make(name, spec, config)
         product = engine.product
 
         def timed_product(*updates: engines.Update) -> None:

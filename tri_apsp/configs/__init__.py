@@ -14,7 +14,7 @@ from tri_apsp.configs.types import (
     from_fields,
     to_fields,
 )
-from tri_apsp.configs.validity import closure_bytes, invalid_because, is_valid, most_registers, product_registers, require_valid
+from tri_apsp.configs.validity import closure_bytes, invalid_because, is_valid, max_registers, product_registers, require_valid
 
 __all__ = [
     "METHOD_NAMES",
@@ -31,7 +31,7 @@ __all__ = [
     "from_fields",
     "invalid_because",
     "is_valid",
-    "most_registers",
+    "max_registers",
     "product_registers",
     "require_valid",
     "to_fields",

@@ -9,7 +9,7 @@ from tri_apsp.configs.types import METHOD_NAMES, Config, CpuTiles, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
-__all__ = ["closure_bytes", "invalid_because", "is_valid", "most_registers", "product_registers", "require_valid"]
+__all__ = ["closure_bytes", "invalid_because", "is_valid", "max_registers", "product_registers", "require_valid"]
 
 C = TypeVar("C", bound=Config)
 
@@ -147,10 +147,10 @@ def product_registers(capability: tuple[int, int] | None, warps: int) -> int | N
     """
     if capability is None or capability >= (10, 0):
         return None
-    return min(168, most_registers(warps))
+    return min(168, max_registers(warps))
 
 
-def most_registers(warps: int) -> int:
+def max_registers(warps: int) -> int:
     """Return the most registers of a thread with which `warps` warps fit on a multiprocessor of an NVIDIA GPU."""
     allocated = 8  # at a time, to each thread
     return min(255, _REGISTER_FILE // (32 * warps) // allocated * allocated)

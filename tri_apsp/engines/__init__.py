@@ -10,11 +10,11 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
-from tri_apsp.engines.base import Block, Engine, Update, Weights, block
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.launcher import has_triton
 
-__all__ = ["ENGINES", "Block", "Engine", "Update", "Weights", "block", "choose", "make", "type_of", "unusable_because"]
+__all__ = ["ENGINES", "Block", "Engine", "MatrixSpec", "Update", "block", "choose", "make", "type_of", "unusable_because"]
 
 # Best first: the first that can run on a device is its automatic choice.
 ENGINES: dict[str, tuple[str, str]] = {
@@ -82,9 +82,9 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
     raise EngineError(f"weights on {device} need an engine that runs there, but {'; '.join(reasons)}")
 
 
-def make(name: str, weights: Weights, config: CompleteConfig) -> Engine:
+def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
     """Return engine `name`, ready for one solve; compiles its kernels for the dtype if this machine has not done so before."""
-    return type_of(name)(weights, config)
+    return type_of(name)(spec, config)
 
 
 @cache

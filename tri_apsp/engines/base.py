@@ -15,10 +15,10 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.semirings import no_edge, reach
+from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
-__all__ = ["EXTRA_WORKSPACE", "WORKSPACE", "Block", "Engine", "PendingRanges", "Update", "Weights", "block"]
+__all__ = ["EXTRA_WORKSPACE", "WORKSPACE", "Block", "Engine", "MatrixSpec", "PendingRanges", "Update", "block"]
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
@@ -45,7 +45,7 @@ class Update(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Weights:
+class MatrixSpec:
     """What an engine is made for: n, dtype and device of the matrix, and whether no value of it is negative.
 
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
@@ -62,16 +62,16 @@ class Weights:
 class Engine(ABC):
     """The operations of one kind of device, for one solve. They are queued in order; each reads what those before it wrote.
 
-    Every operation keeps stored values in [-reach, no_edge] (tri_apsp.semirings), and gives the same bits from run to run.
+    Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings), and gives the same bits from run to run.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, weights: Weights, config: CompleteConfig) -> None:
-        self.weights = weights
+    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
+        self.spec = spec
         self.config = config
-        self.no_edge = no_edge(weights.dtype)
-        self.floor = -reach(weights.dtype)
+        self.no_edge = no_edge(spec.dtype)
+        self.floor = floor(spec.dtype)
 
     @abstractmethod
     def product(self, *updates: Update) -> None:
@@ -110,7 +110,7 @@ class Engine(ABC):
             target.copy_(source)
 
     @classmethod
-    def can_solve_in(cls, weights: torch.Tensor) -> bool:
+    def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
         """Return whether the operations can work on weights (batch, n, n) with their strides."""
         return weights.stride(-1) == 1
 
@@ -136,7 +136,7 @@ class Engine(ABC):
     def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         """Return whether the device can read the values of `weights` asynchronously.
 
-        If so, queue_value_range, initial_matrix and solve_in_one_launch are implemented; otherwise the solver uses torch
+        If so, queue_value_range, initial_matrix and queue_solve are implemented; otherwise the solver uses torch
         operations.
         """
         return False
@@ -164,7 +164,7 @@ class Engine(ABC):
         """
         raise NotImplementedError
 
-    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         """Queue a whole solve of weights (batch, n, n) that one closure solves.
 
         Args:

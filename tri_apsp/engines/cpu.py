@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines.base import Block, Engine, Update, Weights
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
 from tri_apsp.kernels.cpu import min_plus as kernels
 
 __all__ = ["CpuEngine"]
@@ -48,10 +48,10 @@ class CpuEngine(Engine):
     name = "cpu"
     config: CpuConfig
 
-    def __init__(self, weights: Weights, config: CpuConfig) -> None:
-        super().__init__(weights, config)
+    def __init__(self, spec: MatrixSpec, config: CpuConfig) -> None:
+        super().__init__(spec, config)
         self._tiles = config.product
-        dtype = torch.empty(0, dtype=weights.dtype).numpy().dtype
+        dtype = torch.empty(0, dtype=spec.dtype).numpy().dtype
         self._width = kernels.tile_n(dtype)
         self._product = kernels.product_kernel(dtype)
         self._closure = kernels.closure_kernel(dtype)
@@ -110,7 +110,7 @@ class CpuEngine(Engine):
 
     def _update(self, c: Array, a: Array, b: Array, block_k: int | None = None) -> None:
         depth = block_k or self._tiles.block_k
-        self._product(c, a, b, *self._constants, self.weights.nonnegative, self._width, _PACKED_ROWS, depth)
+        self._product(c, a, b, *self._constants, self.spec.nonnegative, self._width, _PACKED_ROWS, depth)
 
     def _close(self, d: Array) -> None:
         self._closure(d, *self._constants, self._width)

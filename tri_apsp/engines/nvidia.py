@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, most_registers, product_registers
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
 from tri_apsp.device import Device, describe
-from tri_apsp.engines.base import Block, Update, Weights, block
+from tri_apsp.engines.base import Block, MatrixSpec, Update, block
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_base import MOST_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
+from tri_apsp.engines.triton_base import MAX_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
@@ -21,7 +21,7 @@ from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
 from tri_apsp.kernels.nvidia.product import ProductLayouts, _product_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
-from tri_apsp.semirings import dtype_name, no_edge, reach
+from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import PendingRanges, limits
 
 __all__ = [
@@ -37,14 +37,14 @@ __all__ = [
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
 # often.
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
-_TILES_PER_UNIT_ELSE = 2
-# A model of the time of a product, in steps of k. A tile is divided into at most _MOST_PARTS parts of k, each of at least
-# _LEAST_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in
+_OTHER_TILES_PER_UNIT = 2
+# A model of the time of a product, in steps of k. A tile is divided into at most _MAX_PARTS parts of k, each of at least
+# _MIN_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in
 # _STORE_STEPS each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `split_k_tiles`
 # is within 1% of the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192,
 # one product and two), and within 16% in each launch.
-_MOST_PARTS = 16
-_LEAST_K = 128
+_MAX_PARTS = 16
+_MIN_K = 128
 _START_STEPS = 32
 _STORE_STEPS = 16
 _RATES = {8: 0.55, 12: 0.97}
@@ -54,9 +54,9 @@ _TILES_PER_PROGRAM = 3
 # If several programs share a graph with up to this many tiles per row, tiles of half the size are faster: on an H200 in float32
 # a call takes 187 instead of 217 us at n = 512, but 533 instead of 316 us at n = 1024.
 _TILES_OF_HALF_SIZE = 8
-# If a panel has so few tiles that each can be divided between this many programs, it is; a part has at least _LEAST_PART rows.
+# If a panel has so few tiles that each can be divided between this many programs, it is; a part has at least _MIN_PART rows.
 _PARTS = (4, 2)
-_LEAST_PART = 16
+_MIN_PART = 16
 # The kernel of a solve in one launch contains one closure for weights without negative values and one for weights of any sign.
 # For these dtypes it contains only the latter: the former has a fifth fewer instructions per tile, but is no faster, and
 # doubles the time to compile.
@@ -73,9 +73,9 @@ class NvidiaEngine(TritonEngine):
 
     product_kernel = _product_kernel
 
-    def __init__(self, weights: Weights, config: NvidiaConfig) -> None:
-        super().__init__(weights, config)
-        device = describe(weights.device)
+    def __init__(self, spec: MatrixSpec, config: NvidiaConfig) -> None:
+        super().__init__(spec, config)
+        device = describe(spec.device)
         self._units, self._shared_memory = device.units, device.shared_memory
         self._counters = Counters()
 
@@ -90,7 +90,7 @@ class NvidiaEngine(TritonEngine):
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
         launch = self.launch_of(self.config.product)
-        per_unit = _TILES_PER_UNIT.get(strategy(self.weights.dtype, self.weights.nonnegative), _TILES_PER_UNIT_ELSE)
+        per_unit = _TILES_PER_UNIT.get(strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT)
         fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
         return launch if fills else self.launch_of(self.config.small_product)
 
@@ -104,25 +104,25 @@ class NvidiaEngine(TritonEngine):
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
-        weights = self.weights
-        sizes = weights.sizes if n == weights.n else None
+        spec = self.spec
+        sizes = spec.sizes if n == spec.n else None
         tile, count, parts = self._tile_and_programs(batch, n)
         arrived, before = d, 0
         if count > 1:
             arrived, before = self._counters.next(batch, d.device, _arrivals(n, tile, count), sizes is not None)
-        launch = _closure_launcher(weights.dtype, weights.nonnegative, sizes is not None, tile, parts, *self._occupancy(count))
+        launch = _closure_launcher(spec.dtype, spec.nonnegative, sizes is not None, tile, parts, *self._occupancy(count))
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
-    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
-        sizes = self.weights.sizes
+        sizes = self.spec.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
         size = n if n <= tile else padded_size(weights, 2)
         result = distances = weights.new_empty((batch, size, size))
         if size > n:
             result = weights.new_empty(weights.shape)
-        buffer = result_buffer_for(weights.device, _computed(weights.dtype), 1 + batch // MOST_GRAPHS)
+        buffer = result_buffer_for(weights.device, _compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS)
         rows, counter, done = buffer.rows_for(batch * count)
         report, arrived, before = buffer.tensor, distances, 0
         if count > 1:
@@ -156,11 +156,11 @@ class NvidiaEngine(TritonEngine):
             return tile, 1, 1
         if n <= _TILES_OF_HALF_SIZE * tile:
             tile //= 2
-        most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.weights.dtype.itemsize)))
+        most = max(1, min(most, self._shared_memory // closure_bytes(tile, self.spec.dtype.itemsize)))
         others = -(-n // tile) - 1
         per_unit = min(most, max(1, batch * others**2 // (_TILES_PER_PROGRAM * self._units)))
         count = min(others**2 + 1, self._units * per_unit // batch)
-        parts = next((parts for parts in _PARTS if tile // parts >= _LEAST_PART and 2 * others * parts <= count - 1), 1)
+        parts = next((parts for parts in _PARTS if tile // parts >= _MIN_PART and 2 * others * parts <= count - 1), 1)
         return tile, count, parts
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
@@ -168,7 +168,7 @@ class NvidiaEngine(TritonEngine):
 
     def _is_exact(self) -> bool:
         """Return whether sums are exact: then D D = D, and panels may be read after they were replaced."""
-        return self.weights.nonnegative and not self.weights.dtype.is_floating_point
+        return self.spec.nonnegative and not self.spec.dtype.is_floating_point
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         height, width, length = d.shape[1], row.shape[2], column.shape[1]
@@ -195,7 +195,7 @@ def split_k_tiles(tiles: int, k: int, units: int, resident: int, warps: int) -> 
         rate = next((rate for below, rate in _RATES.items() if queue * warps < below), 1)
         return queue * (k / parts + _START_STEPS) / rate + (_STORE_STEPS * parts if parts > 1 else 0)
 
-    parts = min(range(1, max(1, min(_MOST_PARTS, k // _LEAST_K)) + 1), key=steps)
+    parts = min(range(1, max(1, min(_MAX_PARTS, k // _MIN_K)) + 1), key=steps)
     return (tiles, 1) if parts == 1 else (tiles - last, parts)
 
 
@@ -233,10 +233,10 @@ def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps
     lanes_n = min(64, tile) // vector
     return ClosureConstants(
         NO_EDGE=no_edge(dtype),
-        FLOOR=None if nonnegative else -reach(dtype),
+        FLOOR=None if nonnegative else floor(dtype),
         TILE=tile,
         PARTS=parts,
-        COMPUTE=getattr(gl, dtype_name(_computed(dtype))),
+        COMPUTE=getattr(gl, dtype_name(_compute_dtype(dtype))),
         STRATEGY=strategy(dtype, nonnegative),
         ACC=gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
         ACC_TALL=gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
@@ -247,7 +247,7 @@ def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps
 
 def closure_options(warps: int, programs: int) -> dict[str, int]:
     """Return the options of a closure, so that `programs` programs of `warps` warps fit a multiprocessor."""
-    return {"num_warps": warps, "maxnreg": most_registers(warps * programs)}
+    return {"num_warps": warps, "maxnreg": max_registers(warps * programs)}
 
 
 def solve_constants(
@@ -275,7 +275,7 @@ def solve_constants(
     return {
         "ANY_SIGN": closure(False),
         "NONNEGATIVE": None if dtype in _ONE_CLOSURE else closure(True),
-        "SMALLEST": limits(_computed(dtype))[0],
+        "SMALLEST": limits(_compute_dtype(dtype))[0],
         "SINGLE_TILE": single_tile,
         "PADDED": padded,
         "ALIGNMENT": alignment,
@@ -286,7 +286,7 @@ def solve_constants(
     }
 
 
-def _computed(dtype: torch.dtype) -> torch.dtype:
+def _compute_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.int32 if dtype == torch.int16 else dtype
 
 

@@ -21,7 +21,7 @@ def multiply_in_stripes(engine: Engine, closed: Block, row: Block, column: Block
     step = longest = max(width, length)
     buffers = engine.panel_buffers(row, height, longest)
     if buffers is None:
-        step = _stripe_width(int(WORKSPACE / 2 * engine.weights.n**2), height, longest)
+        step = _stripe_width(int(WORKSPACE / 2 * engine.spec.n**2), height, longest)
         buffers = engine.scratch(row, height, min(step, width)), engine.scratch(column, min(step, length), height)
     old_row, old_column = buffers
     for start in range(0, longest, step):

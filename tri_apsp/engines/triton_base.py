@@ -13,14 +13,14 @@ import torch
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
 from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Update
-from tri_apsp.engines.wide_strides import MOST_ROW_STRIDE, has_wide_strides, multiply_in_parts
+from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
-from tri_apsp.semirings import no_edge, reach
+from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange
 
-__all__ = ["MOST_GRAPHS", "Grid", "Launch", "Shape", "TritonEngine", "in_parts", "programs"]
+__all__ = ["MAX_GRAPHS", "Grid", "Launch", "Shape", "TritonEngine", "in_parts", "programs"]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -29,7 +29,7 @@ Grid = tuple[int, int, int]
 """How many programs run a kernel."""
 
 # Graphs are the second dimension of a grid, which no GPU takes larger.
-MOST_GRAPHS = (1 << 16) - 1
+MAX_GRAPHS = (1 << 16) - 1
 # Rows and columns that a program copies.
 _COPIED = (32, 64)
 
@@ -56,16 +56,16 @@ class TritonEngine(Engine):
 
     def launch_of(self, tiles: GpuTiles) -> Launch:
         """Return how to launch products by `tiles`."""
-        weights = self.weights
-        return _launch(type(self), tiles, weights.dtype, weights.nonnegative, describe(weights.device))
+        spec = self.spec
+        return _launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
 
     def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
         return self.launch_of(self.config.product)
 
     @classmethod
-    def can_solve_in(cls, weights: torch.Tensor) -> bool:
-        return super().can_solve_in(weights) and weights.stride(-2) <= max(MOST_ROW_STRIDE, weights.shape[-1])
+    def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
+        return super().can_solve_in_place(weights) and weights.stride(-2) <= max(MAX_ROW_STRIDE, weights.shape[-1])
 
     @classmethod
     def operands(
@@ -104,10 +104,10 @@ class TritonEngine(Engine):
         queue = reader or queue_without_result(weights)
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
-    def solve_in_one_launch(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
-        """As Engine.solve_in_one_launch, in three launches: initial matrix, closure, value range of the distances."""
+    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+        """As Engine.queue_solve, in three launches: initial matrix, closure, value range of the distances."""
         reader = ValueRangeReader(weights, 2)
-        distances = reader.initial_matrix(weights, self.weights.sizes)
+        distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)
         reader.queue(distances, self.no_edge, diagonal=True)
         return distances, reader
@@ -176,7 +176,7 @@ def _copy_launcher() -> Launcher:
 @cache
 def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
     constants = {
-        "NO_EDGE": no_edge(dtype), "FLOOR": -reach(dtype),
+        "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype),
         "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
         "num_warps": tiles.num_warps,
     }  # fmt: skip
@@ -187,10 +187,10 @@ def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, non
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
     """Yield views of operands (batch, ...) with as many graphs as one launch takes, in parts as even as possible."""
     batch = operands[0].shape[0]
-    if batch <= MOST_GRAPHS:
+    if batch <= MAX_GRAPHS:
         yield operands
         return
-    step = -(-batch // -(-batch // MOST_GRAPHS))
+    step = -(-batch // -(-batch // MAX_GRAPHS))
     for start in range(0, batch, step):
         yield [operand[start : start + step] for operand in operands]
 

@@ -8,9 +8,9 @@ import torch
 
 from tri_apsp.engines.base import Engine, Update, block
 
-__all__ = ["MOST_ROW_STRIDE", "has_wide_strides", "multiply_in_parts"]
+__all__ = ["MAX_ROW_STRIDE", "has_wide_strides", "multiply_in_parts"]
 
-MOST_ROW_STRIDE = 1 << 18
+MAX_ROW_STRIDE = 1 << 18
 """The largest row stride, beyond that of a dense matrix, with which every tile of a GPU kernel spans less than 2^31 values."""
 
 # Rows and columns of B that are copied at a time.

@@ -14,7 +14,7 @@ __all__ = ["ROW", "Counters", "ResultBuffer", "locks_for", "result_buffer_for"]
 ROW = 8
 """Values per row of a result buffer: what one solve in one launch reports (see kernels.nvidia.solve)."""
 
-_LEAST_ROWS = 1024
+_MIN_ROWS = 1024
 
 
 class Counters:
@@ -115,4 +115,4 @@ def locks_for(like: torch.Tensor, count: int) -> torch.Tensor:
 
 def _capacity(rows: int) -> int:
     """Return how many rows to allocate for a need of `rows`: a power of two, so that buffers seldom grow."""
-    return max(_LEAST_ROWS, 1 << (rows - 1).bit_length())
+    return max(_MIN_ROWS, 1 << (rows - 1).bit_length())

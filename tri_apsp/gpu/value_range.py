@@ -27,7 +27,7 @@ _PROGRAMS_PER_UNIT = 4
 _WARPS = 8
 _WIDTHS = (16, 64, 256)
 # The kernel counts rows in int32.
-_MOST_ROWS = 1 << 30
+_MAX_ROWS = 1 << 30
 # Values that each program stores: see kernels.shared.extremes.
 _EXTREMES = 5
 
@@ -39,7 +39,7 @@ def is_readable(tensor: torch.Tensor) -> bool:
     """
     if tensor.device.type not in ("cuda", "meta") or not tensor.numel() or not has_triton():
         return False
-    return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MOST_ROWS
+    return max(_layout(tensor).rows, tensor.shape[0] * tensor.shape[1]) < _MAX_ROWS
 
 
 class _Layout(NamedTuple):
@@ -167,11 +167,11 @@ class ValueRangeQueue:
 
 def queue_without_result(like: torch.Tensor) -> ValueRangeQueue:
     """Return a queue for one kernel whose extremes are not read: they go to device memory, since only read() frees a buffer."""
-    most = _most_programs(like)
+    most = _max_programs(like)
     return ValueRangeQueue(most, like.new_empty(_EXTREMES * most))
 
 
-def _most_programs(like: torch.Tensor) -> int:
+def _max_programs(like: torch.Tensor) -> int:
     return _PROGRAMS_PER_UNIT * describe(like.device).units
 
 
@@ -186,7 +186,7 @@ class ValueRangeReader(ValueRangeQueue):
     """
 
     def __init__(self, like: torch.Tensor, count: int = 1) -> None:
-        most = _most_programs(like)
+        most = _max_programs(like)
         self._device, self._count = like.device, count
         self._buffer = result_buffer_for(like.device, like.dtype, -(-count * _EXTREMES * most // ROW))
         self._wait: Callable[[], None] = partial(synchronize_stream, like.device)

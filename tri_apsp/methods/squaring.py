@@ -30,7 +30,7 @@ class Squaring(Method):
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         current, target = d, engine.scratch(d, n, n)
-        for _ in range(_products(n, engine.weights.nonnegative)):
+        for _ in range(_products(n, engine.spec.nonnegative)):
             engine.product(Update(target, current, current, fresh=True))  # the diagonal is 0, so D D <= D
             current, target = target, current
             observer.step(batch * n**3, current)

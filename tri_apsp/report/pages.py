@@ -15,7 +15,7 @@ from tri_apsp.report.study import Study, Target
 
 __all__ = ["write_study"]
 
-_MOST_FAILURES = 12
+_MAX_FAILURES = 12
 _RATE = "rate, of the best"
 
 
@@ -187,8 +187,8 @@ def _failures(results: Sequence[GridResult]) -> str:
     ]
     if not failed:
         return section("Failures", "None: the results of every configuration that was tried were right.")
-    more = f"{len(failed) - _MOST_FAILURES} more are in the raw rows." if len(failed) > _MOST_FAILURES else ""
-    return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MOST_FAILURES]), more)
+    more = f"{len(failed) - _MAX_FAILURES} more are in the raw rows." if len(failed) > _MAX_FAILURES else ""
+    return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more)
 
 
 def _left_out(results: Sequence[GridResult]) -> str:

@@ -6,7 +6,7 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.device import current
-from tri_apsp.engines import Engine, Update, Weights
+from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_operands
 from tri_apsp.solver.memory import product_fits
@@ -32,7 +32,7 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
     batch, rows, depth = left.shape
     size = round((rows * depth * columns) ** (1 / 3))
     config = tuned.find(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
-    engine = engines.make(name, Weights(depth, dtype, device, nonnegative), config)
+    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     with product_fits((batch, rows, columns), left), current(device):
         left, right, initial = engine.operands(left, right, initial)
         if initial is None:

@@ -10,7 +10,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import current, synchronize
-from tri_apsp.engines import Engine, Weights
+from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
 from tri_apsp.solver.memory import solve_fits
@@ -25,7 +25,7 @@ __all__ = ["Make", "Select", "run", "solve"]
 Select = Callable[[bool], Selection]
 """Returns what to run, for weights of which none is negative (True) or of any sign (False)."""
 
-Make = Callable[[str, Weights, CompleteConfig], Engine]
+Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""
 
 Report = Callable[[float], None]
@@ -85,11 +85,11 @@ def run(
         check_overwrite(problem.weights)
     weights, selection = problem.weights, select(check)
     engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
-    in_place = overwrite and engine_type.can_solve_in(weights)
-    one_launch = check and not overwrite and report is None and is_one_closure(selection, problem.n)
+    in_place = overwrite and engine_type.can_solve_in_place(weights)
+    one_closure = check and not overwrite and report is None and is_one_closure(selection, problem.n)
     with solve_fits(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
-        if one_launch and engine_type.reads_values_asynchronously(weights):
-            return _result(problem, _solve_in_one_launch(problem, selection, make), selection)
+        if one_closure and engine_type.reads_values_asynchronously(weights):
+            return _result(problem, _solve_by_one_closure(problem, selection, make), selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
         engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
         bounds = staged.bounds()
@@ -130,14 +130,14 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _solve_in_one_launch(problem: Problem, selection: Selection, make: Make) -> torch.Tensor:
+def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) -> torch.Tensor:
     """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
 
     The kernel is launched before the values are checked. On invalid values its result is meaningless, which costs less than
     blocking for a separate check.
     """
     engine = _engine(problem, selection, make, problem.weights, nonnegative=False)
-    distances, pending = engine.solve_in_one_launch(problem.weights)
+    distances, pending = engine.queue_solve(problem.weights)
     weights_range, distances_range = pending.read()
     bounds = check_graphs(problem.weights, problem.sizes, weights_range)
     verify(problem, distances, bounds, engine, engine.closure, found=distances_range)
@@ -145,5 +145,5 @@ def _solve_in_one_launch(problem: Problem, selection: Selection, make: Make) -> 
 
 
 def _engine(problem: Problem, selection: Selection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
-    weights = Weights(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
-    return make(selection.engine, weights, selection.config)
+    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
+    return make(selection.engine, spec, selection.config)

@@ -26,11 +26,11 @@ __all__ = ["find", "nearest"]
 
 # A miss is warned about from this n on, or from a batch of as many operations: smaller solves take milliseconds with any tiles,
 # and a quick sweep starts here. TRI_APSP_REQUIRE_TUNED applies to all that a full sweep covers, and that starts lower.
-_LEAST_WARNED = 512
-_LEAST_REQUIRED = 128
+_MIN_WARNED = 512
+_MIN_REQUIRED = 128
 
 # The most answers kept: more sizes than a program is likely to solve, and about a megabyte.
-_MOST_ANSWERS = 1024
+_MAX_ANSWERS = 1024
 
 
 def find(
@@ -84,7 +84,7 @@ def find(
     if given is not None:
         found = given.over(found)
     require_valid(found, facts)
-    if len(ANSWERS) >= _MOST_ANSWERS:
+    if len(ANSWERS) >= _MAX_ANSWERS:
         ANSWERS.clear()
     ANSWERS[key] = found
     return found
@@ -156,7 +156,7 @@ class _Lookup:
         An entry for any kernel counts as tuned, because the kernels that run depend on method and size.
         """
         required = os.environ.get("TRI_APSP_REQUIRE_TUNED", "") not in ("", "0")
-        least = _LEAST_REQUIRED if required else _LEAST_WARNED
+        least = _MIN_REQUIRED if required else _MIN_WARNED
         # Triton's interpreter is slow with any tiles.
         if self.batch * self.n**3 < least**3 or (self.engine != "cpu" and self.torch_device.type == "cpu"):
             return

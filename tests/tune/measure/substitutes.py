@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
-from tri_apsp.engines import Block, Engine, Update, Weights, block
+from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned import KERNELS
@@ -34,20 +34,20 @@ class Substitute(CpuEngine):
 
     configs: ClassVar[list[CompleteConfig]] = []
 
-    def __init__(self, weights: Weights, config: CompleteConfig) -> None:
+    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         self.configs.append(config)
-        super().__init__(weights, dataclasses.replace(config, product=TILES))
+        super().__init__(spec, dataclasses.replace(config, product=TILES))
 
 
-def make_of(engine: type[Substitute]) -> Callable[[str, Weights, CompleteConfig], Engine]:
-    return lambda name, weights, config: engine(weights, config)
+def make_of(engine: type[Substitute]) -> Callable[[str, MatrixSpec, CompleteConfig], Engine]:
+    return lambda name, spec, config: engine(spec, config)
 
 
 class Faulty(Substitute):
     """Faulty only for a cutoff of 77, so that the expected result, which the default gives, is right."""
 
-    def __init__(self, weights: Weights, config: CompleteConfig) -> None:
-        super().__init__(weights, config)
+    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
+        super().__init__(spec, config)
         self.default = config.cutoff != 77
 
 

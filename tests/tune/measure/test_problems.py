@@ -25,7 +25,7 @@ from tune.measure.substitutes import (
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, NvidiaConfig, default_config
 from tri_apsp.device import describe
-from tri_apsp.engines import Block, Update, Weights
+from tri_apsp.engines import Block, MatrixSpec, Update
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import no_edge
 from tri_apsp.tune.measure import measurement as module
@@ -99,9 +99,9 @@ def test_the_engine_is_made_for_the_sign_of_the_task(kernel: str, sign: str) -> 
     seen = []
 
     class Seen(Substitute):
-        def __init__(self, weights: Weights, config: CompleteConfig) -> None:
-            seen.append(weights.nonnegative)
-            super().__init__(weights, config)
+        def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
+            seen.append(spec.nonnegative)
+            super().__init__(spec, config)
 
     Measurement(task_of("cpu", kernel, sign=sign), CPU, make_of(Seen))
     assert set(seen) == {sign == "nonnegative"}
@@ -168,7 +168,7 @@ class Solving(Substitute):
         self.closed.append(d.shape[1])
         super().closure(d)
 
-    def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
         assert not Ranges.unread, "each is read before the next solve"
         self.solved.append(weights.shape[1])
         distances = weights.new_empty(weights.shape)
@@ -178,24 +178,24 @@ class Solving(Substitute):
 
 
 class FaultyDistance(Faulty, Solving):
-    def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
-        distances, found = super().solve_in_one_launch(weights)
+    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+        distances, found = super().queue_solve(weights)
         if not self.default:
             distances[-1, 0, -1] -= 1
         return distances, found
 
 
 class Overwrites(Faulty, Solving):
-    def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
-        distances, found = super().solve_in_one_launch(weights)
+    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+        distances, found = super().queue_solve(weights)
         if not self.default:
             weights[-1, -1] = 1
         return distances, found
 
 
 class StraySolve(Faulty, Solving):
-    def solve_in_one_launch(self, weights: Block) -> tuple[Block, PendingRanges]:
-        distances, found = super().solve_in_one_launch(weights)
+    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+        distances, found = super().queue_solve(weights)
         if not self.default and weights.storage_offset():
             weights.as_strided((1,), (1,), weights.storage_offset() - 1).fill_(0)
         return distances, found
@@ -287,7 +287,7 @@ def test_solve_takes_the_method_of_the_configuration() -> None:
 class OnlyKleene(Substitute):
     def product(self, *updates: Update) -> None:
         # floyd_warshall updates all of the matrix at once.
-        whole = updates[0].c.shape[1] == self.weights.n
+        whole = updates[0].c.shape[1] == self.spec.n
         assert not whole or self.config.method != "floyd_warshall", "one block after the other"
         super().product(*updates)
 

@@ -14,10 +14,10 @@ from typing import ClassVar, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig
-from tri_apsp.engines import Block, Engine, Update, Weights, block
+from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
-from tri_apsp.semirings import distance_range, no_edge, reach
+from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.solver import run as solver
 from tri_apsp.solver.arguments import Problem as Graphs
 from tri_apsp.solver.result import Selection
@@ -88,7 +88,7 @@ class Problem(ABC):
     @property
     def floor(self) -> float | int:
         """A value below all results, which wins every minimum."""
-        return -reach(self.dtype)
+        return floor(self.dtype)
 
     def restore(self) -> None:
         """Queue copies that bring back what an operation overwrites."""
@@ -117,8 +117,8 @@ class Problem(ABC):
         return self._outputs
 
     def _engine(self, config: CompleteConfig, make: Make) -> Engine:
-        weights = Weights(self.n, self.dtype, self.device, self.task.nonnegative)
-        return make(self.task.engine, weights, self.task.record.isolated(config))
+        spec = MatrixSpec(self.n, self.dtype, self.device, self.task.nonnegative)
+        return make(self.task.engine, spec, self.task.record.isolated(config))
 
     def _canonical(self, matrix: torch.Tensor) -> torch.Tensor:
         """Write no_edge for other integers that mean "no edge": with negative weights they depend on the order of sums."""
@@ -254,8 +254,8 @@ class _Solve(_Distances):
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         selection, graphs = Selection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
 
-        def make_for_sign(name: str, weights: Weights, config: CompleteConfig) -> Engine:
-            return make(name, dataclasses.replace(weights, nonnegative=task.nonnegative), config)
+        def make_for_sign(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+            return make(name, dataclasses.replace(spec, nonnegative=task.nonnegative), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is there for the next

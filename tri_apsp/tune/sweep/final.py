@@ -15,9 +15,9 @@ __all__ = ["FinalBudget", "round_seconds"]
 _PREPARATION_SECONDS, _MOST = 3.0, 0.25
 # The time of a run of a final over the time that it measures: operands are copied, caches flushed.
 _OVERHEAD = 2.0
-_LEAST_ROUNDS = 2
+_MIN_ROUNDS = 2
 # The least runs of a configuration in a final: it is compared, warms up, and runs twice per round.
-_LEAST_RUNS = 2 + 2 * _LEAST_ROUNDS
+_MIN_RUNS = 2 + 2 * _MIN_ROUNDS
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class FinalBudget:
 
         def needed(best_ms: float) -> float:
             rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms)
-            return max(_least_seconds(self.baselines + 1, best_ms), min(_MOST * seconds, _PREPARATION_SECONDS + rounds))
+            return max(_min_seconds(self.baselines + 1, best_ms), min(_MOST * seconds, _PREPARATION_SECONDS + rounds))
 
         return needed
 
     def finalists(self, left: float, best_ms: float) -> int:
         """Return how many of the fastest configurations fit into `left` seconds besides the baselines, at least one."""
-        fit = int(left / _least_seconds(1, best_ms)) - self.baselines
+        fit = int(left / _min_seconds(1, best_ms)) - self.baselines
         return max(1, min(self.budget.finalists, fit))
 
     def rounds(self, left: float, count: int, best_ms: float) -> int:
         """Return how many rounds of `count` configurations fit into `left` seconds, within bounds."""
-        return int(min(self.budget.rounds, max(_LEAST_ROUNDS, left / round_seconds(count, best_ms))))
+        return int(min(self.budget.rounds, max(_MIN_ROUNDS, left / round_seconds(count, best_ms))))
 
 
 def round_seconds(count: int, best_ms: float) -> float:
@@ -56,6 +56,6 @@ def round_seconds(count: int, best_ms: float) -> float:
     return 2 * count * _OVERHEAD * max(SLICE_SECONDS, best_ms / 1000)
 
 
-def _least_seconds(count: int, best_ms: float) -> float:
+def _min_seconds(count: int, best_ms: float) -> float:
     """Return the seconds of the shortest final of `count` configurations."""
-    return count * _LEAST_RUNS * max(SLICE_SECONDS, best_ms / 1000)
+    return count * _MIN_RUNS * max(SLICE_SECONDS, best_ms / 1000)

@@ -12,7 +12,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, assume, describe
-from tri_apsp.engines import Engine, Weights
+from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import PROBLEMS, small_sizes
@@ -57,8 +57,8 @@ class Compilation:
             problem.operation(config, self._make_for_gpu).run()
         return Outcome(Kind.correct)
 
-    def _make_for_gpu(self, name: str, weights: Weights, config: CompleteConfig) -> Engine:
-        return self._make(name, dataclasses.replace(weights, device=self._gpu), config)
+    def _make_for_gpu(self, name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        return self._make(name, dataclasses.replace(spec, device=self._gpu), config)
 
 
 class _Driver:

@@ -26,7 +26,7 @@ __all__ = ["Pool", "Workers"]
 _Job = tuple[CompleteConfig, Future[Outcome]]
 
 # Compiling takes about ten times as long as measuring; more processes than this would only wait for the device.
-_MOST_COMPILERS = 16
+_MAX_COMPILERS = 16
 
 
 class Pool(Protocol):
@@ -114,4 +114,4 @@ class Workers:
 
 def _compilers_per_device(devices: int, cores: int) -> int:
     """Return the number of compiling processes for each device: the sweep itself and each worker need a core too."""
-    return min(_MOST_COMPILERS, max((cores - 1) // devices - 1, 1 if cores >= 2 * devices else 0))
+    return min(_MAX_COMPILERS, max((cores - 1) // devices - 1, 1 if cores >= 2 * devices else 0))

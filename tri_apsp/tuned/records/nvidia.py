@@ -6,10 +6,10 @@ import dataclasses
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, most_registers, product_registers
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
-from tri_apsp.tuned.records.rules import LEAST_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, solve_repeats, words
+from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, solve_repeats, words
 
 __all__ = ["KERNELS", "batch_of"]
 
@@ -20,8 +20,8 @@ _CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
-# As LEAST_VALUES, of a product that does not fill the GPU: it may gain by fewer values per thread, for it has more warps then.
-_LEAST_SMALL_VALUES = 8
+# As MIN_VALUES, of a product that does not fill the GPU: it may gain by fewer values per thread, for it has more warps then.
+_MIN_SMALL_VALUES = 8
 # Products too small to fill a GPU occur inside larger solves; from this n on, a product takes the other tiles.
 _LARGEST_SMALL_PRODUCT = 1024
 
@@ -65,7 +65,7 @@ def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int =
     """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
     rows, columns = _micro_tile(tiles, dtype)
     registers = (rows * columns + 2 * (rows + columns)) * words(dtype) + OTHER_REGISTERS  # two steps of k at a time
-    most = product_registers(device.capability, tiles.num_warps) or most_registers(tiles.num_warps)
+    most = product_registers(device.capability, tiles.num_warps) or max_registers(tiles.num_warps)
     bytes_a, bytes_b = (4, 2) if dtype == torch.int16 else (dtype.itemsize, dtype.itemsize)
     shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
     return rows * columns >= least and registers <= most and shared <= device.shared_memory
@@ -80,7 +80,7 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
     fits_together = programs * closure_bytes(tile, dtype.itemsize) <= device.shared_memory
-    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= most_registers(warps * programs)
+    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= max_registers(warps * programs)
 
 
 def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
@@ -124,7 +124,7 @@ KERNELS = (
         quick_sizes=(4096,),
         full_sizes=(2048, 4096, 16384),
         signed_dtypes=("float32",),
-        fits=lambda config, dtype, device: _tiles_fit(config.product, dtype, device, LEAST_VALUES),
+        fits=lambda config, dtype, device: _tiles_fit(config.product, dtype, device, MIN_VALUES),
         repeats=lambda config, base, dtype, n: _tiles_repeat(config.product, dtype),
         isolated=lambda config: dataclasses.replace(config, small_product=config.product),
     ),
@@ -149,7 +149,7 @@ KERNELS = (
         quick_sizes=(512,),
         full_sizes=(256, 512, 1024),
         signed_dtypes=("float32",),
-        fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device, _LEAST_SMALL_VALUES),
+        fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device, _MIN_SMALL_VALUES),
         repeats=lambda config, base, dtype, n: _tiles_repeat(config.small_product, dtype),
         size_in_solve=lambda n, config: min(n, _LARGEST_SMALL_PRODUCT),
         isolated=lambda config: dataclasses.replace(config, product=config.small_product),

@@ -6,14 +6,14 @@ import torch
 
 from tri_apsp.configs import PortableConfig
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space
-from tri_apsp.tuned.records.rules import LEAST_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, solve_repeats, words
+from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, solve_repeats, words
 
 __all__ = ["KERNELS"]
 
 _SOLVES = ("solve", "batch")
 
 # The largest accumulator of the portable kernels that the compiler still keeps in registers, with the temporaries it makes.
-_MOST_VALUES = 128
+_MAX_VALUES = 128
 
 _SOLVE = make_space(
     method=("floyd_warshall", "kleene"),
@@ -27,16 +27,16 @@ def _product_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
     threads = 32 * tiles.num_warps
     values = tiles.block_m * tiles.block_n // threads
     operands = tiles.block_m * tiles.block_k // threads
-    return values >= LEAST_VALUES and (values + operands) * words(dtype) <= _MOST_VALUES + OTHER_REGISTERS
+    return values >= MIN_VALUES and (values + operands) * words(dtype) <= _MAX_VALUES + OTHER_REGISTERS
 
 
 def _closure_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
-    return config.block_size**2 // (32 * config.closure_warps) * words(dtype) <= _MOST_VALUES
+    return config.block_size**2 // (32 * config.closure_warps) * words(dtype) <= _MAX_VALUES
 
 
 def _panels_fit(config: PortableConfig, dtype: torch.dtype) -> bool:
     values = config.block_size * config.panel // (32 * config.panel_warps)
-    return values >= 1 and values * words(dtype) <= _MOST_VALUES
+    return values >= 1 and values * words(dtype) <= _MAX_VALUES
 
 
 # Closures and panels have no num_stages: what a program works on stays in registers and shared memory, and nothing is

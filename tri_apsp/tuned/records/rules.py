@@ -7,14 +7,14 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.tuned.records.base import Choice, Space
 
-__all__ = ["LEAST_VALUES", "OTHER_REGISTERS", "SOLVE_FIELDS", "exceeds", "solve_repeats", "words"]
+__all__ = ["MIN_VALUES", "OTHER_REGISTERS", "SOLVE_FIELDS", "exceeds", "solve_repeats", "words"]
 
 SOLVE_FIELDS = ("method", "block_size", "cutoff")
 
 OTHER_REGISTERS = 24
 """Registers of a thread besides accumulators and operands: addresses, masks, counters; from programs that did not spill."""
 
-LEAST_VALUES = 16
+MIN_VALUES = 16
 """With fewer values of C per thread, loads take longer than sums: 4 x 4 values take 8 loads for 16 sums."""
 
 
