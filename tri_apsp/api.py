@@ -15,7 +15,7 @@ __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths"]
 
 
 def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None = None) -> Selection:
-    """Return what shortest_paths(weights) would run, without running it; the rules are tri_apsp.methods.auto.RULES.
+    """Return what shortest_paths(weights) would run, without running it; see tri_apsp.methods.auto for the rules.
 
     Args and errors: as for shortest_paths. The values of `weights` are not read; they are taken to be non-negative.
     """
@@ -31,7 +31,7 @@ def shortest_paths(
     overwrite: bool = False,
     check: bool = True,
 ) -> Result:
-    """Return D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
+    """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
 
     Args:
         weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
@@ -55,7 +55,7 @@ def shortest_paths(
         InputError: weights that are not square real matrices, NaN or minus infinity, sizes that do not fit the weights, an
             unknown method or engine. The weights are then unchanged, with overwrite too.
         NegativeCycleError: a cycle of negative weight; carries vertices on it.
-        DistanceRangeError: a distance does not fit the integer dtype. Distances and sums may reach, exclusively,
+        DistanceRangeError: a distance does not fit the integer dtype. Distances must be less than
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
             q = no_edge // 4, so that none is confused with a walk over a missing edge.
         TooLargeError: the result does not fit the memory of the device.

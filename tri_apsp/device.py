@@ -1,4 +1,7 @@
-"""The facts of the devices of this machine, and versions. No other module queries CUDA or the operating system."""
+"""The facts of the devices of this machine, and versions.
+
+No other module queries or synchronizes CUDA devices, or asks for the free memory.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import torch
 
 from tri_apsp.gpu import result_buffers, value_range
 from tri_apsp.gpu.result_buffers import ROW, Counters, locks_for, result_buffer_for
-from tri_apsp.gpu.value_range import SolveReport
+from tri_apsp.gpu.value_range import PendingSolve
 from tri_apsp.value_range import ValueRange
 
 CPU = torch.device("cpu")
@@ -28,13 +28,13 @@ def test_a_report_combines_all_launches(dtype: torch.dtype, launches: int) -> No
     found = torch.arange(launches * ROW).reshape(launches, ROW).to(dtype)
     buffer.tensor[:launches] = found.flip(0)
     last = found[-1].tolist()
-    assert SolveReport(buffer, launches).read() == [ValueRange(0, last[3], last[4]), ValueRange(1, last[5], last[6], 2)]
+    assert PendingSolve(buffer, launches).read() == [ValueRange(0, last[3], last[4]), ValueRange(1, last[5], last[6], 2)]
 
 
 def test_no_value_below_no_edge() -> None:
     buffer = result_buffer_for(CPU, torch.float32, 1)
     buffer.tensor[0] = torch.tensor([0.0, 0, 0, 5, -float("inf"), 7, -float("inf"), 0])
-    assert SolveReport(buffer, 1).read() == [ValueRange(0, 5, None), ValueRange(0, 7, None, 0)]
+    assert PendingSolve(buffer, 1).read() == [ValueRange(0, 5, None), ValueRange(0, 7, None, 0)]
 
 
 def test_rows_are_enough_for_all_programs() -> None:
@@ -62,10 +62,10 @@ def test_a_buffer_is_free_once_it_was_read() -> None:
     first = result_buffer_for(CPU, torch.int32, 10)
     second = result_buffer_for(CPU, torch.int32, 10)
     assert second is not first
-    SolveReport(first, 1).read()
+    PendingSolve(first, 1).read()
     assert result_buffer_for(CPU, torch.int32, 1000) is first
     assert result_buffer_for(CPU, torch.int64, 10) is not first
-    SolveReport(first, 1).read()
+    PendingSolve(first, 1).read()
     larger = result_buffer_for(CPU, torch.int32, 5000)
     assert larger is not first
     assert larger.rows >= 5000
@@ -78,7 +78,7 @@ def test_the_buffer_of_an_interrupted_solve_is_not_reused(monkeypatch: pytest.Mo
     monkeypatch.setattr(value_range, "synchronize_stream", interrupted)
     buffer = result_buffer_for(CPU, torch.int32, 10)
     with pytest.raises(KeyboardInterrupt):
-        SolveReport(buffer, 1).read()
+        PendingSolve(buffer, 1).read()
     assert buffer in result_buffers._IN_USE
     assert result_buffer_for(CPU, torch.int32, 10) is not buffer
 

@@ -134,7 +134,7 @@ def solve(
     parts: int = 1,
     alignment: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distances, and the statistics of W and D."""
+    """Return the distances, and the extremes of W and D."""
     batch, n, _ = w.shape
     before = 7  # value of the counters at the launch
     compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
@@ -143,7 +143,7 @@ def solve(
     counters = np.full((2, batch), before)  # the flags hold the mark of an earlier call
     padded_n = -(-n // alignment) * alignment
     d, result = np.empty((batch, padded_n, padded_n), w.dtype), np.empty_like(w)
-    statistics = np.zeros(8, compute)
+    extremes = np.zeros(8, compute)
     partials, finished = np.full((batch * programs, 8), -1000, compute), np.array([before])
     any_sign, nonnegative = (
         closure_constants(strategy(dtype, sign), dtype, tile=tile, parts=parts, nonnegative=sign) for sign in (False, True)
@@ -154,7 +154,7 @@ def solve(
         solve_kernel, (programs, batch),
         Pointer(d, (padded_n**2, padded_n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(result, (n * n, n, 1)),
         Pointer(np.array(sizes or [], np.int32), (1,)),
-        Pointer(counters, (batch, 1)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(statistics, (1,)),
+        Pointer(counters, (batch, 1)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(extremes, (1,)),
         n, before, before + batch * programs, *STRIDES[0], 2,
         SIZES=sizes is not None, COOPERATIVE=programs > 1, SINGLE_TILE=n <= tile, PADDED=padded_n > n, ALIGNMENT=alignment,
         ROWS=8, SMALLEST=smallest, ANY_SIGN=any_sign, NONNEGATIVE=nonnegative, ROW_LAYOUT=None, BLOCK=4, BLOCK_LAYOUT=None,
@@ -163,18 +163,16 @@ def solve(
     if programs > 1:
         grown = 2 * (programs + steps * (programs - 1))
         assert (counters[0] == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
-    return result if padded_n > n else d, statistics
+    return result if padded_n > n else d, extremes
 
 
-def assert_statistics(
-    statistics: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype
-) -> None:
+def assert_extremes(extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype) -> None:
     """Compare with the values of W and D; no_edge may count as one of them."""
-    infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(statistics).dtype)
+    infinity, (smallest, _) = no_edge(dtype), limits(torch.from_numpy(extremes).dtype)
     graphs = [w[i, :size, :size] for i, size in enumerate(sizes or [w.shape[1]] * len(w))]
     weights = [value for graph in graphs for value in graph.ravel().tolist()]
     distances = d.ravel().tolist()
-    least, most = statistics[:3].tolist(), statistics[3:7].tolist()
+    least, most = extremes[:3].tolist(), extremes[3:7].tolist()
     assert least == [min([infinity, *weights]), min(distances), d.diagonal(axis1=1, axis2=2).min().tolist()]
     assert most[0] in (infinity, max([smallest, *weights]))
     assert most[1:] == [
@@ -200,7 +198,7 @@ def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
         w = cases.tensor(weights, dtype).numpy()
         before = w.copy()
         parts = 2 if tile == 16 and programs > 1 else 1
-        d, statistics = solve(dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment)
+        d, extremes = solve(dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment)
         np.testing.assert_array_equal(w, before)
         expected = np.full_like(d, no_edge(dtype))
         for i, size in enumerate(sizes or [n, n]):
@@ -209,7 +207,7 @@ def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
         if alignment > 1:  # negative weights may have lowered padding, to values that still count as no edge
             expected = np.where(d >= distance_range(dtype, negative=True).beyond, d, expected)
         np.testing.assert_array_equal(d, expected, "padding holds an edge")
-        assert_statistics(statistics, w, d, sizes, dtype)
+        assert_extremes(extremes, w, d, sizes, dtype)
 
 
 def delayed(function: Callable[..., None], slow: int) -> Callable[..., None]:
@@ -245,12 +243,12 @@ def test_results_do_not_depend_on_timing(monkeypatch: pytest.MonkeyPatch, progra
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_statistics_show_nan_and_infinity(value: float) -> None:
+def test_extremes_show_nan_and_infinity(value: float) -> None:
     for tile, programs in ((16, 1), (8, 1), (8, 3)):
         w = cases.tensor(cases.random_graph(15), torch.float32).numpy()[None]
         w[0, 3, 14] = value
-        _, statistics = solve(torch.float32, w, tile=tile, programs=programs)
-        assert statistics[0] == -np.inf
+        _, extremes = solve(torch.float32, w, tile=tile, programs=programs)
+        assert extremes[0] == -np.inf
 
 
 @pytest.mark.parametrize("edges", [[(3, 4), (4, 3)], [(3, 36), (36, 3)], [(v, v + 1) for v in range(7)]], ids=str)

@@ -112,7 +112,7 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
         constants |= solve_constants(dtype, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded)
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
-            pointers |= {"partials_ptr": "*i32", "statistics_ptr": "*i32"}
+            pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
     constants |= more
     signature = _signature(kernel, dtype, constants, **pointers)
     return Variant(kernel, signature, constants, capability, **closure_options(warps, programs))

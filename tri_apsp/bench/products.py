@@ -58,7 +58,7 @@ class _ProductTimer:
 
 
 class _Moment:
-    """A moment in the queue of a device, or on the CPU, which has no queue, the present."""
+    """A point in time: an event in the stream of a GPU, or the wall clock of the CPU."""
 
     def __init__(self, device: torch.device) -> None:
         self._now = time.perf_counter()

@@ -73,7 +73,7 @@ def compile_kernels(weights: torch.Tensor, selection: Selection) -> float:
     def run() -> None:
         solve(_small_graph(size, negative, like=weights), method=selection.method, config=config)
         if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
-            # Other variants again are for a batch stride beyond int32, which the padded copy of the weights has.
+            # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton compiles other variants.
             padded = aligned(size)
             strided = _small_graph(padded, negative, like=weights).as_strided((1, padded, padded), (n * n, padded, 1))
             solve(strided, method=selection.method, config=config, overwrite=True)

@@ -28,7 +28,11 @@ class _Engines(TypedDict):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `info`."""
-    add_json(parser, "machine, versions, engines, tuned: directories searched, files found, unused: why some are not")
+    add_json(
+        parser,
+        "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
+        "save_directory)",
+    )
     parser.set_defaults(run=run)
 
 

@@ -31,8 +31,8 @@ __all__ = ["configure", "run"]
 _SHORT_SECONDS = 1.0
 
 _SECONDS = (
-    f"of the solve alone: the median of up to {RUNS} runs after a first one, or where the first takes longer than "
-    f"{_SHORT_SECONDS:g} s, its time, kernels compiled before"
+    f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the first run alone if it takes "
+    f"longer than {_SHORT_SECONDS:g} s"
 )
 _KEYS = (
     f"n, edges, method, engine, device, dtype, seconds ({_SECONDS}), ops_per_second (n^3 / seconds), reachable_pairs, "

@@ -13,24 +13,22 @@ __all__ = ["closure_bytes", "invalid_because", "is_valid", "max_registers", "pro
 
 C = TypeVar("C", bound=Config)
 
-# A configuration is checked before a dtype is known, so for the narrowest value that kernels compute with, in bytes.
+# Bytes of a value. The dtype is not known here, so shared memory is checked for the narrowest value that kernels compute with.
 _WORD = 4
 # Registers of a multiprocessor of an NVIDIA GPU.
 _REGISTER_FILE = 1 << 16
 
 
+_COUNTS = [
+    field.name
+    for field in dataclasses.fields(Config)
+    if field.name not in ("engine", "method", "product", "small_product", "source")
+]
+
+
 def invalid_because(config: Config, device: Device) -> str | None:
     """Return why `config` cannot run on `device` as one sentence, or None if it can."""
-    for name in (
-        "block_size",
-        "cutoff",
-        "closure_tile",
-        "closure_warps",
-        "closure_programs",
-        "batch_programs",
-        "panel",
-        "panel_warps",
-    ):
+    for name in _COUNTS:
         value = getattr(config, name)
         if value is not None and (not isinstance(value, int) or value < 1):
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
@@ -107,7 +105,8 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
     # A warp covers 4 rows and 32 columns of C, in words; a tile of fewer would only be computed several times. Two values
     # of int16 share a word, but the dtype is not known here.
     warps_n = tiles.warps_n(tiles.block_n)
-    # A tile narrower than its thread_n would be that of a smaller one again; only the default may be written for all tiles.
+    # In a tile narrower than 8 * thread_n a thread owns fewer columns, as with a smaller thread_n. So a thread_n above the
+    # default is refused there.
     narrowest = 32 if tiles.thread_n <= 8 else 8 * tiles.thread_n
     least = {
         "thread_n": 4,
@@ -157,7 +156,7 @@ def max_registers(warps: int) -> int:
 
 
 def is_valid(config: Config, device: Device) -> bool:
-    """Return whether `config` can run on `device`; what the tuner, the lookup and the launchers all ask."""
+    """Return whether `config` can run on `device`."""
     return invalid_because(config, device) is None
 
 

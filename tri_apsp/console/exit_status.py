@@ -23,7 +23,7 @@ def guarded(run: Callable[[], int]) -> int:
         run: a command, which returns its exit status.
 
     Raises:
-        Exception: what `run` raises and no caller's mistake or lack of memory explains: a bug.
+        Exception: any other error of `run`, which is a bug.
     """
     try:
         with _tuning_warnings_in_one_line():

@@ -89,8 +89,8 @@ class Engine(ABC):
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         """R <- D * R and C <- C * D in place, outside columns (rows) skip[0] to skip[1], for a closed D of any size.
 
-        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie where
-        they are skipped. Takes at most WORKSPACE of the matrix, or EXTRA_WORKSPACE of a device.
+        `d` (batch, size, size), `row` (batch, size, n) and `column` (batch, m, size) are views of one matrix; `d` may lie in
+        the skipped rows and columns. Takes at most WORKSPACE of the matrix, or EXTRA_WORKSPACE of a device.
         """
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:

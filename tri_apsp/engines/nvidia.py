@@ -15,7 +15,7 @@ from tri_apsp.engines.triton_base import MAX_GRAPHS, Grid, Launch, Shape, Triton
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
-from tri_apsp.gpu.value_range import SolveReport
+from tri_apsp.gpu.value_range import PendingSolve
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
 from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
 from tri_apsp.kernels.nvidia.product import ProductLayouts, _product_kernel
@@ -88,11 +88,11 @@ class NvidiaEngine(TritonEngine):
             "maxnreg": product_registers(device.capability, tiles.num_warps),
         }
 
-    def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
-        launch = self.launch_of(self.config.product)
+    def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
+        launch = self.launch_by(self.config.product)
         per_unit = _TILES_PER_UNIT.get(strategy(self.spec.dtype, self.spec.nonnegative), _OTHER_TILES_PER_UNIT)
         fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
-        return launch if fills else self.launch_of(self.config.small_product)
+        return launch if fills else self.launch_by(self.config.small_product)
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
@@ -137,7 +137,7 @@ class NvidiaEngine(TritonEngine):
             done += graphs * count
             launch((count, graphs, 1), *operands, counter, report, n, before, done, *weights.stride())
             report, launches = report[1:], launches + 1
-        return result, SolveReport(buffer, launches)
+        return result, PendingSolve(buffer, launches)
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -266,10 +266,10 @@ def solve_constants(
         dtype: of the weights.
         tile: edge of a tile.
         warps: per program.
-        parts: into which programs divide a tile.
+        parts: the number of parts into which programs divide a tile.
         single_tile: whether one tile holds a graph.
         padded: whether the result has fewer columns than the matrix that the kernel works on.
-        alignment: that the row stride of that matrix is a multiple of.
+        alignment: a divisor of the row stride of that matrix.
     """
     closure = partial(closure_constants, dtype, tile=tile, warps=warps, parts=parts)
     return {

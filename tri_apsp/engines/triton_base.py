@@ -28,7 +28,7 @@ Shape = tuple[int, int, int]
 Grid = tuple[int, int, int]
 """How many programs run a kernel."""
 
-# Graphs are the second dimension of a grid, which no GPU takes larger.
+# The second dimension of a grid counts graphs; CUDA limits it to 65535.
 MAX_GRAPHS = (1 << 16) - 1
 # Rows and columns that a program copies.
 _COPIED = (32, 64)
@@ -54,14 +54,14 @@ class TritonEngine(Engine):
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
         """Return the constants of the engine's kernel besides those that both kernels have."""
 
-    def launch_of(self, tiles: GpuTiles) -> Launch:
+    def launch_by(self, tiles: GpuTiles) -> Launch:
         """Return how to launch products by `tiles`."""
         spec = self.spec
-        return _launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
+        return _make_launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
 
-    def _launch_for(self, shapes: list[Shape], batch: int) -> Launch:
+    def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
-        return self.launch_of(self.config.product)
+        return self.launch_by(self.config.product)
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
@@ -105,7 +105,7 @@ class TritonEngine(Engine):
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
     def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
-        """As Engine.queue_solve, in three launches: initial matrix, closure, value range of the distances."""
+        """As Engine.queue_solve, here in three launches: initial matrix, closure, value range of the distances."""
         reader = ValueRangeReader(weights, 2)
         distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)
@@ -145,7 +145,7 @@ class TritonEngine(Engine):
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
         shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
-        launch = self._launch_for(shapes, first.c.shape[0])
+        launch = self._choose_launch(shapes, first.c.shape[0])
         rows = max(launch.tiles.block_m, launch.tiles.block_k)
         if has_wide_strides(first, rows) or (second is not None and has_wide_strides(second, rows)):
             for update in (first, second) if second else (first,):
@@ -174,7 +174,7 @@ def _copy_launcher() -> Launcher:
 
 
 @cache
-def _launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
+def _make_launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
     constants = {
         "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype),
         "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,

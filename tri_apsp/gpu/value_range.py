@@ -17,7 +17,7 @@ from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import ValueRange, limits
 
-__all__ = ["SolveReport", "ValueRangeQueue", "ValueRangeReader", "is_readable", "queue_without_result"]
+__all__ = ["PendingSolve", "ValueRangeQueue", "ValueRangeReader", "is_readable", "queue_without_result"]
 
 # A program holds a tile of this many bytes, and this many programs run on each multiprocessor: enough loads in flight to fill
 # the memory bandwidth, and few enough registers. A tile is one row, or several rows of one of three widths, so that a new size
@@ -222,7 +222,7 @@ class ValueRangeReader(ValueRangeQueue):
         return ranges
 
 
-class SolveReport:
+class PendingSolve:
     """The value ranges of weights and distances that a queued solve in one launch will store: see kernels.nvidia.solve.
 
     A very large batch takes several launches, each of which stores one row of the result buffer.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tri_apsp.configs import METHOD_NAMES, Config
+from tri_apsp.configs import Config
 
-__all__ = ["RULES", "TUNED", "Rule", "choose"]
+__all__ = ["RULES", "Rule", "choose"]
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,7 @@ class Rule:
     applies: Callable[[int, Config], bool]
 
 
-TUNED: tuple[Rule, ...] = tuple(
-    Rule(
-        name,
-        "tuned: the fastest of the methods timed end to end near this n (or the method that the given configuration names)",
-        lambda n, c, name=name: c.method == name,  # type: ignore[misc]
-    )
-    for name in METHOD_NAMES
-)
-"""These come first: a measurement takes precedence over the rules below."""
+_TUNED = "tuned: the fastest of the methods timed end to end near this n (or the method that the given configuration names)"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -53,5 +45,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def choose(n: int, config: Config) -> Rule:
-    """Return the first rule, of TUNED and then of RULES, that applies to a graph of n vertices under `config`."""
-    return next(rule for rule in (*TUNED, *RULES) if rule.applies(n, config))
+    """Return the first rule that applies to a graph of n vertices; a method that `config` names takes precedence."""
+    if config.method is not None:  # by a tuned file, and so by measurement, or by the caller
+        return Rule(config.method, _TUNED, lambda n, c: True)
+    return next(rule for rule in RULES if rule.applies(n, config))

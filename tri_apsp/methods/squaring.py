@@ -13,9 +13,9 @@ __all__ = ["Squaring"]
 class Squaring(Method):
     """D <- min(D, D D) until nothing changes: after i squarings, the lightest walks of at most 2^i edges.
 
-    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products; a negative cycle, which needs a negative
-    weight, up to n. The early exit makes graphs of small diameter cheap: one product more than log2 of the largest number of
-    edges on a shortest path.
+    A shortest path has at most n - 1 edges, hence at most ceil(log2(n - 1)) products. A negative cycle may have n edges, so
+    weights of any sign need ceil(log2 n). With the early exit, graphs of small diameter take one product more than log2 of the
+    largest number of edges on a shortest path.
 
     Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
     """

@@ -37,10 +37,10 @@ class Problem:
         return self.weights.shape[0]
 
 
-def check_weights(weights: object, *, sizes: object | None = None, values: bool = True) -> Problem:
+def check_weights(weights: object, *, sizes: object | None = None, check_sizes: bool = True) -> Problem:
     """Check the arguments of shortest_paths, without the values of the weights (see solver.values).
 
-    With `values`, the values of `sizes` are checked, which blocks until the device has computed them.
+    With `check_sizes`, the values of `sizes` are checked, which blocks until the device has computed them.
 
     Raises:
         InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
@@ -53,12 +53,12 @@ def check_weights(weights: object, *, sizes: object | None = None, values: bool 
         )
     batched = tensor.dim() == 3
     if sizes is not None:
-        return Problem(tensor, batched, _check_sizes(sizes, tensor, values))
+        return Problem(tensor, batched, _check_sizes(sizes, tensor, check_sizes))
     return Problem(tensor if batched else tensor[None], batched)
 
 
-def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Tensor:
-    """Check the sizes of a batch. A size out of range is refused if `values`, else replaced by the nearest in range."""
+def _check_sizes(sizes: object, weights: torch.Tensor, check: bool) -> torch.Tensor:
+    """Check the sizes of a batch. A size out of range is refused with `check`, else replaced by the nearest in range."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
@@ -81,7 +81,7 @@ def _check_sizes(sizes: object, weights: torch.Tensor, values: bool) -> torch.Te
         raise InputError(
             f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
         )
-    if not values:
+    if not check:
         return sizes.clamp(0, n)
     outside = (sizes < 0) | (sizes > n)
     if bool(outside.any()):
@@ -159,7 +159,7 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         )
     if value.layout != torch.strided:
         raise InputError(
-            f"`{name}` must be a dense tensor, but has layout {str(value.layout).removeprefix('torch.')}; build a dense one "
+            f"`{name}` must be a dense tensor, but has layout {_kind(value)}; build a dense one "
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
     if value.dtype not in DTYPES:

@@ -11,10 +11,10 @@ from tri_apsp.device import check_memory, check_product_memory, is_small
 from tri_apsp.errors import TooLargeError
 from tri_apsp.solver.arguments import Problem
 
-__all__ = ["product_fits", "solve_fits"]
+__all__ = ["memory_for_product", "memory_for_solve"]
 
 
-def solve_fits(problem: Problem, matrices: float) -> AbstractContextManager[None]:
+def memory_for_solve(problem: Problem, matrices: float) -> AbstractContextManager[None]:
     """Return a context in which `matrices` matrices of the size of the weights are allocated.
 
     Raises:
@@ -25,20 +25,20 @@ def solve_fits(problem: Problem, matrices: float) -> AbstractContextManager[None
     def check() -> None:
         check_memory(problem.n, problem.batch, weights.dtype, weights.device, matrices=matrices)
 
-    return _Fits(check, matrices * weights.numel(), weights)
+    return _MemoryGuard(check, matrices * weights.numel(), weights)
 
 
-def product_fits(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
-    """As solve_fits, for a product of `shape` with the dtype and on the device of `like`."""
+def memory_for_product(shape: tuple[int, int, int], like: torch.Tensor) -> AbstractContextManager[None]:
+    """As memory_for_solve, for a product of `shape` with the dtype and on the device of `like`."""
 
     def check() -> None:
         check_product_memory(*shape, like.dtype, like.device)
 
-    return _Fits(check, shape[0] * shape[1] * shape[2], like)
+    return _MemoryGuard(check, shape[0] * shape[1] * shape[2], like)
 
 
-class _Fits:
-    """Calls `check`, which raises TooLargeError: on entry, unless `values` are few, and when an allocation fails."""
+class _MemoryGuard:
+    """Calls `check`, which raises TooLargeError, if an allocation fails, and on entry unless the allocation is small."""
 
     def __init__(self, check: Callable[[], None], values: float, like: torch.Tensor) -> None:
         self._check = check

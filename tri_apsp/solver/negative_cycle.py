@@ -6,10 +6,11 @@ from typing import NoReturn
 
 import torch
 
-from tri_apsp.errors import DistanceRangeError, NegativeCycleError
-from tri_apsp.semirings import distance_range, dtype_name, no_edge
+from tri_apsp.errors import NegativeCycleError
+from tri_apsp.semirings import distance_range, no_edge
+from tri_apsp.solver.values import raise_out_of_range
 
-__all__ = ["negative_cycle", "raise_negative_cycle", "raise_out_of_range"]
+__all__ = ["negative_cycle", "raise_negative_cycle"]
 
 
 def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, sizes: torch.Tensor | None) -> NoReturn:
@@ -40,12 +41,6 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     if clamped and not distances.is_floating_point() and (weights is not None or not vertices):
         raise_out_of_range(distances.dtype, "a path weighs too little")
     raise NegativeCycleError(vertices, batch)
-
-
-def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
-    """Raise DistanceRangeError for distances of an integer dtype; `reason` names the value that does not fit."""
-    wider = {torch.int16: "int32", torch.int32: "int64"}.get(dtype, "float64")
-    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; use a wider dtype, such as {wider}.")
 
 
 def negative_cycle(weights: torch.Tensor) -> list[int]:

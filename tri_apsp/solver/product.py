@@ -9,9 +9,8 @@ from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_operands
-from tri_apsp.solver.memory import product_fits
-from tri_apsp.solver.negative_cycle import raise_out_of_range
-from tri_apsp.solver.values import Bounds, check_values
+from tri_apsp.solver.memory import memory_for_product
+from tri_apsp.solver.values import Bounds, check_values, raise_out_of_range
 
 __all__ = ["product"]
 
@@ -33,7 +32,7 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
     size = round((rows * depth * columns) ** (1 / 3))
     config = tuned.find(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
     engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
-    with product_fits((batch, rows, columns), left), current(device):
+    with memory_for_product((batch, rows, columns), left), current(device):
         left, right, initial = engine.operands(left, right, initial)
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
@@ -54,8 +53,9 @@ def _verify_integers(
     engine: Engine,
     bounds: list[Bounds],
 ) -> None:
-    """Distinguish integer sums from walks over a missing edge, which are at least `beyond`; raise if that is impossible.
+    """Set every integer result that involves a missing edge to no_edge, or to `c`; raise if a sum is out of range.
 
+    A sum that involves a missing edge is at least `beyond`.
     `bounds` are those of a, b and, if given, c. Where they exclude that a sum is out of range, no value is read.
     """
     dtype, infinity = result.dtype, int(no_edge(result.dtype))
@@ -63,7 +63,7 @@ def _verify_integers(
         return
     lowest_a, lowest_b, *lowest_c = (int(bound.lowest) for bound in bounds)
     beyond = infinity + min(0, lowest_a, lowest_b)
-    largest = [bound.longest for bound in bounds[:2]]
+    largest = [bound.highest for bound in bounds[:2]]
     if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
         left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
         path = torch.full_like(result, infinity)

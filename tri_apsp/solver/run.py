@@ -13,7 +13,7 @@ from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
-from tri_apsp.solver.memory import solve_fits
+from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.selection import is_one_closure, select
 from tri_apsp.solver.staging import stage
@@ -32,7 +32,7 @@ Report = Callable[[float], None]
 """Receives the fraction of a solve that is done."""
 
 # The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during which
-# the host evaluates the check before and queues more work.
+# the host evaluates the previous check and queues more work.
 CHECK_EVERY = 1 << 33
 
 
@@ -47,7 +47,7 @@ def solve(
     report: Report | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
-    problem = check_weights(weights, sizes=sizes, values=check)
+    problem = check_weights(weights, sizes=sizes, check_sizes=check)
     result = run(
         problem,
         lambda nonnegative: select(problem, method, config, nonnegative=nonnegative),
@@ -68,8 +68,8 @@ def run(
     """Solve a problem: stage, make the engine while a GPU reads the values, check the values, solve, verify.
 
     Args:
-        problem: whose values are not checked.
-        select: returns what to run.
+        problem: the graphs; the values of their weights need not be valid yet.
+        select: returns method, engine and configuration.
         overwrite: solve in the memory of the weights.
         check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
         report: receives the fraction done.
@@ -87,7 +87,7 @@ def run(
     engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
     in_place = overwrite and engine_type.can_solve_in_place(weights)
     one_closure = check and not overwrite and report is None and is_one_closure(selection, problem.n)
-    with solve_fits(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
+    with memory_for_solve(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
         if one_closure and engine_type.reads_values_asynchronously(weights):
             return _result(problem, _solve_by_one_closure(problem, selection, make), selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)

@@ -49,7 +49,7 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
 
     Args:
         problem: the weights.
-        engine: which will solve.
+        engine: the class of the engine that will solve.
         in_place: use the memory of the weights, which change once they are checked.
         check: check the values.
         matrices: how many matrices of the size of the copy the solve needs, the copy included.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import torch
 
@@ -10,14 +10,14 @@ from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import distance_range, dtype_name, no_edge
 from tri_apsp.value_range import ValueRange, value_range
 
-__all__ = ["Bounds", "check_graphs", "check_values", "padding_of"]
+__all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of_range"]
 
 
 class Bounds(NamedTuple):
     """The smallest value of a tensor, 0 for an empty one; and its largest value that is not no_edge, or None."""
 
     lowest: float | int
-    longest: float | int | None
+    highest: float | int | None
 
 
 def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: ValueRange) -> Bounds:
@@ -64,6 +64,12 @@ def check_values(tensor: torch.Tensor, name: str, found: ValueRange, sizes: torc
                     "edges, or a wider dtype."
                 )
     return Bounds(lowest, found.highest_below)
+
+
+def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
+    """Raise DistanceRangeError for distances of an integer dtype; `reason` names the value that does not fit."""
+    wider = {torch.int16: "int32", torch.int32: "int64"}.get(dtype, "float64")
+    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; use a wider dtype, such as {wider}.")
 
 
 def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,8 @@ import torch
 from tri_apsp.engines import Engine
 from tri_apsp.semirings import DistanceRange, distance_range, no_edge
 from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.negative_cycle import raise_negative_cycle, raise_out_of_range
-from tri_apsp.solver.values import Bounds
+from tri_apsp.solver.negative_cycle import raise_negative_cycle
+from tri_apsp.solver.values import Bounds, raise_out_of_range
 from tri_apsp.value_range import PendingRanges, ValueRange, row_blocks
 
 __all__ = ["EarlyCheck", "verify"]
@@ -42,15 +42,20 @@ class EarlyCheck:
                 raise_negative_cycle(*self._solve)
             return
         before, self._queued = self._queued, self._engine.queue_value_range(diagonal)
-        if before is not None and before.read()[0].lowest < 0:
-            self._queued.read()  # which frees its buffer
+        if _is_negative(before):
+            self._queued.read()  # frees its buffer
             raise_negative_cycle(*self._solve)
 
     def finish(self) -> None:
         """Evaluate the last check."""
         last, self._queued = self._queued, None
-        if last is not None and last.read()[0].lowest < 0:
+        if _is_negative(last):
             raise_negative_cycle(*self._solve)
+
+
+def _is_negative(pending: PendingRanges | None) -> bool:
+    """Return whether a value was found that is negative; blocks until the range is computed."""
+    return pending is not None and pending.read()[0].lowest < 0
 
 
 def verify(
@@ -63,7 +68,7 @@ def verify(
     overwritten: bool = False,
     found: ValueRange | None = None,
 ) -> None:
-    """Raise if the solved `distances` are not the distances of `problem`; else replace every "no edge" by no_edge.
+    """Raise if the solved `distances` are not the distances of `problem`; else set every value from `beyond` on to no_edge.
 
     Args:
         problem: the graphs. A padded vertex of `distances` is one that no edge touches.
@@ -94,7 +99,7 @@ def verify(
             raise_out_of_range(distances.dtype, f"a path weighs less than {allowed.lowest}")
     if found.highest < allowed.beyond:
         return
-    _check_reachability(distances, found, allowed, bounds.longest, close)
+    _check_reachability(distances, found, allowed, bounds.highest, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= allowed.beyond, no_edge(distances.dtype))
@@ -104,7 +109,7 @@ def _check_reachability(
     distances: torch.Tensor,
     found: ValueRange,
     allowed: DistanceRange,
-    longest: float | int | None,
+    highest: float | int | None,
     close: Callable[[torch.Tensor], None],
 ) -> None:
     """Distinguish "unreachable" from "too far": a solve stores no_edge for both. `found` is the value range of `distances`.
@@ -114,7 +119,7 @@ def _check_reachability(
     reachability is computed: the same solve with every known distance replaced by 0.
     """
     farthest = found.highest_below
-    if farthest is None or longest is None or farthest + max(longest, 0) < allowed.ceiling:
+    if farthest is None or highest is None or farthest + max(highest, 0) < allowed.ceiling:
         return
     reachable = torch.zeros_like(distances)
     for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):

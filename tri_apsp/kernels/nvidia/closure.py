@@ -165,7 +165,8 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
     """Close the diagonal tiles, one step ahead of the update programs.
 
     Signals twice for each k: D[k, k] is closed; D[k+1, k] and D[k, k+1] are read. If the update programs have all arrived from
-    the remainder by then, both signals are given at once, as one of these programs would wait for either.
+    the remainder by then, both signals are given at once, since the program that updates D[k+1, k] must
+    wait for the second one anyway.
     """
     TILE: gl.constexpr = CLOSURE.TILE
     ACC: gl.constexpr = CLOSURE.ACC
@@ -191,8 +192,8 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
             tile = multiply(next_tile, column, row, smem, CLOSURE)
         else:
             arrive(counter_ptr, 1 << 32)
-    # Take the signals back, for the next call counts from 0: no update program waits for one after the last panels. An earlier
-    # arrival at a later barrier of the caller would be taken for one of theirs.
+    # Reset the signals, which the next call counts from 0, once all update programs have finished the last panels and wait for
+    # no signal. The wait also keeps an arrival of this program at a later barrier of the caller from counting as one of theirs.
     wait_until(counter_ptr, arrivals + (2 * steps - 1) * update_programs, 0)
     gl.atomic_add(counter_ptr, gl.minimum(1 - 2 * steps, 0).to(gl.int64) << 32, sem="relaxed", scope="gpu")
 

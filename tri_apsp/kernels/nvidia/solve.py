@@ -1,9 +1,9 @@
-"""D = W* in one launch, in Gluon, for graphs that one closure solves, with the statistics that the host checks.
+"""D = W* in one launch, in Gluon, for graphs that one closure solves, with the extremes that the host checks.
 
     D = W, but NO_EDGE in the padding and at most 0 on the diagonal
     D <- D*                                # closure.py
     result = D without its padding         # if rows of D are padded; else D is the result
-    statistics of W and D                  # in a buffer that the host reads
+    extremes of W and D                    # in a buffer that the host reads
 
 A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph divide D into blocks
 [ROWS, TILE], and wait for each other at a barrier before and after the closure.
@@ -11,7 +11,7 @@ A graph of a single tile stays in registers from W to D. For a larger one, the p
 If W has no negative value, the closure needs no FLOOR and may add faster, so that a kernel may hold two closures: ANY_SIGN, and
 NONNEGATIVE, which is taken where no weight of the graph is negative.
 
-Statistics are eight values; NaN in W counts as minus infinity:
+Extremes are eight values; NaN in W counts as minus infinity:
 
     0  lowest of W        3  highest of W                     5  highest of D
     1  lowest of D        4  highest of W below NO_EDGE       6  highest of D below NO_EDGE
@@ -80,7 +80,7 @@ def _solve_tile(
     d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem,
     SMALLEST: gl.constexpr, ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
 ):  # fmt: skip
-    """Solve a graph of at most TILE vertices, which stays in registers; return its statistics."""
+    """Solve a graph of at most TILE vertices, which stays in registers; return its extremes."""
     TILE: gl.constexpr = ANY_SIGN.TILE
     ACC: gl.constexpr = ANY_SIGN.ACC
     NO_EDGE: gl.constexpr = ANY_SIGN.NO_EDGE
@@ -132,7 +132,7 @@ def _finalize(
     d_ptr, result_ptr, n, padded_n,
     PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
-    """Read this program's blocks of D [n, n], and copy them to the result if D is PADDED; return their statistics.
+    """Read this program's blocks of D [n, n], and copy them to the result if D is PADDED; return their extremes.
 
     These are the lowest, the lowest on the diagonal, the highest, and the highest below NO_EDGE.
     """
@@ -163,7 +163,7 @@ def _solve_blocks(
     COOPERATIVE: gl.constexpr, PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr,
     ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
 ):  # fmt: skip
-    """Solve a graph of more than TILE vertices by several programs; return the statistics of this program's blocks."""
+    """Solve a graph of more than TILE vertices by several programs; return the extremes of this program's blocks."""
     # D = W.
     lowest_w, highest_w, below_w = _initialize(
         d_ptr, w_ptr, padded_n, size, stride_wm, stride_wn, SMALLEST, ROWS, ANY_SIGN
@@ -188,7 +188,7 @@ def _solve_blocks(
         close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, NONNEGATIVE)
     arrivals += 2 * gl.cdiv(size, ANY_SIGN.TILE) * (programs - 1) + programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    # The result, and the statistics of D.
+    # The result, and the extremes of D.
     lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
         d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, ANY_SIGN
     )  # fmt: skip
@@ -196,11 +196,11 @@ def _solve_blocks(
 
 
 @gluon.jit
-def _store_statistics(
-    row, offs, partials_ptr, finished_ptr, statistics_ptr, finished,
+def _store_extremes(
+    row, offs, partials_ptr, finished_ptr, extremes_ptr, finished,
     SMALLEST: gl.constexpr, BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
-    """Store the statistics of this program, row [8]; the last program to do so reduces those of all, BLOCK rows at a time."""
+    """Store the extremes of this program, row [8]; the last program to do so reduces those of all, BLOCK rows at a time."""
     graphs, programs = gl.num_programs(1), gl.num_programs(0)
     gl.store(partials_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + offs, row)
     barrier()
@@ -214,7 +214,7 @@ def _store_statistics(
             x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=CLOSURE.NO_EDGE)
             least = gl.minimum(least, x)
             most = gl.maximum(most, gl.where(inside, x, SMALLEST))
-        gl.store(statistics_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
+        gl.store(extremes_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
 
 
 @gluon.jit(do_not_specialize=["arrivals", "finished"])
@@ -225,8 +225,8 @@ def _solve_kernel(
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
     counter_ptr,  # (2, batch) of int64, if COOPERATIVE: counters that stand at `arrivals`, and flags, none of them arrivals + 1
     partials_ptr,  # (batch, programs, 8) of COMPUTE: workspace
-    finished_ptr,  # (1,) of int64, which reaches `finished` when the last program of the launch has stored its statistics
-    statistics_ptr,  # (8,) of COMPUTE, where the host reads them
+    finished_ptr,  # (1,) of int64, which reaches `finished` when the last program of the launch has stored its extremes
+    extremes_ptr,  # (8,) of COMPUTE, where the host reads them
     n, arrivals, finished, stride_wb, stride_wm, stride_wn,
     SIZES: gl.constexpr, COOPERATIVE: gl.constexpr,  # as in _closure_kernel
     SINGLE_TILE: gl.constexpr,  # whether n <= TILE; then not PADDED
@@ -236,7 +236,7 @@ def _solve_kernel(
     SMALLEST: gl.constexpr,  # value of COMPUTE; minus infinity for floats
     ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,  # ClosureConstants; the second is None if the first serves all weights
     ROW_LAYOUT: gl.constexpr,  # of eight values
-    BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr,  # rows of statistics to reduce at a time, and the layout of [BLOCK, 8]
+    BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr,  # rows of extremes to reduce at a time, and the layout of [BLOCK, 8]
 ):  # fmt: skip
     """D = W* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
 
@@ -275,4 +275,4 @@ def _solve_kernel(
     row = gl.where(offs == 4, below_w, row)
     row = gl.where(offs == 5, highest_d, row)
     row = gl.where(offs == 6, below_d, row)
-    _store_statistics(row, offs, partials_ptr, finished_ptr, statistics_ptr, finished, SMALLEST, BLOCK, BLOCK_LAYOUT, ANY_SIGN)
+    _store_extremes(row, offs, partials_ptr, finished_ptr, extremes_ptr, finished, SMALLEST, BLOCK, BLOCK_LAYOUT, ANY_SIGN)
