@@ -29,8 +29,7 @@ Row = dict[str, str]
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
 _TASK = tuple(field.name for field in dataclasses.fields(Task))
-# The last two are empty: earlier versions wrote them, and files of these are continued.
-_MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second", "compile_seconds", "measure_seconds")
+_MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second")
 
 
 class StudyRows:

@@ -71,6 +71,6 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict`, also of an earlier version, wrote."""
+        """Return the outcome that `to_dict` wrote."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        return cls(Kind(fields["kind"]), times, fields["message"], fields.get("throttled", False))
+        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"])

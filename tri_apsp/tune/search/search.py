@@ -40,8 +40,6 @@ STARTUP = 10
 CLIMB = 0.25
 # A configuration that takes this many times the best time so far cannot win.
 _GIVE_UP = 2.0
-# A study may hold others: RUNNING and FAIL, of earlier versions.
-_EVALUATED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
@@ -62,7 +60,7 @@ def memory_study() -> optuna.Study:
 def known_trials(study: optuna.Study) -> list[Evaluated]:
     """Return the distinct configurations that any process evaluated in `study`, in their order, each with its last outcome."""
     found: dict[_Key, Evaluated] = {}
-    for trial in study.get_trials(deepcopy=False, states=_EVALUATED):
+    for trial in study.get_trials(deepcopy=False):
         found[tuple(sorted(trial.params.items()))] = _evaluated(trial)
     return list(found.values())
 
@@ -252,7 +250,7 @@ class Search:
 
     def _refresh(self) -> None:
         """Learn the trials that earlier runs and other machines added to the study."""
-        for trial in self._study.get_trials(deepcopy=False, states=_EVALUATED):
+        for trial in self._study.get_trials(deepcopy=False):
             if trial.number in self._read:
                 continue
             self._read.add(trial.number)

@@ -97,16 +97,14 @@ class TaskResult:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], trials: Iterable[Evaluated]) -> TaskResult:
-        """Return the result that `to_dict`, also of an earlier version, wrote; `trials` are those of the task."""
+        """Return the result that `to_dict` wrote; `trials` are those of the task."""
         winner = None
         if fields["config"] is not None:
-            # Earlier versions wrote the tiles of a solve's products apart.
-            config = {**fields["config"], **(fields.get("product") or {})}
             times = Times(*(fields[name] for name in _TIMES))
-            winner = Winner(config, fields["gained"], times, fields["default_ms"])
-        search = SearchResult(list(trials), fields["candidates"], dominated=fields.get("dominated", 0))
+            winner = Winner(fields["config"], fields["gained"], times, fields["default_ms"])
+        search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
         path = Path(fields["path"]) if fields["path"] else None
-        plain = {name: fields[name] for name in _PLAIN if name in fields}
+        plain = {name: fields[name] for name in _PLAIN}
         return cls(task_of(fields), search, winner, **plain, path=path)
 
 

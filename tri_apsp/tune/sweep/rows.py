@@ -24,8 +24,8 @@ from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
 __all__ = ["SweepRows", "check_folder", "read_rows", "write_rows"]
 
-# Columns of trials.csv that are no parameters, besides those of the task and the outcome; earlier versions wrote the seconds.
-_TRIAL = ("number", "origin", "seconds", "compile_seconds", "measure_seconds")
+# Columns of trials.csv that are no parameters, besides those of the task and the outcome.
+_TRIAL = ("number", "origin")
 _OUTCOME = Outcome(Kind.correct).to_dict()
 
 
