@@ -14,20 +14,21 @@ from tri_apsp.configs import METHOD_NAMES, default_config, from_fields, invalid_
 from tri_apsp.engines import ENGINES
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.semirings import DTYPES
-from tri_apsp.tuned import FIELDS, KERNELS
+from tri_apsp.tuned import KERNELS
+from tri_apsp.tuned.records import RECORDS, records_of
 
 
 def test_the_names_are_those_of_the_tables():
     assert tuple(METHODS) == METHOD_NAMES
     assert set(KERNELS) == set(ENGINES)
-    assert set(FIELDS) == {(engine, kernel) for engine, kernels in KERNELS.items() for kernel in kernels}
-    assert {name for fields in FIELDS.values() for name in fields} <= {field.name for field in dataclasses.fields(Config)}
-    assert all(kernels[-1] == "solve" for kernels in KERNELS.values()), "the lookup starts with the last"
+    fields = {field.name for field in dataclasses.fields(Config)}
+    assert {name for record in RECORDS.values() for name in record.fields} <= fields
+    assert all(kernels[-1] == "solve" for kernels in KERNELS.values()), "a solve is tuned after the kernels that it runs"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_field_of_a_default_is_tuned_by_some_kernel(engine):
-    tuned = {name for kernel in KERNELS[engine] for name in FIELDS[engine, kernel]}
+    tuned = {name for record in records_of(engine) for name in record.fields}
     for dtype in DTYPES:
         assert {*to_fields(default_config(engine, dtype)), "method"} == tuned
 

@@ -1,6 +1,6 @@
-"""Tuned configurations: the fastest that were found on a GPU (or CPU), kept in files, and used by every later solve.
+"""Tuned configurations: the fastest found on a device, kept in files for later solves of similar size.
 
-`find` is the lookup that every solve makes. For users:
+Every solve calls `find`, the lookup. For users:
 
     tuned.load(path)            read a file
     tuned.save(file)            write one, merged with what is there
@@ -18,11 +18,10 @@ from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
-from tri_apsp.tuned.records import FIELDS, KERNELS, SIGNS, allowed_fields
+from tri_apsp.tuned.records import KERNELS, SIGNS, allowed_fields
 from tri_apsp.tuned.store import existing, new_file, path_of, reset, save
 
 __all__ = [
-    "FIELDS",
     "KERNELS",
     "SIGNS",
     "allowed_fields",

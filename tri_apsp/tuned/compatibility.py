@@ -14,7 +14,7 @@ __all__ = ["Identity", "difference", "identity", "refusal", "version_mismatch"]
 
 
 class Identity(NamedTuple):
-    """What a tuned file is for; the names are those of the fields of tri_apsp.tuned.schema.TunedFile."""
+    """The kernel, dtype and device of a tuned file; the names are those of the fields of tri_apsp.tuned.schema.TunedFile."""
 
     engine: str
     kernel: str
@@ -40,9 +40,9 @@ def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | N
     """Return why `file` must not be used on `device`: "must be of ..., but is of ...", or None if it may.
 
     Args:
-        file: as read.
-        device: where it would be used.
-        slug: another GPU whose files were asked for; that must then be of the same architecture.
+        file: the file to check.
+        device: the device to use it on.
+        slug: another GPU whose files were asked for, which must be of the same architecture; None: none.
     """
     wanted = identity(file.engine, file.kernel, file.dtype, device)
     if slug not in (None, device.slug):
@@ -51,7 +51,7 @@ def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | N
 
 
 def difference(file: TunedFile, wanted: Identity) -> str | None:
-    """Return the first property in which `file` is not as wanted, as refusal() does; None: there is none."""
+    """Return the first property in which `file` is not as wanted, in the words of refusal(); None if there is none."""
     if (file.engine, file.kernel, file.dtype) != wanted[:3]:
         return f"must be for {' '.join(wanted[:3])}, but is for {file.engine} {file.kernel} {file.dtype}"
     if (file.slug, file.gpu, file.capability, file.units) != wanted[3:7]:
@@ -66,7 +66,7 @@ def difference(file: TunedFile, wanted: Identity) -> str | None:
 
 
 def version_mismatch(engine: str, run: Run) -> str | None:
-    """Return why what `run` measured may not be the fastest with the installed Triton: "was tuned with ...", or None."""
+    """Return why the results of `run` may not be the fastest with the installed Triton: "was tuned with ...", or None."""
     installed = triton_version()
     if engine == "cpu" or installed is None or run.triton is None or _minor(run.triton) == _minor(installed):
         return None

@@ -16,14 +16,13 @@ _forced: ContextVar[Config | None] = ContextVar("tri_apsp_forced", default=None)
 
 @contextmanager
 def using(config: Config) -> Iterator[None]:
-    """Force a configuration on every solve and product inside a `with`, wherever in it they are called.
+    """Force a configuration on every solve and product inside a `with`, also in functions that it calls.
 
     Args:
-        config: the fields that are set come before what was tuned, and after the `config` argument of a call; inside a second
-            `with`, also after its own.
+        config: its fields override what was tuned. The `config` argument of a call and a `with` inside this one override it.
 
     Raises:
-        InputError: config is no Config. One that cannot run is refused by the call that would use it.
+        InputError: config is no Config. A configuration that cannot run is refused by the call that would use it.
 
     Holds for the thread (or asyncio task) that entered the `with`, like every context variable.
     """
@@ -37,7 +36,7 @@ def using(config: Config) -> Iterator[None]:
 
 
 def with_forced(given: Config | None) -> Config | None:
-    """Return the fields of `given` over those that `using` forces; None where there are neither."""
+    """Return the fields of `given` over those that `using` forces; None if there are neither."""
     forced = _forced.get()
     if forced is None or given is None:
         return given or forced

@@ -1,4 +1,4 @@
-"""Which configuration a solve runs with: what the caller gave, over what was tuned near its size, over the default."""
+"""Finding the configuration of a solve: fields that the caller gives, over those tuned near its size, over the default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["find", "nearest"]
 
 # A miss is warned about from this n on, or from a batch of as many operations: smaller solves take milliseconds with any tiles,
-# and a quick sweep starts here. TRI_APSP_REQUIRE_TUNED applies to all that a full sweep covers, and that starts lower.
+# and a quick sweep starts here. TRI_APSP_REQUIRE_TUNED applies from the sizes of a full sweep on, which are smaller.
 _MIN_WARNED = 512
 _MIN_REQUIRED = 128
 
@@ -46,9 +46,9 @@ def find(
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from.
 
-    For each kernel, the first location with an entry within a factor of two of the size supplies its nearest entry:
-    TRI_APSP_CONFIG_DIR, what was tuned in this process, the other `directories` in their order. Without one, the default is
-    used. Fields of `using` override these, and fields of `given` override both.
+    For each kernel, the first location with an entry within a factor of two of the size supplies its nearest entry. The
+    locations are TRI_APSP_CONFIG_DIR, the files of `remember`, and the other `directories` in their order. Without an entry,
+    the default is used. Fields of `using` override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -64,8 +64,8 @@ def find(
         InputError: the result cannot run on the device, with the rule that it breaks; or nothing was tuned for this size
             although TRI_APSP_REQUIRE_TUNED is set, and not to 0.
 
-    Cost: some microseconds where the same was asked before. Files are read once per process, and again after save(), reset() or
-    reload().
+    Cost: some microseconds if the arguments are those of an earlier call. Files are read once per process, and again after
+    save(), reset() or reload().
     """
     given, facts, variable = with_forced(given), describe(device), os.environ.get
     # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key.
@@ -92,7 +92,7 @@ def find(
 
 @dataclasses.dataclass(frozen=True)
 class _Lookup:
-    """What to look for; see find()."""
+    """The arguments of a lookup; see find()."""
 
     engine: str
     torch_device: torch.device
@@ -104,12 +104,12 @@ class _Lookup:
     call: str
 
     def over(self, config: CompleteConfig, given: Config | None) -> CompleteConfig:
-        """Return `config` with the fields of the entries found; those that `given` sets are not looked up."""
+        """Return `config` with the fields of the entries found; kernels whose fields `given` sets are not looked up."""
         records = [record for record in self._records() if not _sets(given, record.fields)]
         used: dict[str, None] = {}
         settled: set[str] = set()
         for record in records:
-            size = record.size_in_solve(self.n, config if given is None else given.over(config))
+            size = record.lookup_size(self.n, config if given is None else given.over(config))
             for source, entry in self._entries(record.name, size):
                 fields = {name: value for name, value in entry.config.items() if name not in settled}
                 if not fields:
@@ -142,7 +142,7 @@ class _Lookup:
                 yield source, entry
 
     def _with(self, config: CompleteConfig, fields: dict[str, Any], source: str) -> CompleteConfig | None:
-        """Return `config` with `fields`, or None, with a warning, if that cannot run here."""
+        """Return `config` with `fields`; None, with a warning, if the result cannot run here."""
         tuned = from_fields(self.engine, fields)
         changed = dataclasses.replace(config, **{name: getattr(tuned, name) for name in fields})
         reason = invalid_because(changed, self.device)
@@ -151,7 +151,7 @@ class _Lookup:
         return changed if reason is None else None
 
     def _miss(self) -> None:
-        """Warn, once per process, that nothing was tuned for this; raise instead if TRI_APSP_REQUIRE_TUNED asks for it.
+        """Warn, once per process, that nothing was tuned for this call; raise instead if TRI_APSP_REQUIRE_TUNED asks for it.
 
         An entry for any kernel counts as tuned, because the kernels that run depend on method and size.
         """
@@ -176,7 +176,7 @@ class _Lookup:
 def nearest(file: TunedFile, n: int, batch: int, sign: str) -> list[Entry]:
     """Return the entries of `file` within a factor of two of `n`, best first.
 
-    Entries of the right sign come first; among these, entries for one graph or for a batch, as asked; then the nearest n.
+    Entries of the same sign come first; among these, entries for one graph or for a batch, as `batch` is; then the nearest n.
     """
 
     def distance(entry: Entry) -> tuple[bool, bool, float, float]:

@@ -25,16 +25,16 @@ def user_directory() -> Path:
 
 
 def named_directory() -> Path | None:
-    """Return the directory that TRI_APSP_CONFIG_DIR names, which need not exist; None where it is not set."""
+    """Return the directory that TRI_APSP_CONFIG_DIR names, which need not exist; None if it is not set."""
     named = os.environ.get("TRI_APSP_CONFIG_DIR")
     return Path(named) if named else None
 
 
 def directories() -> list[Path]:
-    """Return the directories searched for tuned files, first wins.
+    """Return the directories searched for tuned files, the most important first.
 
-    That is TRI_APSP_CONFIG_DIR, then in a checkout its tuning/ before the user's directory, elsewhere the user's before the
-    shipped one: the directory that the tuner writes to comes before the others, so that no older file hides a new one. A
+    TRI_APSP_CONFIG_DIR is first. In a checkout its tuning/ comes before the user's directory, elsewhere the user's directory
+    before the shipped one: the directory that the tuner writes to precedes the others, so that no older file hides a new one. A
     checkout that cannot be written to counts as shipped.
     """
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
@@ -47,7 +47,7 @@ def save_directory() -> Path:
 
 
 def _own_directory() -> Path:
-    """Return the directory that tuned files are written to where TRI_APSP_CONFIG_DIR is not set."""
+    """Return the directory that tuned files are written to if TRI_APSP_CONFIG_DIR is not set."""
     in_checkout = not _WHEEL.is_dir() and _CHECKOUT.is_dir() and os.access(_CHECKOUT, os.W_OK)
     return _CHECKOUT if in_checkout else user_directory()
 

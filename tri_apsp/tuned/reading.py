@@ -1,4 +1,4 @@
-"""Reading tuned files: which ones a lookup reads, what is kept between lookups, and why a file cannot be used."""
+"""Reading tuned files: the files that a lookup reads, the answers kept between lookups, and why a file cannot be used."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _REMEDY = "remove it, or tune again with --force"
 
 
 def reload() -> None:
-    """Read the tuned files again at the next lookup: another process may have written one."""
+    """Forget all files and answers, so that the next lookup reads the files again: another process may have written one."""
     ANSWERS.clear()
     _files.clear()
 
 
 def remember(file: TunedFile) -> None:
-    """Use `file` for the rest of this process, without writing it; only files of TRI_APSP_CONFIG_DIR come before it."""
+    """Use `file` for the rest of this process, without writing it; only files in TRI_APSP_CONFIG_DIR come before it."""
     MEMORY.insert(0, file)
     reload()
 
@@ -63,7 +63,7 @@ def search_folders(device: Device) -> list[Path]:
 
 
 def sources(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:
-    """Yield the files of a kernel that may be used on `device`, first wins, each with where it came from."""
+    """Yield the files of a kernel that may be used on `device`, the most important first, each with its path or source."""
     name = file_name(engine, kernel, dtype)
     paths = [folder / name for folder in search_folders(device)]
     named = named_directory()
@@ -100,11 +100,11 @@ def _unusable_because(path: Path, device: Device, file: TunedFile) -> str | None
 
 
 def read_usable(path: Path, unusable_because: Callable[[TunedFile], str | None]) -> tuple[TunedFile | None, str | None]:
-    """Return the file at `path`, else why it cannot be used, as one sentence; (None, None) if there is no file.
+    """Return the file at `path`, or in one sentence why it cannot be used; (None, None) if there is no file.
 
     Args:
         path: of the file.
-        unusable_because: returns why a file that was read must not be used, as `refusal`, or None if it may.
+        unusable_because: returns why a file that was read must not be used, in the words of `refusal`; None if it may.
     """
     try:
         path.stat()

@@ -29,15 +29,15 @@ class Run(_Model):
     """The conditions of a measurement besides the machine and the kernel.
 
     Attributes:
-        triton: version; None for an engine without it.
+        triton: version; None for an engine that does not use it.
         torch: version.
-        cuda: version that torch was built for; None without.
-        driver: version of the GPU's driver; None where unknown.
+        cuda: version that torch was built for; None if for the CPU alone.
+        driver: version of the GPU's driver; None if unknown.
         space_hash: hash of the search space.
         protocol: how times were taken, in words.
-        seed: of the search.
+        seed: the seed of the search.
         budget_seconds: time budget of the search; None: no limit.
-        complete: whether the search ended by itself rather than by Ctrl-C; Entry.evaluated gives the number that ran.
+        complete: whether the search ended by itself rather than by Ctrl-C.
         created: the date.
     """
 
@@ -66,7 +66,7 @@ class Entry(_Model):
         p80_ms: their 80th percentile.
         default_ms: the median of the default configuration, timed in the same rounds.
         speedup: default_ms / p50_ms.
-        evaluated: configurations that were run.
+        evaluated: the number of configurations that were run.
         run: the run that measured the entry; None: the one in the header of the file.
     """
 
@@ -97,7 +97,7 @@ class TunedFile(Run):
         kernel: one of tri_apsp.tuned.KERNELS[engine].
         dtype: "float32" and so on.
         gpu: the name of the device.
-        slug: the same as tri_apsp spells it in the names of folders.
+        slug: the name of the device as folders spell it.
         capability: (major, minor) of an NVIDIA GPU.
         units: multiprocessors, or cores.
         kernel_hash: of the sources of the kernel.

@@ -35,11 +35,16 @@ LOCK_SECONDS = 30.0
 
 
 def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iterable[Entry], **run: Any) -> TunedFile:
-    """Return a tuned file of what was measured here and now, with the present versions and kernel hash in its header.
+    """Return a tuned file of new entries, with the present versions, date and kernel hash in its header.
 
-    Args: as the fields of tri_apsp.tuned.schema.TunedFile; `device` is what was measured, `run` has the fields of
-        tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed, complete, and where they are not None
-        budget_seconds and driver.
+    Args:
+        engine: as in tri_apsp.tuned.schema.TunedFile.
+        kernel: as there.
+        dtype: as there.
+        device: the device that was measured.
+        entries: at least one.
+        run: the fields of tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed and complete; if known
+            also budget_seconds and driver.
 
     Raises:
         InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break the schema.
@@ -67,7 +72,7 @@ def path_of(engine: str, kernel: str, dtype: str, slug: str, directory: Path | s
 def existing(
     engine: str, kernel: str, dtype: str, device: Device, directory: Path | str | None = None
 ) -> tuple[TunedFile | None, str | None]:
-    """Return the file where `save` writes, None if there is none, and why it must not be overwritten, None if it may be.
+    """Return the present file at the path where `save` writes, or why it must not be overwritten; (None, None) without a file.
 
     The reason is the sentence with which `save` refuses without `force`: the file is damaged, or was measured on another GPU or
     with other kernel sources. The tuner checks that before it starts.
@@ -85,7 +90,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     Args:
         file: from `new_file`.
         directory: None for save_directory(): TRI_APSP_CONFIG_DIR, a checkout's tuning/, or the user's directory.
-        force: replace a whole file that cannot be used: one that is damaged, of another GPU or of other kernel sources.
+        force: replace the whole file if it cannot be used: it is damaged, of another GPU or of other kernel sources.
 
     Returns:
         The path written to.
@@ -109,7 +114,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
 
 def require_writable(slug: str, directory: Path | str | None = None) -> None:
-    """Return when tuned files of the GPU `slug` can be written; the tuner checks that before it starts. Nothing is made.
+    """Raise unless tuned files of the GPU `slug` can be written. Creates no folder; in an existing one it takes the lock once.
 
     Raises:
         InputError: the directory cannot be written to, or another process locks it for half a minute.
@@ -127,7 +132,7 @@ def require_writable(slug: str, directory: Path | str | None = None) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes one sentence."""
+    """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes an InputError."""
     import filelock
 
     try:
@@ -190,11 +195,11 @@ def reset(
     """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
 
     Files in a checkout's tuning/, which are under version control, and files in TRI_APSP_CONFIG_DIR stay unless `directory`
-    names their directory. Where such files stay in use, a TuningWarning is issued.
+    names their directory. If such files stay in use, a TuningWarning is issued.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
-        engine: None: of every engine.
+        engine: None: every engine.
         kernel: None: every kernel; see tri_apsp.tuned.KERNELS.
         dtype: such as "float32"; None: every dtype.
         directory: None for the user's directory.

@@ -22,7 +22,7 @@ from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
 from tri_apsp.tune.space.candidates import candidates, needs_more, resolved, space_hash
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tuned.records import FIELDS, RECORDS, Parameter, Space
+from tri_apsp.tuned.records import RECORDS, Parameter, Space
 
 CPU = describe(torch.device("cpu"))
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -47,9 +47,9 @@ def found(task: Task, device: Device | None = None, **changes: object) -> list[C
 
 
 def test_every_tuned_field_has_a_space() -> None:
-    assert SPACES.keys() == FIELDS.keys()
+    assert SPACES.keys() == RECORDS.keys()
     for key, space in SPACES.items():
-        assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(FIELDS[key])
+        assert {parameter.name.split(".")[0] for parameter in space.parameters} == set(RECORDS[key].fields)
         for parameter in space.parameters:
             assert len(set(parameter.choices)) == len(parameter.choices)
             if parameter.name != "small_product":  # whole tiles

@@ -15,7 +15,8 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
 from tri_apsp.tune.sweep.decision import beats, choose_winner
 from tri_apsp.tune.sweep.result import Winner
-from tri_apsp.tuned import FIELDS, allowed_fields
+from tri_apsp.tuned import allowed_fields
+from tri_apsp.tuned.records import record_of
 
 TASK = Task("nvidia", "solve", "int32", "nonnegative", 2048)
 UNTUNED = resolved(default_config("nvidia", torch.int32), 2048)
@@ -66,7 +67,7 @@ def test_noise_is_half_of_the_wider_spread() -> None:
 
 def test_what_is_found_beats_both() -> None:
     found = winner(untuned=1.0, tuned=1.1, found=0.9)
-    assert found.config.keys() == set(FIELDS["nvidia", "solve"])
+    assert found.config.keys() == set(record_of("nvidia", "solve").fields)
     assert found.config["cutoff"] == 256
     assert found.gained
     assert found.default_ms == 1.0

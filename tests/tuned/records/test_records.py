@@ -33,7 +33,7 @@ FAKE = TunableKernel[CpuConfig](
     signed_dtypes=("float32",),
     fits=lambda config, dtype, device: (config.panel or 0) * dtype.itemsize <= 32,
     repeats=lambda config, base, dtype, n: (config.panel or 0) > n,
-    size_in_solve=lambda n, config: min(n, config.cutoff),
+    lookup_size=lambda n, config: min(n, config.cutoff),
     batch=lambda n: 3,
 )
 
@@ -101,7 +101,7 @@ def test_a_record_is_complete(engine: str, kernel: str) -> None:
 
 
 def test_the_solve_is_the_last_kernel_of_an_engine() -> None:
-    """It is tuned with the winners of the others."""
+    """A solve is tuned with the winners of the other kernels."""
     for engine in dict.fromkeys(engine for engine, _ in RECORDS):
         assert [record.is_solve for record in records_of(engine)] == [False] * (len(records_of(engine)) - 1) + [True]
 
@@ -127,9 +127,9 @@ def test_the_kernels_of_each_call() -> None:
 )
 def test_the_size_of_closures_in_a_solve(n: int, method: str | None, block_size: int, cutoff: int, size: int) -> None:
     config = dataclasses.replace(default_config("nvidia", torch.float32), method=method, block_size=block_size, cutoff=cutoff)
-    assert record_of("nvidia", "closure").size_in_solve(n, config) == size
-    assert record_of("nvidia", "batch").size_in_solve(n, config) == n
-    assert record_of("nvidia", "small_product").size_in_solve(n, config) == min(n, 1024)
+    assert record_of("nvidia", "closure").lookup_size(n, config) == size
+    assert record_of("nvidia", "batch").lookup_size(n, config) == n
+    assert record_of("nvidia", "small_product").lookup_size(n, config) == min(n, 1024)
 
 
 def test_values_of_a_space_and_back() -> None:

@@ -110,7 +110,7 @@ def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
     This also holds for a kernel named explicitly.
     """
     record: TunableKernel[Any] = record_of(engine, kernel)
-    return record.size_in_solve(n, default_config(engine, DTYPES_BY_NAME[dtype]))
+    return record.lookup_size(n, default_config(engine, DTYPES_BY_NAME[dtype]))
 
 
 def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:

@@ -10,7 +10,6 @@ from tri_apsp.tuned.records import cpu, nvidia, portable
 from tri_apsp.tuned.records.base import Choice, Parameter, Space, TunableKernel, Values, tiles_name
 
 __all__ = [
-    "FIELDS",
     "KERNELS",
     "RECORDS",
     "SIGNS",
@@ -31,16 +30,13 @@ SIGNS = ("any", "nonnegative")
 RECORDS: dict[tuple[str, str], TunableKernel[Any]] = {
     (record.engine, record.name): record for record in (*cpu.KERNELS, *nvidia.KERNELS, *portable.KERNELS)
 }
-"""The records by engine and kernel, in the order in which they are tuned: a solve runs with what was found for the others."""
+"""The records by engine and kernel, in the order of tuning: a solve runs with the winners of its engine's other kernels."""
 
 KERNELS: Mapping[str, tuple[str, ...]] = {
     engine: tuple(name for other, name in RECORDS if other == engine)
     for engine in dict.fromkeys(engine for engine, _ in RECORDS)
 }
 """The names of the kernels of each engine, in that order."""
-
-FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {key: record.fields for key, record in RECORDS.items()}
-"""The fields of a Config that a kernel (of an engine) sets."""
 
 
 def records_of(engine: str) -> list[TunableKernel[Any]]:
@@ -69,8 +65,7 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
 def allowed_fields(engine: str, kernel: str) -> tuple[str, ...]:
     """Return the fields that an entry of a kernel may have: those of a solve may have all of its engine.
 
-    Where the defaults of all fields are faster than what was found for the kernels by themselves, the entry of a solve keeps
-    them in that way.
+    If a solve is faster with the defaults of all fields than with the winners of its kernels, its entry stores all fields.
     """
     record = record_of(engine, kernel)
     if not record.is_solve:

@@ -1,4 +1,4 @@
-"""What a record of a tunable kernel consists of: its search space, and the rules that the lookup and the tuner ask."""
+"""The record of a tunable kernel: its search space, and the rules that the lookup and the tuner apply."""
 
 from __future__ import annotations
 
@@ -96,26 +96,26 @@ def _tiles_named(name: str) -> GpuTiles:
 
 @dataclass(frozen=True)
 class TunableKernel(Generic[C]):
-    """One kernel of an engine that is tuned separately: everything that the lookup, the hash and the tuner know of it.
+    """One kernel of an engine that is tuned separately, with all facts that the lookup, the hash and the tuner use.
 
     Attributes:
         engine: "cpu", "nvidia" or "portable".
         name: of the kernel, unique within the engine.
-        fields: the fields of Config that it sets. Where two kernels set the same field, a solve's entry decides.
-        sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is made of them.
-        problem: the kind of operation that measures it, a key of tri_apsp.tune.measure.problems.PROBLEMS.
+        fields: the fields of Config that it sets. If two kernels set the same field, the entry of the solve decides.
+        sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is that of their code.
+        problem: the kind of problem that is measured, a key of tri_apsp.tune.measure.problems.PROBLEMS.
         calls: the kinds of calls that look for its entries, of CALLS.
         space: its parameters and their choices.
         quick_sizes: sizes n that a quick sweep tunes.
-        full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of two, so every fourth is enough.
+        full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of two, so steps of four suffice.
         signed_dtypes: the dtypes for which weights without negative values run other instructions, or another algorithm, than
             weights of any sign; only for these is each sign tuned separately.
-        fits: whether registers and shared memory of a device suffice for a configuration and a dtype. Rules that need no dtype
-            are in tri_apsp.configs.validity.
-        repeats: whether a configuration computes the same as another candidate, for a base, a dtype and n vertices.
-        size_in_solve: the n for which a solve, or a product, of n vertices looks for an entry.
-        batch: the number of graphs that it is tuned with at n vertices.
-        isolated: a configuration with which the engine runs this kernel at every size.
+        fits: returns whether registers and shared memory of a device suffice for a configuration and a dtype. Rules that need
+            no dtype are in tri_apsp.configs.validity.
+        repeats: returns whether a configuration computes the same as another candidate, for a base, a dtype and n vertices.
+        lookup_size: returns the n of the entry that a call for n vertices looks up.
+        batch: returns the number of graphs of a task with n vertices.
+        isolated: returns a configuration with which the engine runs this kernel at every size.
     """
 
     engine: str
@@ -130,7 +130,7 @@ class TunableKernel(Generic[C]):
     signed_dtypes: tuple[str, ...] = ()
     fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
     repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False
-    size_in_solve: Callable[[int, C], int] = lambda n, config: n
+    lookup_size: Callable[[int, C], int] = lambda n, config: n
     batch: Callable[[int], int] = lambda n: 1
     isolated: Callable[[C], C] = lambda config: config
 

@@ -9,7 +9,7 @@ import torch
 from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
-from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, solve_repeats, words
+from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, registers_per_value, solve_repeats
 
 __all__ = ["KERNELS", "batch_of"]
 
@@ -20,13 +20,13 @@ _CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
-# As MIN_VALUES, of a product that does not fill the GPU: it may gain by fewer values per thread, for it has more warps then.
+# MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more warps, can be faster.
 _MIN_SMALL_VALUES = 8
-# Products too small to fill a GPU occur inside larger solves; from this n on, a product takes the other tiles.
+# Products too small to fill a GPU occur inside larger solves; larger products use the tiles of `product`.
 _LARGEST_SMALL_PRODUCT = 1024
 
 # Tiles of products that do not fill a GPU, for the solve to choose from: the defaults, and what was best for products of 256,
-# 512 and 1024 on an H200. In a solve such a product may be a stripe of a panel, long and narrow, which may want others.
+# 512 and 1024 on an H200. In a solve such a product may be a stripe of a panel, long and narrow, for which others may be best.
 _SMALL_PRODUCTS = (
     GpuTiles(16, 32, 32, group_m=8, num_warps=2, num_stages=3, thread_n=4),
     GpuTiles(16, 64, 32, group_m=1, num_warps=2, num_stages=2, thread_n=4),
@@ -49,7 +49,7 @@ _SOLVE = make_space(
 def batch_of(n: int) -> int:
     """Return the number of graphs of `n` vertices that `batch` is tuned with: about 16 million values, 256 to 4096 graphs.
 
-    With fewer graphs than multiprocessors, several would share one graph, which is the kernel `closure`.
+    With fewer graphs than multiprocessors, several multiprocessors would share one graph, as in the kernel `closure`.
     """
     return max(256, min(4096, (1 << 24) // max(1, n * n)))
 
@@ -64,7 +64,9 @@ def _micro_tile(tiles: GpuTiles, dtype: torch.dtype) -> tuple[int, int]:
 def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int = 0) -> bool:
     """Return whether registers and shared memory suffice for a product, and a thread has at least `least` values."""
     rows, columns = _micro_tile(tiles, dtype)
-    registers = (rows * columns + 2 * (rows + columns)) * words(dtype) + OTHER_REGISTERS  # two steps of k at a time
+    registers = (rows * columns + 2 * (rows + columns)) * registers_per_value(
+        dtype
+    ) + OTHER_REGISTERS  # two steps of k at a time
     most = product_registers(device.capability, tiles.num_warps) or max_registers(tiles.num_warps)
     bytes_a, bytes_b = (4, 2) if dtype == torch.int16 else (dtype.itemsize, dtype.itemsize)
     shared = tiles.num_stages * tiles.block_k * (tiles.block_m * bytes_a + tiles.block_n * bytes_b)
@@ -72,20 +74,21 @@ def _tiles_fit(tiles: GpuTiles, dtype: torch.dtype, device: Device, least: int =
 
 
 def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
-    # The threads of a tile too narrow for thread_n, or with too few warps, own what another choice of it gives them; and
-    # packed int16 passes through registers, one slice ahead, whatever the number of buffers.
+    # If a thread owns another number of columns than thread_n, another choice of thread_n gives the same tile. Packed int16
+    # passes through registers, one slice ahead, whatever the number of buffers.
     return _micro_tile(tiles, dtype)[1] != tiles.thread_n or (dtype == torch.int16 and tiles.num_stages > 2)
 
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
-    fits_together = programs * closure_bytes(tile, dtype.itemsize) <= device.shared_memory
-    return fits_together and tile * tile // (32 * warps) * words(dtype) + OTHER_REGISTERS <= max_registers(warps * programs)
+    shared = programs * closure_bytes(tile, dtype.itemsize)
+    registers = tile * tile // (32 * warps) * registers_per_value(dtype) + OTHER_REGISTERS
+    return shared <= device.shared_memory and registers <= max_registers(warps * programs)
 
 
 def _closure_repeats(config: NvidiaConfig, n: int) -> bool:
     tile, warps = config.closure_tile, config.closure_warps
-    # Where the rows of all warps are more than the tile's, some compute the same again.
+    # If all warps together have more rows than the tile, some of them compute the same values again.
     return 32 // min(16, tile // 4) * warps > tile or exceeds(tile, (32, 64, 128), n)
 
 
@@ -102,8 +105,8 @@ def _solve_repeats(config: NvidiaConfig, base: NvidiaConfig, n: int) -> bool:
     return solve_repeats(config, base, n, _SOLVE) or (one_closure and config.small_product != base.small_product)
 
 
-# Sizes: the engine runs small products with the tiles of `small_product`, up to n = 700 to 2100 by dtype and sign, and no
-# closure beyond a block_size of 1920; where that ends, between 1024 and 2048, the sizes of a solve lie closer.
+# By default, products up to n = 700 to 2100, by dtype and sign, use `small_product`, and one closure solves up to 1920
+# vertices; so solves are also tuned at 1536, between 1024 and 2048.
 KERNELS = (
     TunableKernel[NvidiaConfig](
         engine="nvidia",
@@ -151,7 +154,7 @@ KERNELS = (
         signed_dtypes=("float32",),
         fits=lambda config, dtype, device: _tiles_fit(config.small_product, dtype, device, _MIN_SMALL_VALUES),
         repeats=lambda config, base, dtype, n: _tiles_repeat(config.small_product, dtype),
-        size_in_solve=lambda n, config: min(n, _LARGEST_SMALL_PRODUCT),
+        lookup_size=lambda n, config: min(n, _LARGEST_SMALL_PRODUCT),
         isolated=lambda config: dataclasses.replace(config, product=config.small_product),
     ),
     TunableKernel[NvidiaConfig](
@@ -167,7 +170,7 @@ KERNELS = (
         signed_dtypes=("float32", "float64", "int64"),
         fits=lambda config, dtype, device: _closure_fits(config, config.closure_programs, dtype, device),
         repeats=lambda config, base, dtype, n: _closure_repeats(config, n),
-        size_in_solve=_largest_closure,
+        lookup_size=_largest_closure,
     ),
     TunableKernel[NvidiaConfig](
         engine="nvidia",

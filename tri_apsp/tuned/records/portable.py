@@ -6,7 +6,7 @@ import torch
 
 from tri_apsp.configs import PortableConfig
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space
-from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, solve_repeats, words
+from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, registers_per_value, solve_repeats
 
 __all__ = ["KERNELS"]
 
@@ -27,16 +27,16 @@ def _product_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
     threads = 32 * tiles.num_warps
     values = tiles.block_m * tiles.block_n // threads
     operands = tiles.block_m * tiles.block_k // threads
-    return values >= MIN_VALUES and (values + operands) * words(dtype) <= _MAX_VALUES + OTHER_REGISTERS
+    return values >= MIN_VALUES and (values + operands) * registers_per_value(dtype) <= _MAX_VALUES + OTHER_REGISTERS
 
 
 def _closure_fits(config: PortableConfig, dtype: torch.dtype) -> bool:
-    return config.block_size**2 // (32 * config.closure_warps) * words(dtype) <= _MAX_VALUES
+    return config.block_size**2 // (32 * config.closure_warps) * registers_per_value(dtype) <= _MAX_VALUES
 
 
 def _panels_fit(config: PortableConfig, dtype: torch.dtype) -> bool:
     values = config.block_size * config.panel // (32 * config.panel_warps)
-    return values >= 1 and values * words(dtype) <= _MAX_VALUES
+    return values >= 1 and values * registers_per_value(dtype) <= _MAX_VALUES
 
 
 # Closures and panels have no num_stages: what a program works on stays in registers and shared memory, and nothing is
