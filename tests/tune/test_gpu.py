@@ -17,7 +17,7 @@ from tri_apsp.gpu import result_buffers
 from tri_apsp.tune import tune
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Kind
-from tri_apsp.tune.space.candidates import candidates, resolved
+from tri_apsp.tune.space.candidates import candidates, with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.workers.compilation import compilation_for
 from tri_apsp.tune.workers.compilers import Compilers
@@ -42,7 +42,7 @@ def worker() -> Iterator[Worker]:
 @pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("int16", "any")])
 def test_every_kernel_is_measured(worker: Worker, engine: str, kernel: str, dtype: str, sign: str) -> None:
     task = Task(engine, kernel, dtype, sign, 256 if kernel == "batch" else 1024, 200 if kernel == "batch" else 1)
-    base = resolved(default_config(engine, task.torch_dtype), task.n)
+    base = with_method(default_config(engine, task.torch_dtype), task.n)
     space = task.record.space
     found = candidates(space, task, describe(GPU), base)
     configs = [base, *(space.config(found[len(found) * part // 4], base) for part in (1, 3))]

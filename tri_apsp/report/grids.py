@@ -13,7 +13,7 @@ from tri_apsp.configs import CompleteConfig, to_fields
 from tri_apsp.console.output import flat_fields
 from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.tune.space.candidates import candidates, resolved
+from tri_apsp.tune.space.candidates import candidates, with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import kernel_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values
@@ -114,7 +114,7 @@ def with_points(
         secondary: more fields, of which each point has the first combination that can run, beginning with that of `base`.
     """
     task = grid.task
-    base = _limited_to_size(resolved(base, task.n), task)
+    base = _limited_to_size(with_method(base, task.n), task)
     own = values_of(base, [*parameters, *secondary])
     choices = {**parameters, **{name: list(dict.fromkeys((own[name], *others))) for name, others in secondary.items()}}
     space = Space(tuple(Parameter(name, tuple(values)) for name, values in choices.items()))

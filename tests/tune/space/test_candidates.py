@@ -20,7 +20,7 @@ from tri_apsp.configs import (
 from tri_apsp.device import Device, describe
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tune.space.candidates import candidates, needs_more, resolved, space_hash
+from tri_apsp.tune.space.candidates import candidates, needs_more, space_hash, with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import RECORDS, Parameter, Space
 
@@ -62,9 +62,9 @@ def test_the_default_is_a_candidate_at_every_size(task: Task) -> None:
     for n in (64, 1000, 32768):
         at_n = dataclasses.replace(task, n=n)
         space = at_n.record.space
-        own = space.values(resolved(base, n))
+        own = space.values(with_method(base, n))
         assert own in candidates(space, at_n, device_of(task), base)
-        assert space.config(own, base) == (resolved(base, n) if task.kernel == "solve" else base)
+        assert space.config(own, base) == (with_method(base, n) if task.kernel == "solve" else base)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
@@ -186,9 +186,9 @@ def test_values_change_only_their_fields() -> None:
 
 def test_resolved_takes_the_method_of_auto() -> None:
     base = default_config("cpu", torch.float32)
-    assert resolved(base, 64).method == "floyd_warshall"
-    assert resolved(base, 2048).method == "kleene"
-    assert resolved(dataclasses.replace(base, method="floyd_warshall"), 2048).method == "floyd_warshall"
+    assert with_method(base, 64).method == "floyd_warshall"
+    assert with_method(base, 2048).method == "kleene"
+    assert with_method(dataclasses.replace(base, method="floyd_warshall"), 2048).method == "floyd_warshall"
 
 
 def test_hashes_tell_spaces_apart() -> None:

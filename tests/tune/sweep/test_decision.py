@@ -10,7 +10,7 @@ from tune.synthetic import correct
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
-from tri_apsp.tune.space.candidates import resolved
+from tri_apsp.tune.space.candidates import with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
 from tri_apsp.tune.sweep.decision import beats, choose_winner
@@ -19,7 +19,7 @@ from tri_apsp.tuned import allowed_fields
 from tri_apsp.tuned.records import record_of
 
 TASK = Task("nvidia", "solve", "int32", "nonnegative", 2048)
-UNTUNED = resolved(default_config("nvidia", torch.int32), 2048)
+UNTUNED = with_method(default_config("nvidia", torch.int32), 2048)
 TUNED = dataclasses.replace(UNTUNED, closure_tile=128)  # by an entry of another kernel, for another size
 INCUMBENT = dataclasses.replace(TUNED, cutoff=512)
 FOUND = dataclasses.replace(TUNED, cutoff=256)

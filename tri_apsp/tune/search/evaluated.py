@@ -17,9 +17,9 @@ class Evaluated:
     """One configuration that was evaluated.
 
     Attributes:
-        values: its choices.
-        outcome: of it.
-        origin: where the proposal came from: default, anchor, start, tpe, climb or sweep.
+        values: the choice for each parameter.
+        outcome: the outcome of the evaluation.
+        origin: the source of the proposal: default, anchor, start, tpe, climb or sweep.
     """
 
     values: Values
@@ -35,7 +35,7 @@ class SearchResult:
         evaluated: distinct configurations, those of earlier runs of the same study first.
         candidates: the number of configurations to choose from.
         interrupted: whether Ctrl-C ended it.
-        dominated: candidates passed over, since one that needs no more memory did not fit.
+        dominated: the number of candidates passed over, since one that needs no more memory did not fit.
     """
 
     evaluated: list[Evaluated] = field(default_factory=list)
@@ -45,18 +45,18 @@ class SearchResult:
 
     @property
     def ranked(self) -> list[Evaluated]:
-        """The correct ones, fastest first."""
+        """The correct configurations, fastest first."""
         timed = [trial for trial in self.evaluated if trial.outcome.times is not None]
         return sorted(timed, key=lambda trial: trial.outcome.median_ms)
 
     @property
     def best(self) -> Evaluated | None:
-        """The fastest correct one; None if there is none."""
+        """The fastest correct configuration; None if there is none."""
         return next(iter(self.ranked), None)
 
     @property
     def best_ms(self) -> float:
-        """The median time of the fastest correct one; infinity if there is none."""
+        """The median time of the fastest correct configuration; infinity if there is none."""
         return min((trial.outcome.median_ms for trial in self.evaluated), default=math.inf)
 
     @property

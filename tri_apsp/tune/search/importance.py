@@ -1,4 +1,4 @@
-"""How much each parameter decides whether a configuration is among the fastest."""
+"""The importance of each parameter: how much it decides whether a configuration is among the fastest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tri_apsp.tuned.records import Space
 
 __all__ = ["importances"]
 
-# The evaluator considers the fastest tenth of the configurations: of fewer than this it would be one or two.
-_LEAST = 20
+# The evaluator considers the fastest tenth of the configurations; a tenth of fewer than this would be one configuration.
+_MIN_TRIALS = 20
 
 
 def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
@@ -28,7 +28,7 @@ def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
     timed = [(trial.values, trial.outcome.times) for trial in trials if trial.outcome.times is not None]
-    if len(timed) < _LEAST:
+    if len(timed) < _MIN_TRIALS:
         return {}
     distributions: dict[str, BaseDistribution] = {p.name: CategoricalDistribution(p.choices) for p in space.parameters}
     study = memory_study()
@@ -36,5 +36,5 @@ def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
         optuna.create_trial(value=times.p50_ms, params=values, distributions=distributions) for values, times in timed
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # version 4: that it is experimental
+        warnings.simplefilter("ignore")  # version 4 warns that the evaluator is experimental
         return get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())

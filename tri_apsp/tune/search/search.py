@@ -35,8 +35,7 @@ _Key = tuple[Any, ...]
 
 # Random candidates before TPE has something to model, anchors included.
 STARTUP = 10
-# Fraction of the budget left for the hill climb. With 0, 1/5 and 3/10, 100 evaluations of a model of the product's space
-# reached .97, .99 and .99 of the optimum (mean of 21 runs).
+# Fraction of the budget left for the hill climb; reports/nvidia-h200/sampler.md shows the rates reached.
 CLIMB = 0.25
 # A configuration that takes this many times the best time so far cannot win.
 _GIVE_UP = 2.0
@@ -80,8 +79,8 @@ class Search:
     """Evaluates up to `trials` of the candidates, the most promising first; all of them if there are no more than that.
 
     A finished evaluation adds one trial to the study, in one write; an interrupted one adds none. So machines that share a
-    study may occasionally evaluate the same configuration. TPE samples from a mirror of the study in memory: to ask writes a
-    dozen times, and a write to a journal takes milliseconds.
+    study may occasionally evaluate the same configuration. TPE samples from a mirror of the study in memory, since asking for a
+    proposal takes a dozen writes, and a write to a journal takes milliseconds.
 
     Args:
         space: the parameters and their choices.
@@ -91,11 +90,11 @@ class Search:
         default: evaluated first, whether it is a candidate or not.
         anchors: evaluated next, if they are candidates.
         sampler: "tpe", "random", or "grid" for the order in which the candidates are listed.
-        seed: of the sampler.
-        trials: most distinct configurations to know in the end.
+        seed: the seed of the sampler.
+        trials: the largest number of configurations evaluated, those already in the study included.
         seconds: time limit, after which only the default may still run.
         reserve: maps the best time in ms to the seconds to keep for the final; None: 0.
-        on_trial: called with what is known, after each evaluation of a configuration that was not.
+        on_trial: called with the result so far after each new evaluation.
     """
 
     def __init__(
@@ -138,7 +137,7 @@ class Search:
         self._planned = self._plan(default, list(anchors), shuffled=exhaustive or sampler != "grid")
 
     def run(self, evaluators: Sequence[Evaluate]) -> SearchResult:
-        """Search, and return what is known; Ctrl-C ends the search.
+        """Search, and return the configurations evaluated; Ctrl-C ends the search.
 
         Args:
             evaluators: each evaluates one configuration at a time in a thread of its own. Only the thread of the caller touches
@@ -184,7 +183,7 @@ class Search:
         yield from (("start" if self._tpe else "sweep", index) for index in order)
 
     def _propose(self) -> _Proposal | None:
-        """Return what to evaluate next; None at the end of the budget or of the candidates."""
+        """Return the next configuration to evaluate; None at the end of the budget or of the candidates."""
         self._refresh()
         if self._spent() >= 1 and (self._known or self._in_flight):
             return None
@@ -198,7 +197,7 @@ class Search:
         return self._ask()
 
     def _ask(self) -> _Proposal:
-        """Ask TPE. If it proposes what is known or no candidate, tell it so, and take the nearest new candidate instead."""
+        """Ask TPE. If its proposal is known or no candidate, tell it so, and take the nearest new candidate instead."""
         trial = self._mirror.ask(self._distributions)
         index = self._index.get(self._key(trial.params))
         if index is not None and self._open[index]:
@@ -262,7 +261,7 @@ class Search:
                 self._learn(known)
 
     def _spent(self) -> float:
-        """Return the part of the budget that is spent, 1 or more at its end."""
+        """Return the fraction of the budget that is spent, 1 or more at its end."""
         count = len(self._known) + self._in_flight
         return max(count / self._trials, self._spent_time())
 
@@ -273,7 +272,7 @@ class Search:
         return elapsed / self._seconds
 
     def _limit_ms(self, proposal: _Proposal) -> float | None:
-        """Return the time at which to give up, as a proposal is about to be measured; called by the thread that evaluates it.
+        """Return the time in ms beyond which a proposal cannot win; called by the evaluating thread before it measures.
 
         Raises:
             OutOfTimeError: the time is up.
@@ -284,7 +283,7 @@ class Search:
         return _GIVE_UP * best_ms if best_ms < math.inf else None
 
     def _climb(self) -> int | None:
-        """Return a new neighbour of the best, one step away in one parameter; None if each of them is known."""
+        """Return a new neighbour of the best, one step away in one parameter; None if all neighbours are known."""
         best = self._result.best
         if best is None:
             return None

@@ -32,11 +32,11 @@ def journal_path(slug: str) -> Path:
 
 @contextmanager
 def open_storage(url: str | None, slug: str) -> Iterator[BaseStorage]:
-    """Open the storage of the studies for a `with`; an error of it in there becomes an InputError of one sentence.
+    """Open the storage of the studies for a `with`; an error of the storage inside it becomes an InputError of one sentence.
 
     Args:
-        url: of a database, as SQLAlchemy writes it; None: the journal of this machine, which is then locked.
-        slug: of the device.
+        url: the URL of a database in the form of SQLAlchemy; None: the journal of this machine, which is then locked.
+        slug: the slug of the device.
 
     Raises:
         InputError: it is no URL, its driver is missing, it does not answer, its tables are of another version of Optuna, or
@@ -94,10 +94,10 @@ def _read(path: Path) -> JournalStorage:
 
 
 def _repair(path: Path) -> bytes | None:
-    """Remove what a killed process left: Optuna's lock, and a last line cut short, to which it would append.
+    """Remove what a killed process left: Optuna's lock, and a last line cut short, to which Optuna would append.
 
     Returns:
-        The last line that is left, None if there is none.
+        The last line that is left; None if there is none.
     """
     path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
     if not path.exists():
@@ -159,7 +159,7 @@ def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study
     """Return a study to minimise milliseconds, whose name is `name` and a number.
 
     Args:
-        storage: that holds it.
+        storage: the storage that holds the study.
         name: readable words, and a hash of what the times depend on.
         resume: continue the newest study of that name, if there is one; else begin another, and leave the old ones.
     """

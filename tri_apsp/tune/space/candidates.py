@@ -1,4 +1,4 @@
-"""Which combinations of a search space are worth trying: those that can run, and repeat no other."""
+"""The candidates of a search: the combinations of a search space that can run and repeat no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tri_apsp.methods import auto
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Space, Values
 
-__all__ = ["candidates", "needs_more", "resolved", "space_hash"]
+__all__ = ["candidates", "needs_more", "space_hash", "with_method"]
 
 C = TypeVar("C", bound=CompleteConfig)
 
@@ -28,12 +28,12 @@ def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -
     """Return the combinations that can run and repeat no other.
 
     Args:
-        space: of the task, or a part of it.
-        task: to tune.
-        device: that it is tuned for.
-        base: the other fields; its own values are always among the candidates if they are choices.
+        space: the space of the task, or a part of it.
+        task: the task to tune.
+        device: the device to tune for.
+        base: the configuration that supplies all other fields; its own values are always candidates if they are choices.
     """
-    base, record, dtype = resolved(base, task.n), task.record, task.torch_dtype
+    base, record, dtype = with_method(base, task.n), task.record, task.torch_dtype
     own, names = space.values(base), [parameter.name for parameter in space.parameters]
     found = []
     for choices in itertools.product(*(parameter.choices for parameter in space.parameters)):
@@ -45,13 +45,13 @@ def candidates(space: Space, task: Task, device: Device, base: CompleteConfig) -
     return found
 
 
-def resolved(config: C, n: int) -> C:
-    """Return `config` with the method that `auto` takes for `n` vertices, so that it has a value for each parameter."""
+def with_method(config: C, n: int) -> C:
+    """Return `config` with a method, if it has none that of `auto` for `n` vertices: each parameter then has a value."""
     return dataclasses.replace(config, method=auto.choose(n, config).method)
 
 
 def needs_more(values: Values, failed: Values) -> bool:
-    """Return whether `values` cannot fit since `failed` did not: every field needs at least as much memory."""
+    """Return whether `values` cannot fit because `failed` did not: every field needs at least as much memory."""
     for name, value in values.items():
         field, other = name.rpartition(".")[2], failed[name]
         if field in _NEED_MEMORY:

@@ -1,4 +1,4 @@
-"""A task: one kernel of one engine to tune, for one dtype, sign and size; and which tasks a sweep consists of."""
+"""Tasks: one kernel of one engine to tune, for one dtype, sign and size; and the tasks of a sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
-__all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "size_at"]
+__all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "is_required", "size_at"]
 
 EFFORTS = ("quick", "full")
 
@@ -35,8 +35,8 @@ class Task:
         kernel: the name of one of the engine's tunable kernels.
         dtype: of the weights, such as "float32".
         sign: of the weights: one of tri_apsp.tuned.SIGNS.
-        n: vertices, or rows of a square product.
-        batch: graphs.
+        n: the number of vertices, or of rows of a square product.
+        batch: the number of graphs.
     """
 
     engine: str
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """The dtype as torch has it."""
+        """The dtype as a torch.dtype."""
         return DTYPES_BY_NAME[self.dtype]
 
     @property
@@ -83,14 +83,13 @@ def default_tasks(
 
     Args:
         engine: "cpu", "nvidia" or "portable".
-        device: that they will run on.
-        effort: one of EFFORTS: how many dtypes, signs and sizes.
-        dtypes: instead of those of the effort.
-        kernels: only these; the others run as tuned already, or with their defaults.
-        ns: sizes instead of those of the effort, for every kernel, each as size_at() has it.
+        device: the device to measure on.
+        effort: one of EFFORTS, which sets the dtypes, signs and sizes.
+        dtypes: the dtypes instead of those of the effort; empty: those of the effort.
+        kernels: the kernels to tune, while the others run as tuned already or with their defaults; empty: all.
+        ns: the sizes of calls, from which size_at() gives the size for each kernel; empty: the sizes of the effort.
 
-    Sizes of the effort that do not fit the memory are left out. Of `ns` only batches are left out, and only where `kernels`
-    does not name their kernel; the caller checks whether the others fit.
+    Tasks that do not fit the memory are left out unless is_required().
     """
     quick = effort == EFFORTS[0]
     tasks = [
@@ -101,14 +100,16 @@ def default_tasks(
         for sign in _signs(record, dtype, quick)
         for n in _distinct_sizes(record, dtype, ns) or (record.quick_sizes if quick else record.full_sizes)
     ]
-    return [task for task in tasks if (ns and (kernels or task.batch == 1)) or _fits(task, device)]
+    return [task for task in tasks if is_required(task, kernels, ns) or _fits(task, device)]
+
+
+def is_required(task: Task, kernels: Sequence[str], ns: Sequence[int]) -> bool:
+    """Return whether it is an error if a task does not fit: its size was asked for, and of a batch also its kernel."""
+    return bool(ns) and (bool(kernels) or task.batch == 1)
 
 
 def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
-    """Return the size at which to tune a kernel for solves of `n`: the size at which such a solve looks it up by default.
-
-    This also holds for a kernel named explicitly.
-    """
+    """Return the size at which to tune a kernel for calls of size `n`: the size at which such a call looks it up by default."""
     record: TunableKernel[Any] = record_of(engine, kernel)
     return record.lookup_size(n, default_config(engine, DTYPES_BY_NAME[dtype]))
 
@@ -122,7 +123,7 @@ def _fits(task: Task, device: Device) -> bool:
 
 
 def _signs(record: TunableKernel[Any], dtype: str, quick: bool) -> tuple[str, ...]:
-    """Return the signs to tune for: only "any", which the lookup takes for both, where both run the same instructions."""
+    """Return the signs to tune for: only "any", which the lookup takes for both, if both run the same instructions."""
     if dtype not in record.signed_dtypes:
         return ("any",)
     return ("nonnegative",) if quick else ("nonnegative", "any")

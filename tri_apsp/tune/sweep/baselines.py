@@ -12,7 +12,7 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, Config, default_config, to_fields
 from tri_apsp.errors import InputError, TuningWarning
-from tri_apsp.tune.space.candidates import resolved
+from tri_apsp.tune.space.candidates import with_method
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["Baselines", "baselines_of", "kernel_fields"]
@@ -25,7 +25,7 @@ class Baselines:
     Attributes:
         default: default values for this kernel's fields, tuned values for all others; candidates vary it.
         untuned: the configuration without tuned files; differs from `default` only for a solve.
-        incumbent: what is used now; the same as `default` where the kernel was not tuned for this size.
+        incumbent: the configuration in use; the same as `default` if the kernel was not tuned for this size.
     """
 
     default: CompleteConfig
@@ -39,9 +39,10 @@ class Baselines:
 
 
 def baselines_of(task: Task, device: torch.device) -> Baselines:
-    """Return the configurations to beat; they use what earlier tasks of the same sweep found."""
+    """Return the configurations to beat; they use the winners of earlier tasks of the same sweep."""
     untuned = default_config(task.engine, task.torch_dtype)
-    # Given fields are not looked up. So the entry of a solve, which may set the fields of other kernels, does not hide theirs.
+    # Given fields are not looked up, so the entry of a solve, which may set fields of other kernels, does not hide the entries
+    # of these kernels.
     default = _used(task, device, Config(**{name: getattr(untuned, name) for name in task.record.fields}))
     return Baselines(
         default=_comparable(default, task),
@@ -51,10 +52,10 @@ def baselines_of(task: Task, device: torch.device) -> Baselines:
 
 
 def _used(task: Task, device: torch.device, given: Config | None) -> CompleteConfig:
-    """Return the configuration that a call of the task's kind runs with, over which `given` is."""
+    """Return the configuration that a call of the task's kind runs with if the caller gives `given`."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TuningWarning)  # of a miss, which is the reason to tune
+            warnings.simplefilter("ignore", TuningWarning)  # a miss is the reason to tune
             return tuned.find(
                 task.engine, device, task.torch_dtype, given, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
                 product=task.record.problem == "product",
@@ -65,7 +66,7 @@ def _used(task: Task, device: torch.device, given: Config | None) -> CompleteCon
 
 def _comparable(config: CompleteConfig, task: Task) -> CompleteConfig:
     """Return `config` with a method and without its source, so that equal configurations compare equal."""
-    return dataclasses.replace(resolved(config, task.n), source="given")
+    return dataclasses.replace(with_method(config, task.n), source="given")
 
 
 def kernel_fields(task: Task, config: Config, *, every: bool = False) -> dict[str, Any]:
