@@ -175,8 +175,8 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
             asked.append(devices)
             self.parallel = 3
 
-        def evaluators(self, task, config):
-            return [lambda values, request: (config(values), request.limit_ms())] * self.parallel
+        def evaluators(self, task, to_config):
+            return [lambda values, request: (to_config(values), request.limit_ms())] * self.parallel
 
         def final(self, task, configs, rounds):
             return [(config, rounds) for config in configs]

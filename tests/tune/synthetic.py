@@ -133,12 +133,12 @@ class SyntheticPool:
         solve = 0.0 if task.kernel == "product" else abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
         return 1.0 + far / 4 + solve
 
-    def evaluators(self, task: Task, config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
+    def evaluators(self, task: Task, to_config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
         def evaluate(values: Values, request: Request) -> Outcome:
             with self._lock:
-                self.screened.append((task, config(values)))
+                self.screened.append((task, to_config(values)))
             self.before(len(self.screened))
-            return self._outcome(task, config(values))
+            return self._outcome(task, to_config(values))
 
         return [evaluate]
 

@@ -21,7 +21,7 @@ from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, of_kernel, read_sweeps, swept
 from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.sweep.rows import check_folder
+from tri_apsp.tune.sweep.rows import make_folder
 
 __all__ = ["run"]
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """
     sweeps = read_sweeps(args.sources)
     folder = args.out / sweeps.device["slug"] / "tuning"
-    check_folder(folder, "--out")
+    make_folder(folder, "--out")
     write_csv(folder / "winners.csv", _winners(sweeps))
     drawn = draw(sweeps, folder)
     details = [

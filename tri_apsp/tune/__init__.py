@@ -1,4 +1,4 @@
-"""The tuner: finds the fastest configurations for this machine, and keeps them where every later solve finds them.
+"""The tuner: finds the fastest configurations for this machine, and writes them to files that later solves read.
 
 `tune()` is `python -m tri_apsp.tune` as a function.
 """
@@ -35,24 +35,24 @@ def tune(
     force: bool = False,
     progress: bool = False,
 ) -> SweepResult:
-    """Search the fastest configurations, and write them to tuned files, which later solves use.
+    """Search for the fastest configurations, and write them to tuned files, which later solves use.
 
     Each worker process imports the script that calls this, so the call must be under `if __name__ == "__main__":`.
 
     Args:
-        kernels: names of tri_apsp.tuned.KERNELS[engine]; none: all, each with the winners of those before it.
+        kernels: names of tri_apsp.tuned.KERNELS[engine]; empty: all, each with the winners of those before it.
         n: sizes, which must fit the memory. A kernel that such a solve runs at a smaller size is tuned at that size; batches
-            that do not fit are skipped unless `kernels` names them; none: those of the effort that fit.
-        dtypes: names such as "float32"; none: those of the effort.
-        signs: of the weights, "nonnegative" or "any"; none: those of the effort.
+            that do not fit are skipped unless `kernels` names them. Empty: those sizes of the effort that fit.
+        dtypes: names such as "float32"; empty: those of the effort.
+        signs: signs of the weights, "nonnegative" or "any"; empty: those of the effort.
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         gpus: the number of GPUs to measure on, from `device` on; they must be of one model.
         effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
-        trials: most configurations per task; None: those of the effort.
-        time_budget: seconds for all tasks together; None: those of the effort for each.
+        trials: the largest number of configurations per task; None: that of the effort.
+        time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
         sampler: "tpe", "random" or "grid".
-        seed: of the sampler.
+        seed: the seed of the sampler.
         save_dir: directory of tuned files; None: tri_apsp.tuned.save_directory().
         storage: URL of a database that keeps the trials, which several machines may share; None: a journal on this machine.
         resume: continue an earlier call that was interrupted.
@@ -65,9 +65,9 @@ def tune(
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
-        EngineError: the engine cannot run here, or not one task could be tuned.
+        EngineError: the engine cannot run on the device, or no task could be tuned.
     """
-    # Imported here, since a worker imports this package too, and needs neither optuna nor the rest.
+    # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.progress import Progress
     from tri_apsp.tune.sweep.plan import Settings, plan
     from tri_apsp.tune.sweep.sweep import sweep

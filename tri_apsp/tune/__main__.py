@@ -23,8 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> int:
-        if not (args.dry_run or args.list or args.show):  # these start no process
-            processes.start_server()  # during the imports of this process, which take as long
+        if not (args.dry_run or args.list or args.show):  # these actions start no process
+            processes.start_server()  # it imports torch while this process does
         from tri_apsp.tune.commands import run
 
         return run(args)
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM, by which batch systems and `timeout` end a process, end it as Ctrl-C does: what is known is kept."""
+    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does: the results so far are kept."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

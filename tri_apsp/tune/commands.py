@@ -25,7 +25,7 @@ from tri_apsp.tune.space.task import Task, size_at
 from tri_apsp.tune.sweep.baselines import baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings, plan
 from tri_apsp.tune.sweep.result import SweepResult
-from tri_apsp.tune.sweep.rows import check_folder, write_rows
+from tri_apsp.tune.sweep.rows import make_folder, write_rows
 from tri_apsp.tune.sweep.sweep import sweep
 from tri_apsp.tune.workers.pool import Workers
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-_NOTHING = "nothing that was asked for is tuned for this device; `python -m tri_apsp.tune` does"
+_NOTHING = "no tuned file for this device has an entry that was asked for; `python -m tri_apsp.tune` writes one"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             action(args, planned)
             return 0
     if args.report is not None:
-        check_folder(args.report)
+        make_folder(args.report)
     if not args.json:
         print(f"{device_line(planned.devices[0])}: {_tasks(len(planned.tasks))}", file=sys.stderr)
     result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))
@@ -114,7 +114,7 @@ def _emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str
 
 
 def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, str | None]]:
-    """Yield the path of each tuned file, the file where it can be read, and why it is not used here, None if it is."""
+    """Yield the path of each tuned file, the file if it can be read, and why it is not used here, None if it is."""
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         try:
             file = tuned.load(path)
@@ -125,7 +125,7 @@ def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Tune
 
 
 def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
-    """Yield file, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
+    """Yield path, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
     seen, wanted = set(), planned.settings
     for path, file, reason in _files(args, planned):
         if file is None or reason is not None:

@@ -15,14 +15,14 @@ from tri_apsp.tuned.records import RECORDS, SIGNS
 __all__ = ["build_parser"]
 
 _DESCRIPTION = """\
-Find the fastest configurations for this machine, and keep them in tuned files, which every later solve uses. Without options,
-all kernels of the GPU's best engine are tuned, or those of the CPU where there is no GPU.
+Find the fastest configurations for this machine, and write them to tuned files, which later solves use. Without options, all
+kernels of the GPU's best engine are tuned, or those of the CPU if there is no GPU.
 """
 
 _EPILOG = f"""\
-Ctrl-C or SIGTERM at any time keeps what is known; --resume continues. Environment: TRI_APSP_CONFIG_DIR, the directory
-that is searched first for tuned files and that they are written to; TRI_APSP_REQUIRE_TUNED=1, which makes a solve for which
-nothing was tuned an error.
+Ctrl-C or SIGTERM ends the search and keeps the results so far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names
+the directory of tuned files that is searched first and written to; with TRI_APSP_REQUIRE_TUNED=1 a solve for which nothing was
+tuned is an error.
 
 exit status:
     0  done
@@ -56,7 +56,7 @@ def _add_tasks(parser: Parser) -> None:
         type=int,
         nargs="+",
         default=[],
-        help="sizes, which must fit the memory; a kernel that such a solve runs at a smaller size is tuned at that size, and "
+        help="sizes, which must fit the memory; a kernel that a solve runs at a smaller size is tuned at that size, and "
         "batches that do not fit are skipped unless --kernel names them; default: those of the effort",
     )
     what.add_argument(
@@ -78,15 +78,17 @@ def _add_settings(parser: Parser) -> None:
         help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s per task; full: up to {BUDGETS['full'].seconds:.0f} s",
     )
     trials = ", ".join(f"{budget.trials} {effort}" for effort, budget in BUDGETS.items())
-    how.add_argument("--trials", type=int, metavar="T", help=f"most configurations per task; default: {trials}")
-    how.add_argument("--time-budget", type=float, metavar="SECONDS", help="for all tasks; default: that of the effort for each")
+    how.add_argument("--trials", type=int, metavar="T", help=f"at most T configurations per task; default: {trials}")
+    how.add_argument(
+        "--time-budget", type=float, metavar="SECONDS", help="time for all tasks; default: the time of the effort for each task"
+    )
     how.add_argument(
         "--sampler",
         choices=SAMPLERS,
         default="tpe",
         help="default: tpe; if there are at most --trials candidates, all are tried",
     )
-    how.add_argument("--seed", type=int, default=0, help="of the sampler; default: 0")
+    how.add_argument("--seed", type=int, default=0, help="seed of the sampler; default: 0")
     how.add_argument(
         "--save-dir", type=Path, metavar="DIR", help="directory of tuned files; `python -m tri_apsp info` shows the default"
     )

@@ -20,11 +20,11 @@ __all__ = ["Progress", "failures_line", "milliseconds", "outcome_line"]
 
 
 class Progress:
-    """Follows a sweep.
+    """Shows the progress of a sweep.
 
     Args:
-        plan: of the sweep.
-        shown: False: show nothing.
+        plan: the plan of the sweep.
+        shown: whether to show anything.
     """
 
     def __init__(self, plan: Plan, *, shown: bool) -> None:
@@ -33,7 +33,7 @@ class Progress:
         self._end = 0.0
 
     def started(self, task: Task, trials: int, end: float) -> None:
-        """A search of at most `trials` configurations begins, and is over by `end` on the monotonic clock."""
+        """A search of at most `trials` configurations begins, and ends by `end` on the monotonic clock."""
         self._end = end
         if self._shown and sys.stderr.isatty():
             layout = "{desc} |{bar:16}| {n_fmt}/{total_fmt}{postfix}"

@@ -43,7 +43,7 @@ from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 def substituted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Solve as on a CPU, whatever the engine; and time as few runs as possible."""
     monkeypatch.setattr(engines, "type_of", lambda name: Substitute)
-    monkeypatch.setattr(module, "_SCREEN_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(module, "_SCREEN_SECONDS", {"cpu": 0.01})
     monkeypatch.setattr(module, "_WARM_UP_SECONDS", 0.05)
 
 

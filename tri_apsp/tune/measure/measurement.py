@@ -1,4 +1,4 @@
-"""What a worker does with a configuration: compare its results, then time it. Only the process of a worker runs this."""
+"""Measuring a configuration: compare its results, then time it. Only the process of a worker runs this."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import MATRICES, Task
 
-__all__ = ["SLICE_SECONDS", "Measurement", "kind_of", "outcome_of"]
+__all__ = ["SLICE_SECONDS", "Measurement", "clock_of", "kind_of", "outcome_of"]
 
-# Screening: the seconds of runs on a CPU, whose times vary more, and on a GPU; and the least and most runs.
-_SCREEN_SECONDS, _SCREEN_RUNS = (0.2, 0.25), (3, 2000)
-# The warm-up before the rounds of a final, so that clocks settle; and the time, or the runs, of a configuration in half a
-# round.
-_WARM_UP_SECONDS, SLICE_SECONDS, _SLICE_RUNS = 0.5, 0.005, 20
+# Screening: the seconds of all runs of a configuration, by kind of device.
+_SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
+# The least and most runs.
+_SCREEN_RUNS = (3, 2000)
+# The warm-up before the rounds of a final, so that clocks settle.
+_WARM_UP_SECONDS = 0.5
+# The time and the most runs of a configuration in half a round.
+SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
 # How far the second half of the rounds of a final may be from the first. Clocks are not read before and after instead: that
 # needs NVML, which is no dependency, and only their effect on the time matters.
 _DRIFT = 1.1
@@ -37,17 +40,17 @@ _MESSAGE = 300  # characters
 
 _DOES_NOT_FIT = {"OutOfResources"}
 _COMPILE_ERRORS = {"CompilationError", "PTXASError"}
-# What MLIR raises as a plain RuntimeError.
+# Messages of the plain RuntimeErrors that MLIR raises.
 _COMPILER_MESSAGES = ("PassManager::run failed", "failed to translate module", "Internal Triton PTX codegen error")
 
 
 class Measurement:
-    """The operands of a task on a device, and configurations measured with them, after the results of the default are checked.
+    """Holds the operands of a task and measures configurations with them. The constructor checks the default configuration.
 
     Args:
-        task: to tune.
-        device: of the operands.
-        make: makes an engine.
+        task: the task to tune.
+        device: the device of the operands.
+        make: factory of the engine.
 
     Raises:
         TooLargeError: the operands do not fit.
@@ -74,13 +77,13 @@ class Measurement:
         if give_up_ms is not None and samples[0] > give_up_ms:
             message = f"given up after one run, for it took more than {give_up_ms:.4g} ms"
         else:
-            seconds, (least, most) = _SCREEN_SECONDS[self._device.type != "cpu"], _SCREEN_RUNS
+            seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
             while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
                 samples.append(self._time(problem, operation))
         return Outcome(Kind.correct, _times(samples), message)
 
     def verify(self, config: CompleteConfig) -> Outcome:
-        """Compare the results of a configuration on both small problems and on the task's; no times."""
+        """Compare the results of a configuration on both small problems and on that of the task; no times."""
         for problem in (*self._small(config), self._large(config)):
             self._compare(config, problem)
         return Outcome(Kind.correct)
@@ -141,6 +144,11 @@ class Measurement:
         if not operation.idempotent:
             problem.restore()
         return self._timer.milliseconds(operation.run, blocks=operation.blocks)
+
+
+def clock_of(engine: str) -> str:
+    """Return how the runs of an engine are timed, in words."""
+    return "wall clock" if engine == "cpu" else "CUDA events, L2 cache flushed before each run"
 
 
 def outcome_of(error: Exception) -> Outcome:

@@ -47,10 +47,10 @@ class Outcome:
     """The outcome of one configuration.
 
     Attributes:
-        kind: its class.
-        times: of the runs; None where it was not timed, as where `kind` is not correct.
-        message: the error in one line; "" where there was none.
-        throttled: whether the device became slower or faster while it was measured, so that times are not its best.
+        kind: the class of the outcome.
+        times: the times of the runs; None if the configuration was not timed, as if `kind` is not correct.
+        message: the error in one line; "" if there was none.
+        throttled: whether the device became slower or faster during the measurement, so that the times are not its best.
     """
 
     kind: Kind
@@ -60,11 +60,11 @@ class Outcome:
 
     @property
     def median_ms(self) -> float:
-        """The median time; infinity where it was not timed, so that outcomes can be ranked."""
+        """The median time; infinity if there are no times, so that outcomes can be ranked."""
         return math.inf if self.times is None else self.times.p50_ms
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON takes them, those of `times` among them."""
+        """Return all fields as JSON takes them, with those of `times` in place of it."""
         fields = dataclasses.asdict(self)
         times = fields.pop("times") or _NO_TIMES
         return {"kind": fields.pop("kind").value, **times, **fields}

@@ -1,4 +1,4 @@
-"""The operation that a task measures, on operands that reveal a mistake, with its expected result.
+"""Problems: the operation that a task measures, with operands that reveal mistakes, and the expected result.
 
 Weights are whole numbers whose sums every dtype holds, so results are compared bit for bit. The matrices are sparse, so that
 each edge matters: in a product a finite value has about one pair of finite summands, and shortest paths have many edges.
@@ -30,7 +30,7 @@ _HEAVIEST = 500
 _LONGEST_EDGE = 16
 _DEGREE = 6
 _PANEL_DEGREE = 3
-# Potentials of the vertices, whose differences make weights negative, but no cycle.
+# The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
 # A small problem repeats this many different graphs.
 _GRAPHS = 3
@@ -49,9 +49,9 @@ class Operation(NamedTuple):
     """An operation on the operands of a problem.
 
     Attributes:
-        run: queues it.
-        idempotent: whether it may follow itself without Problem.restore, and then does the same work.
-        blocks: whether the host blocks within it. Then a GPU is idle when it starts, and the launches take time.
+        run: queues the operation.
+        idempotent: whether it may be repeated without Problem.restore, and then does the same work.
+        blocks: whether the host blocks within it. If so, a GPU is idle when it starts, and the time includes the launches.
     """
 
     run: Callable[[], None]
@@ -63,10 +63,10 @@ class Problem(ABC):
     """An operation and its operands, which it may overwrite.
 
     Args:
-        task: what is tuned.
-        device: of the operands; "meta": there are none, and only operations may be called, which then only compile.
-        n: rows of the matrices, near enough to task.n for the same kernels to be compiled.
-        block_size: of the configurations that it is for, where `by_block_size`.
+        task: the task to tune.
+        device: the device of the operands; "meta": the operands have no memory, and an operation only compiles its kernels.
+        n: the number of rows of the matrices, near enough to task.n for the same kernels to be compiled.
+        block_size: the block_size of the configurations to measure, if `by_block_size`; else unused.
         small: compute the expected result from the definition, and let the engine write inside a poisoned matrix.
     """
 
@@ -83,7 +83,7 @@ class Problem(ABC):
 
     @abstractmethod
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
-        """Return the operation as `config` has it, on an engine that `make` makes."""
+        """Return the operation with configuration `config`, on an engine from `make`."""
 
     @property
     def floor(self) -> float | int:
@@ -127,7 +127,7 @@ class Problem(ABC):
         return matrix
 
     def _output(self, initial: torch.Tensor, expected: torch.Tensor | None) -> Block:
-        """Return a block of the values `initial` (batch, rows, columns) to be written; `expected` where it is known."""
+        """Return a block of the values `initial` (batch, rows, columns) to be written; expected: its result, if known."""
         whole = self._in_margin(initial)
         self._outputs.append(whole)
         self._initial.append(whole.clone())
@@ -152,7 +152,7 @@ class Problem(ABC):
         return block(whole, (_MARGIN_ROWS, rows - _MARGIN_ROWS), (_MARGIN_COLUMNS, columns - _MARGIN_COLUMNS))
 
     def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
-        """Return (batch, rows, columns) of no_edge, but for a `share` of whole numbers from low to high."""
+        """Return (batch, rows, columns) of no_edge, of which a `share` is replaced by whole numbers from low to high."""
         shape = (self.task.batch, rows, columns)
         if self.device.type == "meta":
             return torch.empty(shape, dtype=self.dtype, device=self.device)
@@ -167,7 +167,7 @@ class Problem(ABC):
         return values.masked_fill_(missing, no_edge(self.dtype)).to(self.device)
 
     def _batch(self, graphs: torch.Tensor) -> torch.Tensor:
-        """Return as many graphs as the task has, by repeating `graphs`."""
+        """Repeat `graphs` to the number of graphs of the task."""
         repeats = -(-self.task.batch // len(graphs))
         return graphs.repeat(repeats, 1, 1)[: self.task.batch] if repeats > 1 else graphs
 
@@ -232,7 +232,7 @@ class _Distances(Problem):
     def _distances(self, weights: torch.Tensor) -> torch.Tensor:
         """Return the distances of graphs (batch, n, n) with zero diagonals, as tri_apsp.reference, on the device of the task.
 
-        A GPU takes hundredths of a second for it, a CPU seconds, in which the GPU would be idle.
+        A GPU computes them in hundredths of a second; on a CPU they take seconds, during which the GPU would be idle.
         """
         found = weights.to(torch.float64, copy=True).masked_fill_(weights == no_edge(self.dtype), float("inf"))
         through = torch.empty_like(found)
@@ -244,13 +244,13 @@ class _Distances(Problem):
 
 
 class _Solve(_Distances):
-    """A whole solve by the method of the configuration, as a public call of checked weights runs it."""
+    """A whole solve by the method of the configuration, as a public call with checked weights runs it."""
 
     _solved: torch.Tensor | None = None
 
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
         task, method = self.task, self._method(config)
-        if self.n <= config.block_size < task.n:  # a small problem must not become the one closure that the task is not
+        if self.n <= config.block_size < task.n:  # a small problem of a task with several blocks must have several too
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         selection, graphs = Selection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
 
@@ -258,10 +258,10 @@ class _Solve(_Distances):
             return make(name, dataclasses.replace(spec, nonnegative=task.nonnegative), config)
 
         def run() -> None:
-            self._solved = None  # first, so that its memory is there for the next
+            self._solved = None  # first, so that its memory is free for the next result
             try:
                 self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_sign).distances
-            except _REFUSALS as error:  # of a checked call, although the operands are valid
+            except _REFUSALS as error:  # the call found invalid weights, although the operands are valid
                 raise WrongResultError(str(error)) from None
 
         return Operation(run, idempotent=True, blocks=True)
@@ -279,10 +279,10 @@ class _Solve(_Distances):
 
 
 class _Closure(_Solve):
-    """One closure of all n vertices; a whole solve where one closure is all of it."""
+    """One closure of all n vertices; a whole solve if that consists of one closure."""
 
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
-        # A small problem follows the task, so that the same kernels are compiled.
+        # A small problem is run like that of the task, so that the same kernels are compiled.
         if self._method(config) == "floyd_warshall" and self.task.n <= config.block_size:
             return super().operation(config, make)
         self._solved = None
@@ -291,7 +291,7 @@ class _Closure(_Solve):
 
 
 class _Blocks(_Distances):
-    """floyd_warshall, whose diagonal blocks the configuration changes."""
+    """A solve by floyd_warshall; the configuration sets the size of its diagonal blocks."""
 
     def operation(self, config: CompleteConfig, make: Make) -> Operation:
         engine = self._engine(config, make)
@@ -299,7 +299,7 @@ class _Blocks(_Distances):
 
 
 class _Panels(_Distances):
-    """R <- D R and C <- C D for one closed diagonal block D, in all of its rows and columns outside of it."""
+    """R <- D R and C <- C D for one closed diagonal block D, where R is the rest of its rows and C of its columns."""
 
     by_block_size = True
 
@@ -347,6 +347,6 @@ def small_sizes(task: Task) -> tuple[int, int]:
     Triton compiles separately for sizes that 16 divides, and a closure of fewer than eight tiles takes smaller tiles.
     """
     most = 528 if task.engine == "cpu" or task.record.problem == "product" else 1040
-    below = task.n - (16 if task.n % 32 < 16 else 32)  # so that 32 does not divide it
+    below = task.n - (16 if task.n % 32 < 16 else 32)  # 32 does not divide it
     similar = max(1, min(below, most + task.n % 16))
     return similar, max(1, similar - 15 if similar % 16 == 0 else similar - similar % 2 - 1)

@@ -18,7 +18,7 @@ GAIN = 1.02
 
 
 def beats(challenger: Times, holder: Times) -> bool:
-    """Return whether the challenger is faster by more than 2%, and by more than the noise: half of p20 to p80 of either."""
+    """Return whether the challenger is faster by more than 2%, and by more than half of the wider range from p20 to p80."""
     noise = max(challenger.p80_ms - challenger.p20_ms, holder.p80_ms - holder.p20_ms) / 2
     return holder.p50_ms > GAIN * challenger.p50_ms and holder.p50_ms - challenger.p50_ms > noise
 
@@ -28,16 +28,16 @@ def choose_winner(task: Task, baselines: Baselines, outcomes: Mapping[CompleteCo
 
     The fastest candidate must beat the incumbent too, if that is the winner so far.
 
-    An entry of a solve names the fields of other kernels too if the winner does not take them from the entries of these: so a
-    solve that is slower with what was tuned for them, at other sizes, keeps the defaults of all fields.
+    If the winner of a solve ran with other values than those tuned for the engine's other kernels, its entry stores the fields
+    of these kernels too; the lookup would otherwise take them from the entries of these kernels.
 
     Args:
-        task: that was tuned.
-        baselines: of the task.
-        outcomes: of a final, or of a search that was interrupted before it, which does not measure `untuned`.
+        task: the task that was tuned.
+        baselines: the configurations to beat.
+        outcomes: the outcomes of the final; after an interrupt those of the search, which does not measure `untuned`.
 
     Returns:
-        None where the untuned configuration failed.
+        None if the untuned configuration failed.
     """
     timed = {config: outcome.times for config, outcome in outcomes.items() if outcome.times is not None}
     untuned = baselines.untuned if baselines.untuned in outcomes else baselines.default

@@ -1,4 +1,4 @@
-"""The time of a final: how much of it a search must leave, and what fits into what is left."""
+"""The time of a final: how much a search must leave for it, and how many configurations and rounds fit into the rest."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from tri_apsp.tune.sweep.plan import Budget
 
 __all__ = ["FinalBudget", "round_seconds"]
 
-# The final gets the time of its rounds and its preparation, at most _MOST of the task's time, but at least enough for one
+# The final gets the time of its rounds and its preparation, at most this share of the task's time, but at least enough for one
 # configuration.
-_PREPARATION_SECONDS, _MOST = 3.0, 0.25
-# The time of a run of a final over the time that it measures: operands are copied, caches flushed.
+_PREPARATION_SECONDS, _MAX_SHARE = 3.0, 0.25
+# The time of a run of a final over the time that it measures, since operands are copied and caches flushed.
 _OVERHEAD = 2.0
 _MIN_ROUNDS = 2
-# The least runs of a configuration in a final: it is compared, warms up, and runs twice per round.
+# The least runs of a configuration in a final: a comparison, a warm-up, and two runs per round.
 _MIN_RUNS = 2 + 2 * _MIN_ROUNDS
 
 
 @dataclass(frozen=True)
 class FinalBudget:
-    """How many configurations and rounds a final has, if its configurations are about as fast as the best.
+    """The number of configurations and rounds of a final, if its configurations are about as fast as the best.
 
     Attributes:
-        budget: of the task.
+        budget: the budget of the task.
         baselines: the number of configurations that are always in the final.
     """
 
@@ -37,7 +37,7 @@ class FinalBudget:
 
         def needed(best_ms: float) -> float:
             rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms)
-            return max(_min_seconds(self.baselines + 1, best_ms), min(_MOST * seconds, _PREPARATION_SECONDS + rounds))
+            return max(_min_seconds(self.baselines + 1, best_ms), min(_MAX_SHARE * seconds, _PREPARATION_SECONDS + rounds))
 
         return needed
 

@@ -34,10 +34,10 @@ class Winner:
     """The configuration that won a final.
 
     Attributes:
-        config: its fields that the kernel sets.
-        gained: whether it is another one than the default.
-        times: of its runs.
-        default_ms: the median time of the default, in the same final.
+        config: the fields of the configuration that the kernel sets.
+        gained: whether the configuration is not the default.
+        times: the times of its runs.
+        default_ms: the median time of the default in the same final.
     """
 
     config: dict[str, Any]
@@ -56,15 +56,15 @@ class TaskResult:
     """The result of tuning one task.
 
     Attributes:
-        task: that was tuned.
+        task: the task.
         search: the configurations that were evaluated.
-        winner: None where nothing was found.
+        winner: the winner; None if there is none.
         complete: whether the search and the final ended by themselves.
-        resumed: whether an earlier run had tuned it already.
+        resumed: whether an earlier run had tuned the task already.
         throttled: whether the device changed its speed during the final.
-        seconds: for all of it.
-        path: of the tuned file; None where nothing was written.
-        error: why nothing was found; "" otherwise.
+        seconds: the time of the search and the final.
+        path: the path of the tuned file; None if nothing was written.
+        error: why there is no winner; "" otherwise.
     """
 
     task: Task
@@ -78,7 +78,7 @@ class TaskResult:
     error: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, but the trials, as JSON takes them."""
+        """Return all fields except the trials, as JSON takes them."""
         winner, search = self.winner, self.search
         return {
             **dataclasses.asdict(self.task),
@@ -113,10 +113,10 @@ class SweepResult:
     """The results of a sweep.
 
     Attributes:
-        device: that was tuned for.
-        results: one per task, as far as the sweep came.
-        seconds: for all of it.
-        interrupted: whether Ctrl-C ended it.
+        device: the device that was tuned for.
+        results: one result per task that was begun.
+        seconds: the time of the whole sweep.
+        interrupted: whether Ctrl-C ended the sweep.
     """
 
     device: Device
@@ -135,7 +135,7 @@ class SweepResult:
         return sum((result.search.failures for result in self.results), Counter())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, but the trials, as JSON takes it."""
+        """Return all fields except the trials, as JSON takes them."""
         return {
             "device": dataclasses.asdict(self.device),
             "seconds": self.seconds,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tri_apsp import tuned
 from tri_apsp.device import describe, driver_version
 from tri_apsp.errors import InputError
+from tri_apsp.tune.measure.measurement import clock_of
 from tri_apsp.tune.space.candidates import space_hash
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
@@ -19,21 +20,21 @@ from tri_apsp.tuned.store import require_writable
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile
 
-__all__ = ["ResultWriter", "clock_of"]
+__all__ = ["ResultWriter"]
 
 
 class ResultWriter:
     """Writes the winners of a sweep to tuned files.
 
     Args:
-        plan: of the sweep.
+        plan: the plan of the sweep.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._settings = plan, plan.settings
         self._device = describe(plan.devices[0])
         thread = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-driver")
-        self._driver = thread.submit(driver_version, plan.devices[0])  # which takes a second
+        self._driver = thread.submit(driver_version, plan.devices[0])  # it takes a second
         thread.shutdown(wait=False)
 
     def check(self) -> None:
@@ -42,7 +43,7 @@ class ResultWriter:
         Raises:
             InputError: a folder cannot be written to, or stays locked; or a file cannot be used.
 
-        Cost: where another process writes there, the time until it is done, half a minute at most.
+        Cost: if another process writes there, the time until it is done, half a minute at most.
         """
         require_writable(self._device.slug, self._settings.save_dir)
         for task in () if self._settings.force else self._plan.tasks:
@@ -51,14 +52,14 @@ class ResultWriter:
                 raise InputError(reason)
 
     def write(self, result: TaskResult) -> TaskResult:
-        """Save the winner; that of an interrupted search only where it gained, and no complete entry exists."""
+        """Save the winner; that of an interrupted search only if it gained, and no complete entry exists."""
         winner = result.winner
         if winner is None or (not result.complete and (not winner.gained or self.has_entry(result.task))):
             return result
         return dataclasses.replace(result, path=self._save(result, winner))
 
     def restore(self, result: TaskResult) -> TaskResult:
-        """Save the winner of an earlier run again where its entry is gone."""
+        """Save the winner of an earlier run again if its entry is gone."""
         return result if result.winner is None or self.has_entry(result.task) else self.write(result)
 
     def has_entry(self, task: Task) -> bool:
@@ -94,7 +95,7 @@ class ResultWriter:
             self._device,
             [entry],
             space_hash=space_hash(task.record.space),
-            protocol=f"{clock_of(task)}; {settings.budget.rounds} rounds, forward and backward",
+            protocol=f"{clock_of(task.engine)}; {settings.budget.rounds} rounds, forward and backward",
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
             complete=result.complete,
@@ -103,8 +104,3 @@ class ResultWriter:
         path = tuned.save(file, settings.save_dir, force=settings.force)
         tuned.remember(file)  # later tasks use it, wherever it was saved
         return path
-
-
-def clock_of(task: Task) -> str:
-    """Return how the times of a task are taken."""
-    return "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"

@@ -22,7 +22,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
-__all__ = ["SweepRows", "check_folder", "read_rows", "write_rows"]
+__all__ = ["SweepRows", "make_folder", "read_rows", "write_rows"]
 
 # Columns of trials.csv that are no parameters, besides those of the task and the outcome.
 _TRIAL = ("number", "origin")
@@ -35,8 +35,8 @@ class SweepRows:
 
     Attributes:
         header: `sweep.json` without the results: device, versions, command, settings, created, seconds and so on.
-        results: one per task, with its trials.
-        importances: of the parameters of a task, where it had enough trials.
+        results: one result per task, with its trials.
+        importances: the importances of the parameters, by task, if it had enough trials.
     """
 
     header: dict[str, Any]
@@ -44,11 +44,11 @@ class SweepRows:
     importances: dict[Task, dict[str, float]]
 
 
-def check_folder(directory: Path, option: str = "--report") -> None:
-    """Make the folder of a report, which the option `option` names.
+def make_folder(directory: Path, option: str = "--report") -> None:
+    """Create the folder that `option` names.
 
     Raises:
-        InputError: it cannot be made.
+        InputError: the folder cannot be made.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -66,8 +66,8 @@ def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None
     have, and paths below the current folder are relative, so that the files can be kept with the project.
 
     Args:
-        result: of the sweep. A task that an earlier run finished has its trials too.
-        settings: of the sweep.
+        result: the result of the sweep. A task that an earlier run finished has its trials too.
+        settings: the settings of the sweep.
         directory: a folder; files of these names in it are replaced.
     """
     trials, shares = [], []
@@ -106,7 +106,7 @@ def read_rows(directory: Path) -> SweepRows:
     """Read what `write_rows` wrote to `directory`.
 
     Raises:
-        InputError: a file is missing, or another program wrote it.
+        InputError: a file is missing, or was not written by `write_rows`.
     """
     trials: dict[Task, list[Evaluated]] = {}
     shares: dict[Task, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Tuning one task after another: a result and a tuned file each."""
+"""Tuning one task after another, each with a result and a tuned file."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["sweep"]
 def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
-    Ctrl-C ends the sweep: what is known is kept, marked as incomplete, and returned.
+    Ctrl-C ends the sweep: the results so far are kept, that of the present task marked as incomplete, and returned.
 
     Args:
-        plan: the tasks.
-        make_pool: makes the pool that measures; called once nothing is left that could be refused.
+        plan: the tasks, devices and settings.
+        make_pool: factory of the pool that measures; called after all checks of the plan, the studies and the files.
         progress: receives tasks and evaluations.
 
     Raises:
@@ -58,7 +58,7 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
                     seconds = left / (len(tasks) - index)  # an equal share of the time that is left
                     result = tuner.tune(task, seconds, results)
                 except InputError:
-                    raise  # of the studies or the files, which the other tasks need as well
+                    raise  # the other tasks need the studies and the files as well
                 except ApspError as error:
                     result = TaskResult(task, error=str(error))
                 results.append(result)
@@ -82,7 +82,7 @@ class _Tuner:
     writer: ResultWriter
 
     def tune(self, task: Task, seconds: float, earlier: Sequence[TaskResult]) -> TaskResult:
-        """Return the result of a task, recorded in its study and written to its file; `earlier` are those of this sweep."""
+        """Return the result of a task, recorded in its study and written to its file; earlier: the results of this sweep."""
         start, settings, device = time.monotonic(), self.plan.settings, describe(self.plan.devices[0])
         baselines = baselines_of(task, self.plan.devices[0])
         study = TaskStudy(task, baselines, settings, device.slug, self.storage)
@@ -97,7 +97,7 @@ class _Tuner:
 
 
 def _anchors(task: Task, baselines: Baselines, earlier: Sequence[TaskResult]) -> list[CompleteConfig]:
-    """Return what is used now, and the winners of the same kernel and dtype at other sizes and signs."""
+    """Return the configuration in use, and the winners of the same kernel and dtype at other sizes and signs."""
     same = (task.engine, task.kernel, task.dtype)
     winners = [
         from_fields(task.engine, result.winner.config).over(baselines.default)

@@ -31,12 +31,12 @@ class TaskRun:
     """Tunes one task.
 
     Args:
-        task: to tune.
-        baselines: of the task.
-        device: that the pool measures on.
-        settings: of the sweep.
-        seconds: for the search and the final.
-        pool: measures.
+        task: the task to tune.
+        baselines: the configurations to beat.
+        device: the device that the pool measures on.
+        settings: the settings of the sweep.
+        seconds: the time of the search and the final.
+        pool: measures the configurations.
         progress: receives each evaluation.
     """
 
@@ -58,7 +58,7 @@ class TaskRun:
         self._final_budget = FinalBudget(settings.budget, len(baselines.distinct))
 
     def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig]) -> TaskResult:
-        """Return the result, which is not complete if Ctrl-C ended the search or the final.
+        """Return the result, which is incomplete if Ctrl-C ended the search or the final.
 
         Args:
             study: holds the trials.
@@ -118,7 +118,7 @@ class TaskRun:
             return None
 
     def _screened(self, found: SearchResult) -> dict[CompleteConfig, Outcome]:
-        """Return the outcomes that the search had for the default and the fastest, for want of a final."""
+        """Return the outcomes of the default and the fastest in the search, in place of those of a final."""
         outcomes = {self._baselines.default: Outcome(Kind.timeout, message="interrupted")}
         known = {self._config(trial.values): trial.outcome for trial in found.evaluated}
         best = [self._config(trial.values) for trial in found.ranked[:1]]

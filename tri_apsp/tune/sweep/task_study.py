@@ -10,6 +10,7 @@ from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import to_fields
+from tri_apsp.tune.measure.measurement import clock_of
 from tri_apsp.tune.search.search import known_trials
 from tri_apsp.tune.search.studies import open_study
 from tri_apsp.tune.space.candidates import space_hash
@@ -17,7 +18,6 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
 from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import TaskResult
-from tri_apsp.tune.sweep.result_writer import clock_of
 
 __all__ = ["TaskStudy"]
 
@@ -26,18 +26,18 @@ class TaskStudy:
     """The study of a task, a new one unless the settings ask to resume.
 
     Args:
-        task: to tune.
-        baselines: of the task.
-        settings: of the sweep.
-        slug: of the device.
-        storage: of the studies.
+        task: the task to tune.
+        baselines: the configurations to beat.
+        settings: the settings of the sweep.
+        slug: the slug of the device.
+        storage: the storage of the studies.
 
     Attributes:
         study: Optuna's study, which holds the trials.
     """
 
     def __init__(self, task: Task, baselines: Baselines, settings: Settings, slug: str, storage: BaseStorage) -> None:
-        # What a result depends on besides the name of the study.
+        # A result depends on these settings besides the name of the study.
         self._budget = [settings.effort, settings.trials, settings.time_budget]
         self.study = open_study(storage, _name(task, baselines, slug), resume=settings.resume)
 
@@ -59,8 +59,8 @@ def _name(task: Task, baselines: Baselines, slug: str) -> str:
     facts = {
         "space": space_hash(task.record.space),
         "kernel": tuned.kernel_hash(task.engine, task.kernel),
-        "clock": clock_of(task),
-        # A solve is measured with the tiles that were found before, other kernels by themselves.
+        "clock": clock_of(task.engine),
+        # A solve is measured with the tiles of the kernels tuned before, other kernels by themselves.
         "rest": to_fields(baselines.default) if task.record.is_solve else None,
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

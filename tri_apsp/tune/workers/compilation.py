@@ -1,4 +1,4 @@
-"""Compiling what a worker will measure, in a process that does not use the GPU and works without one."""
+"""Compiling configurations before a worker measures them, in a process that does not use the GPU and works without one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Compilation:
     Side effect: from now on this process compiles for this GPU and uses its properties for every device.
 
     Args:
-        task: what is tuned.
+        task: the task to tune.
         device: META_DEVICE.
         gpu: the device to compile for.
-        facts: of that device.
-        make: makes an engine.
+        facts: the facts of that device.
+        make: factory of the engine.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Compilation:
         _only_compile(facts)
 
     def compile(self, config: CompleteConfig, odd: bool) -> Outcome:
-        """Compile the kernels that Measurement.screen launches, or with `odd` the others of verify; see Worker.compile."""
+        """Compile the kernels that Measurement.screen launches, or with `odd` those that only verify launches."""
         similar, odd_size = small_sizes(self._task)
         for n, small in ((odd_size, True),) if odd else ((similar, True), (self._task.n, False)):
             problem = PROBLEMS[self._task.record.problem](self._task, self._device, n, config.block_size, small=small)
@@ -62,7 +62,7 @@ class Compilation:
 
 
 class _Driver:
-    """The part of Triton's driver of an NVIDIA GPU that compilation uses."""
+    """The part of Triton's driver for NVIDIA GPUs that compilation uses."""
 
     def __init__(self, capability: tuple[int, int]) -> None:
         major, minor = capability

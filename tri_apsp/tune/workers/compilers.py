@@ -21,7 +21,7 @@ class Compilers:
 
     Args:
         count: the number of processes.
-        prepare: as for Worker; of compilation_for().
+        prepare: the result of compilation_for().
     """
 
     def __init__(self, count: int, prepare: Prepare) -> None:
@@ -42,16 +42,16 @@ class Compilers:
     def submit(self, task: Task, config: CompleteConfig, *, odd: bool = False, limit_s: float = 120.0) -> Future[Outcome]:
         """Queue a configuration. The outcome is correct if all its kernels compile, and has no times.
 
-        The same configuration is queued once, and again only where its outcome was a failure that need not last.
+        A configuration is compiled once; it is queued again only if its failure may be temporary (see Kind.deterministic).
 
         Args:
-            task: that it is for.
-            config: to compile.
-            odd: for the odd size that only a final compares, instead of the sizes of screening.
-            limit_s: seconds to compile.
+            task: the task of the configuration.
+            config: the configuration to compile.
+            odd: compile for the odd size that only a final compares, instead of the sizes of screening.
+            limit_s: time limit of the compilation, in seconds.
 
         Raises:
-            CancelledError: closed.
+            CancelledError: close() was called.
         """
         key = (task, config, odd)
         with self._lock:
@@ -81,7 +81,7 @@ class Compilers:
 
 
 def _lasts(job: Future[Outcome]) -> bool:
-    """Return whether a job need not be done again: it is not done yet, or would have the same outcome."""
+    """Return whether a job need not be repeated: it is not done yet, or would have the same outcome."""
     if not job.done():
         return True
     return not job.cancelled() and job.exception() is None and job.result().kind.deterministic

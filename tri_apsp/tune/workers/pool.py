@@ -1,4 +1,4 @@
-"""The processes of a sweep: a worker for each device, and on a GPU processes that compile for them."""
+"""The processes of a sweep: a worker for each device, and on GPUs processes that compile for the workers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MAX_COMPILERS = 16
 class Pool(Protocol):
     """Measures for a sweep."""
 
-    def evaluators(self, task: Task, config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
-        """Return functions that evaluate the configurations that `config` makes of values, at the same time."""
+    def evaluators(self, task: Task, to_config: Callable[[Values], CompleteConfig]) -> Sequence[Evaluate]:
+        """Return functions that evaluate values, which `to_config` makes configurations, at the same time."""
 
     def prefetch(self, task: Task, configs: Sequence[CompleteConfig]) -> None:
         """Compile configurations that a final of `task` is likely to need, for all sizes."""
 
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int) -> list[Outcome]:
-        """Return the outcomes of configurations, whose times can be compared with each other."""
+        """Return the outcomes of configurations, timed so that their times can be compared."""
 
     def close(self) -> None:
         """End at once, with all evaluations in progress."""
@@ -59,22 +59,23 @@ class Workers:
         self.parallel = len(devices) * (1 + self._compilers_each)
         count = self._compilers_each * len(devices)
         self._compilers = Compilers(count, compilation_for(devices[0])) if count else None
-        # In a thread, since it takes seconds.
+        # In a thread, since starting the processes takes seconds.
         threading.Thread(target=self._start, name="tri_apsp-start", daemon=True).start()
 
-    def evaluators(self, task: Task, config: Callable[[Values], CompleteConfig]) -> list[Evaluate]:
+    def evaluators(self, task: Task, to_config: Callable[[Values], CompleteConfig]) -> list[Evaluate]:
         def on(worker: Worker, queue: MeasurementQueue) -> Evaluate:
             def evaluate(values: Values, request: Request) -> Outcome:
-                chosen = config(values)
+                config = to_config(values)
                 default = self._compile(task, [default_config(task.engine, task.torch_dtype)])
                 if self._compilers is not None:
-                    outcome = self._compilers.submit(task, chosen).result()
+                    outcome = self._compilers.submit(task, config).result()
                     if outcome.kind is not Kind.correct:
                         return outcome
-                for _, job in default:  # which the worker checks first; it raises if that does not compile
+                # The worker checks the default first, and raises if it fails, so wait until the default is compiled.
+                for _, job in default:
                     job.result()
                 with queue.enter(request.number):
-                    return worker.screen(task, chosen, request.limit_ms())
+                    return worker.screen(task, config, request.limit_ms())
 
             return evaluate
 

@@ -1,4 +1,4 @@
-"""How the tuner starts processes: forked from a server that has imported torch, which takes a new Python seconds.
+"""Starting the tuner's processes: forked from a server that has imported torch, since a new process needs seconds for that.
 
 Measured on two cores: four compiling processes are ready after 0.5 instead of 8 s, four workers after 1.5 instead of 4.7 s, and
 a worker that replaces one that crashed after 0.7 instead of 2.2 s.
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 __all__ = ["start_process", "start_server"]
 
-# Modules that take long to import, and start nothing that a fork would break: no CUDA, no thread of OpenMP. This package takes
-# no time, and the server, whose search path may differ, might find another version of it.
+# Modules that take long to import, and start nothing that a fork would break: no CUDA, no thread of OpenMP. This package is
+# imported quickly, and the server, whose search path may differ, might find another version of it.
 _PRELOAD = ["torch", "triton"]
-# Prefixes of environment variables that these modules may read while they are imported, or before.
+# Prefixes of environment variables that these modules, or Python itself, may read at import or before.
 _READ_AT_IMPORT = (
     "CUDA_", "GOMP_", "HIP_", "KMP_", "LD_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_", "TORCH_", "TRITON_INTERPRET",
 )  # fmt: skip
-# Those of them that torch sets as it initializes CUDA, and scikit-learn as it is imported.
+# Such variables that torch sets when it initializes CUDA, and scikit-learn when it is imported.
 _SET_BY_LIBRARIES = {"CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
 
 
 def start_server() -> None:
-    """Start the server, if there will be one, before the first process; returns at once, while it imports torch."""
+    """Start the server, if this system has one, before the first process; returns at once, while the server imports torch."""
     server = _server()
     if server is not None:
         with _interrupts_blocked():
@@ -48,11 +48,11 @@ def start_process(target: Callable[..., object], arguments: tuple[Any, ...], nam
 
     Args:
         target: a function of a module, since it is pickled by name.
-        arguments: that can be pickled.
-        name: of the process.
+        arguments: the arguments of `target`, which must allow pickling.
+        name: the name of the process.
 
     Raises:
-        RuntimeError: this process was itself started so, and is still importing the main file of its parent.
+        RuntimeError: this process was itself started by this function, and is still importing the main file of its parent.
         OSError: no process can be started.
 
     Cost: the first call blocks until the server has imported torch, for seconds; others take milliseconds. Without a server
@@ -66,15 +66,15 @@ def start_process(target: Callable[..., object], arguments: tuple[Any, ...], nam
             with _interrupts_blocked():
                 process.start()
             break
-        except (EOFError, OSError):  # such as a server that cannot import torch, or the name of whose socket is too long
+        except (EOFError, OSError):  # the server cannot import torch, or the path of its socket is too long
             if context is spawn:
                 raise
     return process
 
 
 def _server() -> ForkServerContext | None:
-    """Return the context of the fork server; None where processes must be started as a new Python."""
-    # On other systems there is no fork server, or libraries of the system do not survive a fork.
+    """Return the context of the fork server; None if each process must be a new Python."""
+    # Other systems have no fork server, or libraries of the system do not survive a fork.
     if sys.platform != "linux" or _at_import() != _at_first():
         return None
     context = multiprocessing.get_context("forkserver")
@@ -95,7 +95,7 @@ def _at_first() -> dict[str, str]:
 
 
 def _call(environment: dict[str, str], target: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    os.environ.clear()  # of the server, as it was started
+    os.environ.clear()  # the environment in which the server was started
     os.environ.update(environment)
     target(*arguments)
 

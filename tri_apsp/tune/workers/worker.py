@@ -28,9 +28,9 @@ from tri_apsp.tune.workers.processes import start_process
 __all__ = ["Prepare", "Worker"]
 
 Prepare = Callable[[Task, torch.device], Any]
-"""Makes the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name."""
+"""Factory of the object that a worker measures with, such as Measurement: a function or class of a module, pickled by name."""
 
-# Limits for starting Python, torch and CUDA; for making operands and checking the default; and for ending.
+# Time limits for starting Python, torch and CUDA; for making operands and checking the default; and for ending.
 _START_SECONDS = 180.0
 _PREPARE_SECONDS = 600.0
 _END_SECONDS = 10.0
@@ -40,8 +40,8 @@ class Worker:
     """One process that measures configurations on one device, and is replaced when it crashes, hangs or may be corrupt.
 
     Args:
-        device: to measure on.
-        prepare: makes the operands of a task and measures its configurations.
+        device: the device to measure on.
+        prepare: factory of the object that holds the operands of a task and measures its configurations.
 
     Attributes:
         processes: the number of processes started so far.
@@ -56,13 +56,13 @@ class Worker:
         self.processes = 0
 
     def start(self) -> None:
-        """Start the process before the first request, which then need not wait for it; takes as long as start_process."""
+        """Start the process before the first request, so that this need not wait; takes as long as start_process."""
         with self._lock:
             if self._process is None and not self._closed:
                 self._start()
 
     def compile(self, task: Task, config: CompleteConfig, odd: bool, limit_s: float = 120.0) -> Outcome:
-        """Return whether one configuration compiles, as Compilers.submit(); for a worker that prepares with Compilation."""
+        """Return whether one configuration compiles; see Compilers.submit(). `prepare` must make a Compilation."""
         outcome: Outcome = self._request(task, "compile", config, odd, limit_s=limit_s)
         return outcome
 
@@ -70,13 +70,13 @@ class Worker:
         """Return the outcome of one configuration, whose results are compared and which is then timed in a few runs.
 
         Args:
-            task: that it is for; its operands stay in the process until another task comes.
-            config: to measure.
+            task: the task of the configuration; its operands stay in the process until the next task.
+            config: the configuration to measure.
             give_up_ms: stop after the first run if it takes longer than this; None: never.
-            limit_s: seconds for compiling, comparing and timing, after which the process is replaced.
+            limit_s: time limit for compiling, comparing and timing, in seconds; the process is then replaced.
 
         Raises:
-            ApspError: if no configuration can be measured: the worker cannot start, the task does not fit the memory, or its
+            ApspError: no configuration can be measured: the worker cannot start, the task does not fit the memory, or its
                 default configuration fails.
         """
         outcome: Outcome = self._request(task, "screen", config, give_up_ms, limit_s=limit_s)
@@ -85,7 +85,8 @@ class Worker:
     def final(self, task: Task, configs: Sequence[CompleteConfig], rounds: int = 5, limit_s: float = 600.0) -> list[Outcome]:
         """Return the outcomes of configurations, verified once more and timed in interleaved rounds, so that times compare.
 
-        Args and errors are as of screen(); each of the `rounds` times every configuration twice, `limit_s` is for all of it.
+        Arguments and errors are those of screen(); each of the `rounds` times every configuration twice, and `limit_s` limits
+        the whole final.
         """
         deadline = time.monotonic() + limit_s
         outcomes: list[Outcome] = []
@@ -132,7 +133,7 @@ class Worker:
         self._process = None
 
     def _request(self, task: Task, action: str, *arguments: Any, limit_s: float) -> Any:
-        """Return the result of the method `action` of the prepared object; an Outcome if the process is lost over it."""
+        """Return the result of the method `action` of the prepared object; an Outcome if the process crashes or hangs."""
         with self._lock:
             try:
                 result = self._result(task, action, arguments, limit_s)
@@ -170,10 +171,10 @@ class Worker:
             return Outcome(lost.kind, message=str(lost))
 
     def _receive(self, limit_s: float) -> Any:
-        """Return what the process sends.
+        """Return the next object that the process sends.
 
         Raises:
-            CancelledError: closed.
+            CancelledError: close() was called.
             _LostError: the process crashed or hangs.
         """
         if self._process is None or self._closed:
