@@ -1,4 +1,4 @@
-"""Fakes of machines: a provider whose times are known in advance."""
+"""Fake devices, and a measurer whose times are known in advance."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def target(engine: str) -> Target:
 
 
 @dataclass
-class FakeProvider:
-    """A provider whose times are those of `cost`, in ms.
+class FakeMeasurer:
+    """A measurer whose times are those of `cost`, in ms.
 
     Attributes:
         cost: returns the median time in ms.

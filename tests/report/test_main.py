@@ -52,7 +52,7 @@ for words in (["--help"], ["cutoff", "--help"], ["tuning", "--help"]):
         ([], "required: REPORT"),
     ],
 )
-def test_bad_arguments(words, sentence, capsys):
+def test_bad_arguments_are_refused(words, sentence, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(words)
     assert exit_.value.code == 2
@@ -72,7 +72,7 @@ def test_bad_arguments(words, sentence, capsys):
         (["index", "--out", "/nowhere"], 2, "--out must name a folder"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(words, status, sentence, capsys, tmp_path):
+def test_an_error_is_one_sentence(words, status, sentence, capsys, tmp_path):
     assert main([*words, *(["--out", str(tmp_path)] if words[0] != "index" else [])]) == status
     output = capsys.readouterr()
     assert output.err.startswith("error: ")
@@ -95,7 +95,7 @@ def test_numbers_of_cpu_threads():
     assert threads._thread_counts(6) == [6, 1, 2, 4, 8]
 
 
-def test_a_worker_of_some_threads(monkeypatch):
+def test_a_worker_sets_its_number_of_threads(monkeypatch):
     # The number is set before anything is made that reads it.
     monkeypatch.setattr(threads, "Measurement", lambda task, device: torch.get_num_threads())
     before = torch.get_num_threads()
@@ -125,10 +125,10 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
             made.remove(self)
 
     monkeypatch.setattr(threads, "Worker", Worker)
-    provider = threads.Threads(torch.device("cpu"))
+    measurer = threads.Threads(torch.device("cpu"))
     points = [Point({"threads": count}, tri_apsp.Config()) for count in (1, 2)]
-    assert [provider.screen(TASK, point).median_ms for point in points] == [1, 2]
-    assert [outcome.median_ms for outcome in provider.final(TASK, points, 5)] == [2.0, 2.0]
+    assert [measurer.screen(TASK, point).median_ms for point in points] == [1, 2]
+    assert [outcome.median_ms for outcome in measurer.final(TASK, points, 5)] == [2.0, 2.0]
     assert [(worker.count, worker.calls) for worker in made] == [(1, 3), (2, 3)]
-    provider.close()
+    measurer.close()
     assert len(made) <= 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from report.fake import ENVIRONMENT, FakeProvider, target
+from report.fake import ENVIRONMENT, FakeMeasurer, target
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
@@ -37,16 +37,16 @@ def cost(task, point):
     return 1 + abs(rows / 192 - 1) + abs(columns / 256 - 1)
 
 
-def run(path: Path, provider: FakeProvider, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
+def run(path: Path, measurer: FakeMeasurer, *grids: Grid, seconds: float = 100.0) -> list[GridResult]:
     rows = StudyRows(path, PARAMETERS, ENVIRONMENT)
-    return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda device: provider)
+    return measure(grids or [grid()], rows, torch.device("cpu"), seconds, lambda device: measurer)
 
 
-def test_all_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):
-    provider = FakeProvider(cost)
-    (found,) = run(tmp_path / "raw.csv", provider)
-    assert len(provider.screened) == len(found.screened) == len(grid().points) == 9
-    ((task, finalists, rounds),) = provider.finals
+def test_all_points_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):
+    measurer = FakeMeasurer(cost)
+    (found,) = run(tmp_path / "raw.csv", measurer)
+    assert len(measurer.screened) == len(found.screened) == len(grid().points) == 9
+    ((task, finalists, rounds),) = measurer.finals
     assert (task.n, rounds) == (512, 5)
     assert [one.values for one in finalists] == [{PARAMETERS[0]: 192, PARAMETERS[1]: columns} for columns in (128, 256, 512)]
     assert found.best is not None
@@ -55,29 +55,29 @@ def test_all_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_path):
     assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
     assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
     assert found.unmeasured == 0
-    assert provider.closed
+    assert measurer.closed
     rows = list(csv.DictReader((tmp_path / "raw.csv").open()))
     assert len(rows) == 12
     assert {row["command"] for row in rows} == {ENVIRONMENT["command"]}
     assert rows[0]["config"].startswith("product.block_m=")
 
 
-def test_what_is_known_is_not_measured_again(tmp_path):
-    run(tmp_path / "raw.csv", FakeProvider(cost))
-    again = FakeProvider(cost)
+def test_configurations_with_a_row_are_not_measured_again(tmp_path):
+    run(tmp_path / "raw.csv", FakeMeasurer(cost))
+    again = FakeMeasurer(cost)
     (found,) = run(tmp_path / "raw.csv", again)
     assert (again.screened, again.finals) == ([], [])
     assert found.best is not None
     assert found.best.ms == 1
-    more = FakeProvider(cost)
+    more = FakeMeasurer(cost)
     run(tmp_path / "raw.csv", more, grid(), grid(256))
     assert {task.n for task, _ in more.screened} == {256}
 
 
 def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
-    run(tmp_path / "raw.csv", FakeProvider(cost))
+    run(tmp_path / "raw.csv", FakeMeasurer(cost))
     monkeypatch.setattr(tuned, "kernel_hash", lambda engine, kernel: "f" * 64)
-    again = FakeProvider(cost)
+    again = FakeMeasurer(cost)
     (found,) = run(tmp_path / "raw.csv", again)
     assert len(again.screened) == 9
     assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
@@ -92,82 +92,82 @@ def test_failures_are_kept_with_their_class(tmp_path):
     def fails(task, point):
         return Kind.wrong_result if point.values[PARAMETERS[0]] == 192 else None
 
-    provider = FakeProvider(cost, fails)
-    (found,) = run(tmp_path / "raw.csv", provider)
+    measurer = FakeMeasurer(cost, fails)
+    (found,) = run(tmp_path / "raw.csv", measurer)
     assert [one.row["outcome"] for one in found.failed] == ["wrong result"] * 3
     assert [one.row["message"] for one in found.failed] == ["fake wrong result"] * 3
     assert found.best is not None
     assert found.best.point.values[PARAMETERS[0]] == 96
-    assert all(point.values[PARAMETERS[0]] != 192 for _, points, _ in provider.finals for point in points)
+    assert all(point.values[PARAMETERS[0]] != 192 for _, points, _ in measurer.finals for point in points)
 
 
-def test_one_that_fails_in_the_final_has_lost(tmp_path):
-    provider = FakeProvider(cost)
+def test_a_configuration_that_fails_in_the_final_is_excluded(tmp_path):
+    measurer = FakeMeasurer(cost)
     best = {PARAMETERS[0]: 192, PARAMETERS[1]: 256}
     assert grid().points[-1].values != best
-    provider.fails = lambda task, point: Kind.runtime_error if len(provider.screened) == 9 and point.values == best else None
-    (found,) = run(tmp_path / "raw.csv", provider)
+    measurer.fails = lambda task, point: Kind.runtime_error if len(measurer.screened) == 9 and point.values == best else None
+    (found,) = run(tmp_path / "raw.csv", measurer)
     assert found.best is not None
     assert found.best.point.values == {PARAMETERS[0]: 192, PARAMETERS[1]: 128}
     assert [one.row["stage"] for one in found.failed] == ["final"]
 
 
-def test_the_budget_ends_it_and_the_next_run_goes_on(tmp_path):
-    slow = FakeProvider(cost, before=lambda: time.sleep(0.05))
+def test_a_run_ends_with_its_budget_and_the_next_run_continues(tmp_path):
+    slow = FakeMeasurer(cost, before=lambda: time.sleep(0.05))
     found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
     total = len(grid().points) + len(grid(256).points)
     assert 0 < len(slow.screened) < total
     assert sum(one.unmeasured for one in found) == total - len(slow.screened)
     assert found[1].screened, "the first grid took the time of the second"
-    rest = FakeProvider(cost)
+    rest = FakeMeasurer(cost)
     found = run(tmp_path / "raw.csv", rest, grid(), grid(256))
     assert len(rest.screened) == total - len(slow.screened)
     assert [one.unmeasured for one in found] == [0, 0]
 
 
-def test_a_grid_that_was_cut_short_has_what_others_left_over(tmp_path):
+def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path):
     calls = iter(range(100))
-    slow_start = FakeProvider(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
+    slow_start = FakeMeasurer(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
     assert [one.unmeasured for one in found] == [0, 0]
 
 
 def test_an_interrupt_keeps_the_rows(tmp_path):
-    provider = FakeProvider(cost)
+    measurer = FakeMeasurer(cost)
 
     def interrupt() -> None:
-        if len(provider.screened) == 4:
+        if len(measurer.screened) == 4:
             raise KeyboardInterrupt
 
-    provider.before = interrupt
+    measurer.before = interrupt
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "raw.csv", provider)
-    assert provider.closed
+        run(tmp_path / "raw.csv", measurer)
+    assert measurer.closed
     assert len((tmp_path / "raw.csv").read_text().splitlines()) == 5
 
 
 def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):
-    class Picky(FakeProvider):
+    class Picky(FakeMeasurer):
         def screen(self, task, point):
             if task.n == 512:
                 raise EngineError("the default is wrong.")
             return super().screen(task, point)
 
-    provider = Picky(cost)
-    found = run(tmp_path / "raw.csv", provider, grid(), grid(256))
+    measurer = Picky(cost)
+    found = run(tmp_path / "raw.csv", measurer, grid(), grid(256))
     assert [one.error for one in found] == ["the default is wrong.", ""]
     assert found[0].best is None
     assert found[1].best is not None
 
 
-def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path):
-    provider = FakeProvider(cost)
+def test_a_size_that_does_not_fit_is_refused_before_anything_runs(tmp_path):
+    measurer = FakeMeasurer(cost)
     with pytest.raises(TooLargeError):
-        run(tmp_path / "raw.csv", provider, grid(), grid(1 << 20))
-    assert provider.screened == []
+        run(tmp_path / "raw.csv", measurer, grid(), grid(1 << 20))
+    assert measurer.screened == []
 
 
-def test_a_machine_measures_in_worker_processes(monkeypatch):
+def test_a_measurer_uses_worker_processes(monkeypatch):
     asked = []
 
     class Workers:
@@ -185,10 +185,10 @@ def test_a_machine_measures_in_worker_processes(monkeypatch):
             asked.append("closed")
 
     monkeypatch.setattr(measuring, "Workers", Workers)
-    machine = measuring.Machine(torch.device("cpu"))
+    measurer = measuring.WorkerMeasurer(torch.device("cpu"))
     point = grid().points[0]
-    assert machine.parallel == 3
-    assert machine.screen(grid().task, point) == (point.config, None)
-    assert machine.final(grid().task, [point], 2) == [(point.config, 2)]
-    machine.close()
+    assert measurer.parallel == 3
+    assert measurer.screen(grid().task, point) == (point.config, None)
+    assert measurer.final(grid().task, [point], 2) == [(point.config, 2)]
+    measurer.close()
     assert asked == [[torch.device("cpu")], "closed"]

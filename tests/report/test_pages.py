@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from report.fake import ENVIRONMENT, FakeProvider, target
+from report.fake import ENVIRONMENT, FakeMeasurer, target
 
 from tri_apsp.report import plots, study
 from tri_apsp.report.__main__ import STUDIES, main
@@ -36,15 +36,15 @@ def study_of(name: str) -> Study:
 
 
 def written(
-    folder: Path, name: str, engine: str, provider: FakeProvider, ns: list[int] | None = None, seconds: float = 100
+    folder: Path, name: str, engine: str, measurer: FakeMeasurer, ns: list[int] | None = None, seconds: float = 100
 ) -> str:
-    """Return the page of a study that was measured with `provider`."""
+    """Return the page of a study that was measured with `measurer`."""
     if engine != "cpu":
         pytest.importorskip("triton")
     here, one = target(engine), study_of(name)
     grids = one.grids(here, ns or SMALL[engine], [])
     rows = StudyRows(folder / f"{name}.csv", one.parameters, ENVIRONMENT)
-    results = measure(grids, rows, here.torch_device, seconds, lambda device: provider)
+    results = measure(grids, rows, here.torch_device, seconds, lambda device: measurer)
     return write_study(one, here, results, folder, name).read_text()
 
 
@@ -56,7 +56,7 @@ def no_plots(monkeypatch):
 @pytest.mark.parametrize(("name", "engine"), list(itertools.product(STUDIES, ENGINES)))
 def test_every_study_has_its_page(name, engine, tmp_path, no_plots):
     counter = itertools.count(1)
-    page = written(tmp_path, name, engine, FakeProvider(lambda task, point: 1 + 0.1 * (next(counter) % 7)))
+    page = written(tmp_path, name, engine, FakeMeasurer(lambda task, point: 1 + 0.1 * (next(counter) % 7)))
     assert study_of(name).name == name
     assert page.startswith(f"# {study_of(name).question} ")
     for heading in ("All measurements", "Failures", "Measured with"):
@@ -116,7 +116,7 @@ def test_every_beta_is_tried():
 
 def test_a_page_opens_with_the_result(tmp_path, no_plots):
     times = {16: 4.0, 32: 2.0, 64: 1.0, 128: 1.015, 256: 3.0, 512: 5.0, 1024: 8.0}
-    page = written(tmp_path, "cutoff", "nvidia", FakeProvider(lambda task, point: times[int(point.values["cutoff"])]))
+    page = written(tmp_path, "cutoff", "nvidia", FakeMeasurer(lambda task, point: times[int(point.values["cutoff"])]))
     title, _, sentence, figure, *_ = page.split("\n\n")
     assert title == "# Where should the recursion stop? NVIDIA H200, nvidia engine"
     assert " ".join(sentence.split()) == (
@@ -130,40 +130,40 @@ def test_a_page_opens_with_the_result(tmp_path, no_plots):
 
 
 def test_a_result_turns_with_the_rows(tmp_path, no_plots):
-    page = written(tmp_path, "cutoff", "nvidia", FakeProvider(lambda task, point: float(point.values["cutoff"])))
+    page = written(tmp_path, "cutoff", "nvidia", FakeMeasurer(lambda task, point: float(point.values["cutoff"])))
     text = " ".join(page.split())
     assert "the fastest β is 16" in text
     assert "the papers' value 16 reaches 100% of this rate" in text
-    page = written(tmp_path / "flat", "stages", "cpu", FakeProvider())
+    page = written(tmp_path / "flat", "stages", "cpu", FakeMeasurer())
     (row,) = [line for line in page.splitlines() if line.startswith("| Product, float32, n = 256 | slice of k |")]
     assert set(row.split("|")[3].replace(" ", "").split(",")) == {"16", "32", "64", "128", "256"}
 
 
 def test_text_by_hand_stays_when_a_study_runs_again(tmp_path, no_plots):
-    written(tmp_path, "cutoff", "cpu", FakeProvider())
+    written(tmp_path, "cutoff", "cpu", FakeMeasurer())
     path = tmp_path / "cutoff.md"
     before = path.read_text()
     path.write_text(before.replace("<!-- end result -->", "<!-- end result -->\n\n## Why\n\nBy hand."))
-    again = written(tmp_path, "cutoff", "cpu", FakeProvider(), [256, 512])
+    again = written(tmp_path, "cutoff", "cpu", FakeMeasurer(), [256, 512])
     assert "## Why\n\nBy hand.\n" in again
     assert "n = 512" in again
     assert "n = 512" not in before
 
 
-def test_failures_and_what_was_left_out_are_named(tmp_path, no_plots):
-    bad = FakeProvider(fails=lambda task, point: Kind.wrong_result if point.values.get("closure_warps") == 8 else None)
+def test_failures_and_omissions_are_named(tmp_path, no_plots):
+    bad = FakeMeasurer(fails=lambda task, point: Kind.wrong_result if point.values.get("closure_warps") == 8 else None)
     page = written(tmp_path, "threads", "nvidia", bad)
     assert "| wrong result | fake wrong result |" in page
     text = " ".join(page.split())
     assert re.search(r"\d+ combinations cannot run, repeat another one, or by formula ", text)
     clock = itertools.count()
-    slow = FakeProvider(before=lambda: time.sleep(0.1 if next(clock) else 0))
+    slow = FakeMeasurer(before=lambda: time.sleep(0.1 if next(clock) else 0))
     page = written(tmp_path / "short", "stages", "cpu", slow, seconds=0.3)
     assert re.search(r"\d+ of \d+ configurations, for which the budget left no time", " ".join(page.split()))
 
 
 def test_a_study_of_which_nothing_is_known_still_has_a_page(tmp_path, no_plots):
-    page = written(tmp_path, "cutoff", "cpu", FakeProvider(fails=lambda task, point: Kind.timeout))
+    page = written(tmp_path, "cutoff", "cpu", FakeMeasurer(fails=lambda task, point: Kind.timeout))
     assert "Nothing was measured yet." in page
     assert "| timeout | fake timeout |" in page
 
@@ -179,7 +179,7 @@ def test_the_points_of_the_papers_stand_beside_the_measured_ones(monkeypatch, tm
 
     monkeypatch.setattr(plots, "line_plots", record)
     monkeypatch.setattr(plots, "save", lambda made, path: path)
-    written(tmp_path, "stages", "nvidia", FakeProvider(), [4096])
+    written(tmp_path, "stages", "nvidia", FakeMeasurer(), [4096])
     ((_, (_, curves, _)), (low, high)), *_ = drawn
     papers = [curve for curve in curves if curve.paper]
     assert [(curve.x, curve.y) for curve in papers] == [([4, 32], [1.0, pytest.approx(0.934 / 2.06)])]
@@ -197,21 +197,21 @@ def test_the_table_of_lund_and_smith():
 
 
 def test_a_page_links_to_the_papers_if_their_page_is_there(tmp_path, no_plots):
-    assert "papers.md" not in written(tmp_path / "first", "cutoff", "cpu", FakeProvider())
+    assert "papers.md" not in written(tmp_path / "first", "cutoff", "cpu", FakeMeasurer())
     (tmp_path / "papers.md").touch()
-    assert "](../papers.md#where-should-the-recursion-stop)." in written(tmp_path / "second", "cutoff", "cpu", FakeProvider())
+    assert "](../papers.md#where-should-the-recursion-stop)." in written(tmp_path / "second", "cutoff", "cpu", FakeMeasurer())
 
 
 def test_plots_are_written_and_small(tmp_path):
-    page = written(tmp_path, "block-size", "cpu", FakeProvider())
+    page = written(tmp_path, "block-size", "cpu", FakeMeasurer())
     plotted = re.findall(r"!\[.*?\]\((.*?\.svg)\)", page)
     assert plotted == ["block-size-floyd-warshall-float32-n256.svg", "block-size-product-float32-n256.svg"]
     assert all((tmp_path / name).stat().st_size < 200_000 for name in plotted)
 
 
 def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
-    provider = FakeProvider()
-    monkeypatch.setattr(study, "Machine", lambda device: provider)
+    measurer = FakeMeasurer()
+    monkeypatch.setattr(study, "WorkerMeasurer", lambda device: measurer)
     words = ["stages", "--device", "cpu", "--n", "64", "--dtype", "int32", "--budget", "20", "--commit", "c0ffee"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -224,10 +224,10 @@ def test_the_command_line_end_to_end(tmp_path, monkeypatch, capsys):
     assert "--device cpu --n 64 --dtype int32 --budget 20\n" in page
     assert "c0ffee" in page
     assert "stages.md" in (tmp_path / "README.md").read_text()
-    assert {task.dtype for task, _ in provider.screened} == {"int32"}
+    assert {task.dtype for task, _ in measurer.screened} == {"int32"}
 
     # The rows alone give the same page; nothing is measured.
-    monkeypatch.setattr(study, "Machine", lambda device: pytest.fail("nothing is measured"))
+    monkeypatch.setattr(study, "WorkerMeasurer", lambda device: pytest.fail("nothing is measured"))
     (folder / plot).unlink()
     render = ["stages", "--render-only", folder.name, "--n", "64", "--dtype", "int32", "--out", str(tmp_path)]
     assert main(render) == 0

@@ -34,7 +34,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path):
     assert ">paper<" in first.read_text()
 
 
-def test_what_is_drawn():
+def test_the_content_of_a_plot():
     curves = [Line("ours", [1, 4], [2.0, 3.0]), Line("paper", [2], [1.0], paper=True)]
     made, (axes,) = line_plots("one", [Plot("x", curves)], y_label="y")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "4"]

@@ -66,7 +66,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
 
 
 @pytest.mark.parametrize("line", [None, "1,2", "1," * 99], ids=["other columns", "too few cells", "too many cells"])
-def test_another_file_is_refused(tmp_path, line):
+def test_a_file_with_other_columns_is_refused(tmp_path, line):
     path = tmp_path / "some.csv"
     rows_of(path).append(TASK, point(8), "screen", CORRECT)
     text = "other,columns\n1,2\n" if line is None else f"{path.read_text()}{line}\n"
@@ -76,7 +76,7 @@ def test_another_file_is_refused(tmp_path, line):
     assert path.read_text() == text
 
 
-def test_files_that_cannot_be_used(tmp_path):
+def test_files_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(InputError, match="can be read"):
         rows_of(tmp_path)
     binary = tmp_path / "binary.csv"
@@ -89,7 +89,7 @@ def test_files_that_cannot_be_used(tmp_path):
         late.append(TASK, point(8), "screen", CORRECT)
 
 
-def test_what_is_in_a_row(tmp_path):
+def test_the_cells_of_a_row(tmp_path):
     path = tmp_path / "some.csv"
     rows = rows_of(path)
     rows.append(TASK, point(8), "screen", CORRECT)
@@ -101,7 +101,7 @@ def test_what_is_in_a_row(tmp_path):
     assert wrong["message"] == '3 values differ, "quoted"'
 
 
-def test_where_a_row_comes_from():
+def test_the_origin_of_a_row():
     known = environment(torch.device("cpu"), "the command")
     assert tuple(known) == ENVIRONMENT
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", known["date"])

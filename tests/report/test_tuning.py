@@ -19,7 +19,7 @@ from tune.synthetic import FASTEST, SyntheticPool
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.device import describe
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.sweeps import axes_of, best_ms, best_of_blocks, default_ms, read_sweeps, swept
+from tri_apsp.report.sweeps import axes_of, best_ms, best_of_blocks, default_ms, is_exhaustive, read_sweeps
 from tri_apsp.tune import commands
 from tri_apsp.tune.__main__ import main as tune
 from tri_apsp.tune.measure.outcome import Kind
@@ -80,7 +80,7 @@ class NearlyFlat(SyntheticPool):
         return 1.0 if config.product == FASTEST else 1.015
 
 
-def test_defaults_that_were_right_already(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+def test_a_page_on_defaults_that_stay(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
     found = sweep("flat", "--kernel", "product", "--n", 512, 1024, "--trials", 300, bench=NearlyFlat())
     _, page = report(found)
     assert "1.00 times as fast as the defaults in the geometric mean of 2 tasks; for 2 of them the default stays" in " ".join(
@@ -93,7 +93,7 @@ def test_defaults_that_were_right_already(sweep: Tune, report: Callable[..., tup
     assert "| cpu | product | 1.00 | 1.00 | 1 of 1 |  |" in page  # nothing is known of what was not evaluated
 
 
-def test_a_whole_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+def test_a_page_on_an_exhaustive_sweep(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
     source = sweep("one", "--n", 512, 1024, "--trials", 300, bench=SyntheticPool(fails=narrow))
     folder, page = report(source)
     winners = rows(folder / "winners.csv")
@@ -162,12 +162,12 @@ def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Pa
     assert "in the geometric mean of 1 tasks" in " ".join(page.split())
 
 
-def test_what_is_drawn(sweep: Tune) -> None:
+def test_the_best_of_each_cell(sweep: Tune) -> None:
     few = ("--kernel", "product", "--n", 1024)
     found = read_sweeps([sweep("one", *few, "--trials", 300, bench=SyntheticPool(fails=narrow))])
     (tuned,) = found.results.values()
     result = tuned.result
-    assert swept(result)
+    assert is_exhaustive(result)
     assert axes_of(result) == (("product.block_m",), "product.block_n")
     times = best_of_blocks(result)
     assert list(dict.fromkeys(block for block, _ in times))[:2] == [(96,), (192,)]
@@ -176,7 +176,7 @@ def test_what_is_drawn(sweep: Tune) -> None:
     assert result.search.evaluated[0].origin == "default"
     assert best_ms(result, 1) == default_ms(result) > best_ms(result) == 1
     (tuned,) = read_sweeps([sweep("two", *few, "--trials", 9)]).results.values()
-    assert not swept(tuned.result)
+    assert not is_exhaustive(tuned.result)
 
 
 def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import tri_apsp
 
 
 def describe(pipe: Connection) -> None:
-    """Send what this process found when it began."""
+    """Send the state in which this process began."""
     found = {
         "environment": dict(os.environ),
         "folder": str(Path.cwd()),
@@ -25,7 +25,7 @@ def describe(pipe: Connection) -> None:
 
 
 def compute(pipe: Connection, threads: int) -> None:
-    """Run what OpenMP divides between its threads, and what the cpu engine divides between its own."""
+    """Run a function with threads of OpenMP, and one with threads of the cpu engine."""
     torch.set_num_threads(threads)
     total = torch.ones(1 << 22).exp().sum()
     distances = tri_apsp.shortest_paths(torch.ones(300, 300)).distances

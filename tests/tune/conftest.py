@@ -22,7 +22,7 @@ from tri_apsp.tuned import paths, reading
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """Let Ctrl-C interrupt also if the tests run in the background of a script, whose shell makes processes ignore it."""
+    """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

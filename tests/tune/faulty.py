@@ -48,7 +48,7 @@ def _raise(error: Exception) -> Callable[[], None]:
 
 
 def _crash_later() -> None:
-    """Crashes once it was compared three times and is timed."""
+    """Crashes when it is timed, after three comparisons."""
     if next(_count) > 5:
         os._exit(9)
 
@@ -109,7 +109,7 @@ def prepare_wrong(task: Task, device: torch.device) -> Measurement:
 
 
 class Fake:
-    """A fake of what a worker prepares; its messages are the id of its process."""
+    """A fake of Measurement, whose messages are the id of its process."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
         if task.n < 0:

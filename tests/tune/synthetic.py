@@ -87,7 +87,7 @@ class Costs:
 
     @property
     def most_often(self) -> int:
-        """How often one configuration was evaluated, at most."""
+        """The largest number of evaluations of one configuration."""
         return max(Counter(tuple(values.values()) for values in self.calls).values())
 
 
@@ -159,7 +159,7 @@ class SyntheticPool:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Return once it holds, which another thread brings about within seconds."""
+    """Block until a condition holds, which another thread must bring about within seconds."""
     deadline = time.monotonic() + 10
     while not condition():
         assert time.monotonic() < deadline

@@ -65,14 +65,16 @@ def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home
     assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", output.err)
 
 
-def test_json(cli: Callable[..., Outcome]) -> None:
+def test_json_of_a_sweep(cli: Callable[..., Outcome]) -> None:
     found = cli(*FEW, "--json").json
     (result,) = found["results"]
     assert (result["kernel"], result["n"], result["evaluated"], result["complete"]) == ("product", 256, 12, True)
     assert found["files"] == [result["path"]]
 
 
-def test_report(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_of_a_sweep(
+    cli: Callable[..., Outcome], home: Path, pool: SyntheticPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(home)
     pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
     for resume in ((), ("--resume",)):
@@ -102,7 +104,7 @@ def test_an_error_of_a_task_is_the_status(cli: Callable[..., Outcome], pool: Syn
     assert "tuned     1 of 2 tasks" in output.out
 
 
-def test_interrupt(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+def test_an_interrupt_keeps_the_results_so_far(cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
     def press() -> None:
         raise KeyboardInterrupt
 
@@ -148,7 +150,7 @@ class TestStored:
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
 
-    def test_show_finds_what_was_tuned_at_the_largest_size_of_its_kernel(self, cli: Callable[..., Outcome], home: Path) -> None:
+    def test_show_finds_entries_of_the_largest_size_of_a_kernel(self, cli: Callable[..., Outcome], home: Path) -> None:
         fields = to_fields(Config(small_product=default_config("nvidia", torch.float32).small_product))
         times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup", "evaluated"), 1)
         entry = Entry(sign="any", n=1024, batch=1, config=fields, **times)
@@ -157,7 +159,7 @@ class TestStored:
         assert "n = 1024" in cli("--device", "cpu", "--show", "--n", 4096).out
         assert cli("--device", "cpu", "--show", "--n", 512).out == self.NOTHING
 
-    def test_none(self, cli: Callable[..., Outcome]) -> None:
+    def test_without_files_nothing_is_shown(self, cli: Callable[..., Outcome]) -> None:
         assert "no tuned files" in cli("--list", "--save-dir", "none").out
         for wish in ("--show", "--verify"):
             assert cli(wish, "--save-dir", "none").out == self.NOTHING
@@ -212,7 +214,7 @@ class TestLockedStore:
         folder.mkdir(parents=True)
         return filelock.FileLock(folder / ".lock", timeout=0, thread_local=False)
 
-    def test_is_refused_before_anything_is_measured(
+    def test_a_locked_folder_is_refused_before_anything_is_measured(
         self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(store, "LOCK_SECONDS", 0.01)
@@ -222,7 +224,7 @@ class TestLockedStore:
         assert "must not be locked" in output.err
         assert pool.screened == []
 
-    def test_is_waited_for_before_anything_is_measured(
+    def test_a_sweep_waits_for_the_lock_before_anything_is_measured(
         self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock
     ) -> None:
         pool.before = lambda _: None if not lock.is_locked else pytest.fail("it is locked still")
@@ -233,7 +235,7 @@ class TestLockedStore:
         assert not ended.is_alive()
         assert len(pool.screened) > 1
 
-    def test_is_free_while_a_sweep_measures(
+    def test_the_lock_is_free_while_a_sweep_measures(
         self, cli: Callable[..., Outcome], pool: SyntheticPool, lock: filelock.FileLock
     ) -> None:
         def take(_: int) -> None:
@@ -256,15 +258,15 @@ print("loaded", [name for name in ("optuna", "optuna.importance") if name in sys
 """
 
 
-def test_imports_that_take_long_are_made_when_they_are_needed() -> None:
-    """The help needs neither Optuna nor a database; and only reports need optuna.importance, which loads scikit-learn."""
+def test_slow_imports_are_made_when_they_are_needed() -> None:
+    """The help imports neither Optuna nor a database; only reports import optuna.importance, which loads scikit-learn."""
     done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.endswith("loaded []\nloaded ['optuna']\n")
     assert "--resume" in done.stdout
 
 
-def test_terminated(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
-    """As by a batch system: what is known is saved, and printed."""
+def test_sigterm_keeps_the_results_so_far(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+    """A batch system ends a process by SIGTERM: the results so far are saved and printed."""
 
     def terminate(count: int) -> None:
         if count == 5:
@@ -281,7 +283,7 @@ def test_terminated(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
 
 
 class TestProcess:
-    """On the CPU engine, with real timing."""
+    """The tuner in a process of its own, with real timing on the cpu engine."""
 
     WORDS = ("--device", "cpu", "--kernel", "product", "--n", "512", "--sign", "any", "--sampler", "random", "--resume")
 
@@ -301,7 +303,7 @@ class TestProcess:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
-    def test_killed_interrupted_and_resumed(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_sweep_is_killed_interrupted_and_resumed(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OMP_NUM_THREADS", "1")  # on a busy machine more threads take ten times as long
         with self.start("--trials", "30") as running:
             self.wait_for(running, 3)

@@ -93,7 +93,7 @@ def test_a_bad_configuration_costs_only_itself(act: str, kind: Kind, message: st
         assert worker.processes == (1 if kind.deterministic else 2)
 
 
-def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     for engine, kernel in ALL:
         task = Task(
@@ -113,7 +113,7 @@ def test_what_compilers_compiled_is_not_compiled_again(tmp_path: Path, monkeypat
 
 
 def test_a_quick_sweep(home: Path) -> None:
-    """It keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
+    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
     sweep = tune(["closure"], [512], device="cuda", time_budget=30)
     (result,) = sweep.results
     print(f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s")

@@ -56,7 +56,7 @@ def follow(shown: bool) -> None:
     progress.close()
 
 
-def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((160, 20)))
@@ -67,12 +67,12 @@ def test_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.text.endswith(f"[1/2] {outcome_line(DONE)}\n")
 
 
-def test_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_a_line_per_task(capsys: pytest.CaptureFixture[str]) -> None:
     follow(shown=True)
     assert capsys.readouterr().err == f"[1/2] {outcome_line(DONE)}\n"
 
 
-def test_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hidden_progress_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     follow(shown=False)
     assert capsys.readouterr() == ("", "")
 

@@ -32,7 +32,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
-    """A machine on which nothing was tuned and nothing was asked: where each kind of file would lie."""
+    """The directory of each kind of file, on a machine on which nothing was tuned or looked up."""
     for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_REQUIRE_TUNED"):
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
@@ -48,7 +48,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
 
 @pytest.fixture
 def install(directories: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make the package one of INSTALLED; without, it is a checkout."""
+    """Make the package one of INSTALLED; by default it is a checkout."""
 
     def make(kind: str) -> None:
         assert kind in INSTALLED

@@ -23,7 +23,7 @@ def find(**arguments):
 
 
 def change(**changed):
-    """Return what changes the JSON of a file."""
+    """Return a function that changes the JSON of a file."""
     return lambda text: json.dumps({**json.loads(text), **changed})
 
 
@@ -72,7 +72,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused(gpu, entry, made, case):
+def test_files_that_do_not_fit_are_refused(gpu, entry, made, case):
     edit, message = REFUSED[case]
     path = tuned.save(made(entry(1024)))
     default = find(n=None)
@@ -93,7 +93,7 @@ def test_refused(gpu, entry, made, case):
         assert find(n=1025) == default
 
 
-def test_a_file_that_is_a_folder(gpu):
+def test_a_folder_in_place_of_a_file_is_refused(gpu):
     path = tuned.path_of("nvidia", "product", "float32", gpu.slug)
     path.mkdir(parents=True)
     with pytest.warns(TuningWarning, match="must be readable, but is not \\(Is a directory\\)"):

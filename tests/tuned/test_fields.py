@@ -34,7 +34,7 @@ def test_every_field_of_a_default_is_tuned_by_some_kernel(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_there_and_back(engine):
+def test_fields_are_written_and_read_back(engine):
     for dtype in DTYPES:
         default = default_config(engine, dtype)
         fields = to_fields(default)
@@ -55,12 +55,12 @@ def test_there_and_back(engine):
         ("nvidia", {"small_product": 7}, "small_product must have the fields of GpuTiles, .*, but is 7"),
     ],
 )
-def test_bad_fields(engine, fields, message):
+def test_bad_fields_are_refused(engine, fields, message):
     with pytest.raises(InputError, match=message):
         from_fields(engine, fields)
 
 
-def test_what_a_tile_may_leave_out():
+def test_fields_that_a_tile_may_leave_out():
     assert from_fields("portable", {"product": {"block_m": 32, "block_n": 32}}).product == GpuTiles(32, 32)
 
 
@@ -93,7 +93,7 @@ def test_micro_tiles_that_fit(tiles):
     assert invalid_because(Config(engine="nvidia", product=tiles), GPU) is None
 
 
-def test_an_unknown_method():
+def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
     assert reason == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
 

@@ -37,7 +37,7 @@ def f(a):
         ('return b["a"], "text"', 'return b[\n        "a"\n    ], "text"'),
     ],
 )
-def test_what_does_not_count(old, new):
+def test_changes_that_keep_the_tokens(old, new):
     assert old in SOURCE
     assert hashes.tokens(SOURCE.replace(old, new)) == hashes.tokens(SOURCE)
 
@@ -46,7 +46,7 @@ def test_what_does_not_count(old, new):
     ("old", "new"),
     [("a + 1", "a + 2"), ('"text"', '"test"'), ("    return", "    if a:\n        a\n    return")],
 )
-def test_what_counts(old, new):
+def test_changes_that_change_the_tokens(old, new):
     assert old in SOURCE
     assert hashes.tokens(SOURCE.replace(old, new)) != hashes.tokens(SOURCE)
 
@@ -79,7 +79,7 @@ def test_every_kernel_has_sources(engine):
         ("nvidia/closure.py", "nvidia", {"closure", "batch", "solve"}),
     ],
 )
-def test_a_change_of_a_source_shows_where_it_was_measured(tmp_path, monkeypatch, changed, engine, kernels):
+def test_a_change_of_a_source_changes_the_hashes_of_its_kernels(tmp_path, monkeypatch, changed, engine, kernels):
     for path in hashes._FOLDER.glob("*/*.py"):
         name = path.relative_to(hashes._FOLDER).as_posix()
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -90,7 +90,7 @@ def test_a_change_of_a_source_shows_where_it_was_measured(tmp_path, monkeypatch,
     assert {key for key in before if before[key] != after[key]} == {(engine, kernel) for kernel in kernels}
 
 
-def test_an_unknown_kernel():
+def test_an_unknown_kernel_is_refused():
     with pytest.raises(InputError, match="kernel must be one of product, solve for the cpu engine, but is 'panels'"):
         kernel_hash("cpu", "panels")
     with pytest.raises(InputError, match="engine must be one of cpu, nvidia, portable, but is 'tpu'"):

@@ -30,13 +30,13 @@ def find(n=1024, given=None, **arguments):
 
 
 class TestWhere:
-    def test_the_default_where_there_is_nothing(self, gpu):
+    def test_without_files_the_default_is_used(self, gpu):
         assert find() == DEFAULT
         assert find(None) == DEFAULT
         assert find(0) == DEFAULT
 
     @pytest.mark.parametrize("kind", INSTALLED)
-    def test_the_order(self, gpu, entry, made, directories, monkeypatch, install, kind):
+    def test_the_order_of_locations(self, gpu, entry, made, directories, monkeypatch, install, kind):
         install(kind)
         rows = zip((*reversed(INSTALLED[kind]), "memory", "named"), (16, 32, 64, 128), strict=True)
         for place, block_m in rows:
@@ -57,7 +57,7 @@ class TestWhere:
         assert find().product.block_m == 128
 
     @pytest.mark.parametrize("kind", INSTALLED)
-    def test_no_older_file_hides_what_was_saved(self, gpu, entry, made, directories, install, kind):
+    def test_no_older_file_hides_a_saved_one(self, gpu, entry, made, directories, install, kind):
         install(kind)
         for place in ("user", "shipped"):
             tuned.save(made(entry(1024, block_m=32)), directories[place])
@@ -72,7 +72,7 @@ class TestWhere:
         tuned.reload()
         assert find(1025).source == "default"
 
-    def test_each_kernel_by_itself(self, gpu, entry, made, directories, install):
+    def test_each_kernel_is_looked_up_by_itself(self, gpu, entry, made, directories, install):
         install("wheel")
         user = tuned.save(made(entry(1024)), directories["user"])
         shipped = [
@@ -88,7 +88,7 @@ class TestWhere:
         assert found.small_product == GpuTiles(64, 64, 8, num_stages=2)
         assert found.method is None
 
-    def test_no_other_dtype_and_no_other_engine(self, gpu, entry, made):
+    def test_files_of_another_dtype_or_engine_are_not_used(self, gpu, entry, made):
         tuned.save(made(entry(1024)))
         for engine, dtype in (("nvidia", torch.int32), ("portable", torch.float32)):
             assert tuned.find(engine, CUDA, dtype, n=1024) == default_config(engine, dtype)
@@ -98,16 +98,16 @@ class TestWhere:
             tuned.remember(made(entry(1024, block_m=block_m)))
         assert find().product.block_m == 128
 
-    def test_memory_of_another_gpu(self, gpu, entry, made):
+    def test_files_in_memory_of_another_gpu_are_not_used(self, gpu, entry, made):
         tuned.remember(made(entry(1024), device=dataclasses.replace(gpu, units=3)))
         assert find() == DEFAULT
 
 
 class TestNamed:
-    """What TRI_APSP_CONFIG_DIR names."""
+    """The folder that TRI_APSP_CONFIG_DIR names."""
 
     @pytest.mark.parametrize("name", ["none", "file", "file/below"])
-    def test_what_is_no_folder_warns_once(self, gpu, entry, made, tmp_path, monkeypatch, recwarn, name):
+    def test_a_name_of_no_folder_warns_once(self, gpu, entry, made, tmp_path, monkeypatch, recwarn, name):
         warnings.simplefilter("always", TuningWarning)
         path = tuned.save(made(entry(1024)))
         (tmp_path / "file").write_text("")
@@ -120,7 +120,7 @@ class TestNamed:
             "unset it."
         )
 
-    def test_save_makes_it_without_a_warning(self, gpu, entry, made, directories, monkeypatch, recwarn):
+    def test_save_makes_the_named_folder_without_a_warning(self, gpu, entry, made, directories, monkeypatch, recwarn):
         warnings.simplefilter("always", TuningWarning)
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         tuned.save(made(entry(1024)), directories["user"])
@@ -136,20 +136,20 @@ class TestAnotherGpu:
         tuned.save(made(entry(1024, block_m=32)))
         return tuned.save(made(entry(1024, block_m=128), device=other))
 
-    def test_only_when_asked(self, other, monkeypatch):
+    def test_files_of_another_gpu_are_used_only_when_asked(self, other, monkeypatch):
         assert find().product.block_m == 32
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
         assert (find().product.block_m, find().source) == (128, str(other))
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "a-gpu")
         assert find().product.block_m == 32
 
-    def test_only_of_the_same_architecture(self, gpu, entry, made, monkeypatch):
+    def test_files_of_another_architecture_are_refused(self, gpu, entry, made, monkeypatch):
         tuned.save(made(entry(1024), device=dataclasses.replace(gpu, slug="b-gpu", capability=(10, 0))))
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
         with pytest.warns(TuningWarning, match=r"must be of .*capability 9\.0\), but is of .*b-gpu.*capability 10\.0"):
             assert find() == DEFAULT
 
-    def test_only_what_says_so_inside(self, other, monkeypatch):
+    def test_a_file_must_name_the_gpu_asked_for(self, other, monkeypatch):
         copied = other.parents[1] / "c-gpu" / other.name
         copied.parent.mkdir()
         copied.write_text(other.read_text())
@@ -157,7 +157,7 @@ class TestAnotherGpu:
         with pytest.warns(TuningWarning, match=r"must be of B GPU \(c-gpu.*but is of B GPU \(b-gpu"):
             assert find() == DEFAULT
 
-    def test_one_without_files(self, other, monkeypatch):
+    def test_a_gpu_without_files_is_a_miss(self, other, monkeypatch):
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "nowhere")
         with pytest.warns(TuningWarning, match="nothing was tuned .*nowhere"):
             assert find() == DEFAULT
@@ -179,7 +179,7 @@ class TestNearest:
             (8193, None),
         ],
     )
-    def test_in_log_n_within_a_factor_of_two(self, gpu, entry, made, n, block_m):
+    def test_the_nearest_n_within_a_factor_of_two_is_used(self, gpu, entry, made, n, block_m):
         tuned.save(made(entry(1024, block_m=32), entry(2048, block_m=64), entry(4096, block_m=128)))
         found = find(n)
         assert found.product == (DEFAULT.product if block_m is None else GpuTiles(block_m, 128, 8, num_stages=2))
@@ -217,22 +217,22 @@ class TestNearest:
         path = tuned.save(made(entry(256, "solve"), kernel="solve"))
         assert find(256, batch=0).source == str(path)
 
-    def test_what_was_tuned_for_one_graph_comes_first_for_one(self, gpu, entry, made):
+    def test_entries_for_one_graph_come_first_for_one_graph(self, gpu, entry, made):
         solves = [entry(1000, "solve", batch=8, cutoff=64), entry(600, "solve", cutoff=128)]
         tuned.save(made(*solves, kernel="solve"))
         assert find(1000).cutoff == 128
         assert find(600, batch=2).cutoff == 64
         assert find(1900).cutoff == 64
 
-    def test_small_products(self, gpu, entry, made):
-        """Those inside a solve are no square products, which the entries are for."""
+    def test_entries_of_small_products_are_not_used_by_solves(self, gpu, entry, made):
+        """Small products inside a solve are mostly not square, but these entries are for square products."""
         tuned.save(made(entry(512, "small_product"), kernel="small_product"))
         assert find(255, product=True).small_product == DEFAULT.small_product
         for n in (256, 512, 1024, 30_000):
             assert find(n, product=True).small_product.block_k == 8
             assert find(n).small_product == DEFAULT.small_product
 
-    def test_a_solve_may_set_what_other_kernels_do(self, gpu, entry, made):
+    def test_a_solve_may_set_fields_of_other_kernels(self, gpu, entry, made):
         path = tuned.save(made(entry(1024, "closure", closure_warps=2), kernel="closure"))
         assert find(1500).closure_warps == 2
         fields = {"closure_tile": 32, "closure_warps": 8, "closure_programs": 1}
@@ -253,8 +253,10 @@ class TestNearest:
             (9000, None, 4096, 1024, 1024),
         ],
     )
-    def test_the_closures_of_a_solve(self, gpu, entry, made, n, method, block_size, cutoff, closed):
-        """The largest block that is closed counts, not the graph."""
+    def test_closures_are_looked_up_at_the_size_of_the_largest_one(
+        self, gpu, entry, made, n, method, block_size, cutoff, closed
+    ):
+        """The entry for closures is that of the largest block that one closure solves, not that of the graph."""
         config = {"block_size": block_size, "cutoff": cutoff}
         if method is not None:
             tuned.save(made(entry(n, "solve", method=method, **config), kernel="solve"))
@@ -265,25 +267,25 @@ class TestNearest:
 
 
 class TestGiven:
-    def test_over_what_is_tuned(self, gpu, entry, made):
+    def test_given_fields_override_tuned_ones(self, gpu, entry, made):
         path = tuned.save(made(entry(1024)))
         found = find(given=Config(cutoff=77))
         assert (found.cutoff, found.product.block_k, found.source) == (77, 8, f"given, {path}")
         assert find(given=Config(engine="nvidia")).source == str(path)
 
-    def test_what_is_complete_needs_no_file(self, gpu, recwarn):
+    def test_a_complete_configuration_needs_no_file(self, gpu, recwarn):
         warnings.simplefilter("always", TuningWarning)
         assert find(given=DEFAULT).source == "given"
         assert not recwarn.list
 
-    def test_what_cannot_run_is_an_error(self, gpu, entry, made):
+    def test_a_configuration_that_cannot_run_is_an_error(self, gpu, entry, made):
         tuned.save(made(entry(1024, "closure", closure_programs=8), kernel="closure"))
         assert find(given=Config(closure_warps=4)).closure_programs == 8
         with pytest.raises(InputError, match=r"closure_warps \* closure_programs must be at most 32, but is 128"):
             find(given=Config(closure_warps=16))
 
     @pytest.mark.parametrize("cutoff", [64.0, [64], True])
-    def test_what_only_equals_something_valid(self, gpu, cutoff):
+    def test_a_value_that_only_equals_a_valid_one_is_refused(self, gpu, cutoff):
         find(given=Config(cutoff=64))
         find(given=Config(cutoff=1))
         if cutoff is not True:
@@ -298,7 +300,7 @@ class TestGiven:
 
 
 class TestUsing:
-    def test_all_solves_and_products_inside(self):
+    def test_solves_inside_take_the_forced_configuration(self):
         weights = torch.rand(20, 20)
         forced = Config(block_size=5, cutoff=7, method="kleene", product=CpuTiles(8, 8, 8))
         with tuned.using(forced):
@@ -311,7 +313,7 @@ class TestUsing:
         assert torch.equal(result.distances, tri_apsp.shortest_paths(weights).distances)
         assert tri_apsp.select(weights).config.source == "default"
 
-    def test_the_product_takes_it_too(self, monkeypatch):
+    def test_products_inside_take_the_forced_configuration(self, monkeypatch):
         seen = []
         make = tri_apsp.engines.make
         monkeypatch.setattr(tri_apsp.engines, "make", lambda *given: seen.append(given[2]) or make(*given))
@@ -326,32 +328,32 @@ class TestUsing:
                 with pytest.raises(tri_apsp.EngineError, match="the nvidia engine needs"):
                     call(torch.zeros(2, 2))
 
-    def test_one_inside_another(self):
+    def test_an_inner_using_overrides_an_outer_one(self):
         with tuned.using(Config(cutoff=5, block_size=6)):
             with tuned.using(Config(cutoff=7)):
                 found = tuned.find("cpu", CPU, torch.float32)
                 assert (found.cutoff, found.block_size) == (7, 6)
             assert tuned.find("cpu", CPU, torch.float32).cutoff == 5
 
-    def test_an_error_ends_it(self):
+    def test_an_error_ends_using(self):
         with pytest.raises(ZeroDivisionError), tuned.using(Config(cutoff=5)):
             raise ZeroDivisionError
         assert tuned.find("cpu", CPU, torch.float32).source == "default"
 
-    def test_no_config(self):
+    def test_another_type_is_refused(self):
         with (
             pytest.raises(InputError, match=r"using must get a tri_apsp\.Config, but got dict; give"),
             tuned.using({"cutoff": 3}),
         ):
             pass
 
-    def test_what_cannot_run_is_refused_by_the_call(self):
+    def test_a_forced_configuration_that_cannot_run_is_refused_by_the_call(self):
         with tuned.using(Config(cutoff=0)), pytest.raises(InputError, match="cutoff must be a whole number"):
             tri_apsp.shortest_paths(torch.zeros(2, 2))
 
 
 class TestMiss:
-    def test_it_warns_once_with_the_paths_and_the_command(self, gpu, directories, recwarn):
+    def test_a_miss_warns_once_with_the_paths_and_the_command(self, gpu, directories, recwarn):
         warnings.simplefilter("always", TuningWarning)
         find(1000)
         find(3000)
@@ -370,7 +372,7 @@ class TestMiss:
             ("portable", CPU, "1", {"n": 999}),
         ],
     )
-    def test_nothing_is_said_where_no_speed_is_lost(self, gpu, recwarn, monkeypatch, engine, device, required, arguments):
+    def test_a_miss_that_costs_no_speed_is_silent(self, gpu, recwarn, monkeypatch, engine, device, required, arguments):
         warnings.simplefilter("always", TuningWarning)
         monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", required)
         assert tuned.find(engine, device, torch.float32, **arguments).source == "default"
@@ -380,14 +382,14 @@ class TestMiss:
         with pytest.warns(TuningWarning, match="n = 64"):
             find(64, batch=512)
 
-    def test_some_kernel_is_enough(self, gpu, entry, made, recwarn):
+    def test_an_entry_of_any_kernel_is_no_miss(self, gpu, entry, made, recwarn):
         warnings.simplefilter("always", TuningWarning)
         tuned.save(made(entry(1024, "solve"), kernel="solve"))
         find()
         assert not recwarn.list
 
     @pytest.mark.parametrize("value", ["1", "yes"])
-    def test_it_can_be_an_error(self, gpu, entry, made, monkeypatch, directories, value):
+    def test_a_miss_can_be_an_error(self, gpu, entry, made, monkeypatch, directories, value):
         find()  # what was remembered before does not count
         monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", value)
         for _ in range(2):
@@ -402,11 +404,11 @@ class TestMiss:
         assert find().source != "default"
 
     @pytest.mark.parametrize("value", ["0", ""])
-    def test_it_need_not_be(self, gpu, monkeypatch, value):
+    def test_a_miss_is_no_error_by_default(self, gpu, monkeypatch, value):
         monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", value)
         assert find() == DEFAULT
 
-    def test_a_solve_of_the_public_call(self, monkeypatch):
+    def test_public_calls_can_require_tuning(self, monkeypatch):
         monkeypatch.setenv("TRI_APSP_REQUIRE_TUNED", "1")
         weights = torch.zeros(200, 200)
         for call in (tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)):
@@ -421,7 +423,7 @@ class TestSolve:
         header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True, **header}
         return tuned.save(tuned.new_file("cpu", kernel, "float32", describe(CPU), entry, **header))
 
-    def test_method_and_tiles(self, entry):
+    def test_a_solve_takes_method_and_tiles_of_its_files(self, entry):
         tiles = {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}
         signed = {"product": {"block_m": 96, "block_n": 64, "block_k": 32}}
         product = [entry(200).model_copy(update={"config": c, "sign": s}) for c, s in ((tiles, "nonnegative"), (signed, "any"))]
@@ -439,7 +441,7 @@ class TestSolve:
         assert tri_apsp.shortest_paths(weights).config.product == CpuTiles(96, 64, 32)
         assert tri_apsp.select(torch.rand(450, 450)).config.source == "default"
 
-    def test_the_size_of_a_product(self, entry, monkeypatch):
+    def test_a_product_is_looked_up_by_the_cube_root_of_its_operations(self, entry, monkeypatch):
         self.save(
             [entry(200).model_copy(update={"config": {"product": {"block_m": 48, "block_n": 64, "block_k": 32}}})], "product"
         )
@@ -455,7 +457,7 @@ class TestSolve:
     "given", [None, Config(cutoff=64), default_config("nvidia", torch.float32)], ids=["none", "some", "all"]
 )
 def test_a_warm_lookup_takes_no_time(gpu, entry, made, given):
-    """Measured on two cores: 3 to 7 us. The least of many repeats, for the machine has other work too."""
+    """A warm lookup takes 3 to 7 us on two cores. The least of many repeats counts, since other programs run too."""
     for kernel in KERNELS["nvidia"]:
         tuned.save(made(entry(1024, kernel), kernel=kernel))
     find(given=given)

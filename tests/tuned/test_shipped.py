@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="no file is shipped")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_it_is_used(path):
+def test_a_shipped_file_is_used(path):
     file = tuned.load(path)
     assert path == tuned.path_of(file.engine, file.kernel, file.dtype, file.slug, ROOT)
     kind = "cpu" if file.engine == "cpu" else "cuda"

@@ -34,7 +34,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {".lock"}
 
 
-def test_what_was_saved_is_found(gpu, entry, made, directories):
+def test_a_saved_file_is_found(gpu, entry, made, directories):
     file = made(entry(1024, block_m=128), driver="570.1")
     path = tuned.save(file, directories["user"])
     assert path == directories["user"] / "a-gpu" / "nvidia-product-float32.json"
@@ -72,13 +72,13 @@ def test_the_header_says_what_was_measured(gpu, entry, made):
         ({"budget_seconds": 0.0}, "breaks its schema .budget_seconds"),
     ],
 )
-def test_what_breaks_the_schema_is_not_even_made(entry, made, arguments, message):
+def test_a_file_that_breaks_the_schema_is_not_made(entry, made, arguments, message):
     with pytest.raises(InputError, match=message) as caught:
         made(entry(1024), **arguments)
     assert re.fullmatch(r"[^\n]*\.", str(caught.value))
 
 
-def test_two_entries_for_the_same(entry, made):
+def test_two_entries_with_the_same_key_are_refused(entry, made):
     with pytest.raises(InputError, match="no two entries may have the same sign, n and batch"):
         made(entry(1024), entry(1024))
     with pytest.raises(InputError, match=r"breaks its schema \(entries: "):
@@ -181,7 +181,7 @@ def test_two_writers_at_once_lose_nothing(entry, made, directories):
     assert names(path.parent) == {path.name}
 
 
-def test_a_directory_that_stays_locked(gpu, entry, made, directories, monkeypatch):
+def test_a_directory_that_stays_locked_is_an_error(gpu, entry, made, directories, monkeypatch):
     path = tuned.save(made(entry(256)))
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.05)
     with (
@@ -205,7 +205,7 @@ def _save_as_nobody(file, directory: Path, queue) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*")
 @pytest.mark.parametrize("depth", ["the directory", "the folder of the GPU"])
-def test_a_read_only_directory(entry, made, tmp_path_factory, depth):
+def test_a_read_only_directory_is_an_error(entry, made, tmp_path_factory, depth):
     base = tmp_path_factory.mktemp("store")
     for parent in (base, *base.parents[:2]):
         parent.chmod(0o755)
@@ -230,7 +230,7 @@ def test_a_read_only_directory(entry, made, tmp_path_factory, depth):
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_a_full_disk(gpu, entry, made, directories, monkeypatch, code):
+def test_a_full_disk_is_an_error(gpu, entry, made, directories, monkeypatch, code):
     path = tuned.save(made(entry(256)))
     before = path.read_bytes()
 
@@ -245,8 +245,8 @@ def test_a_full_disk(gpu, entry, made, directories, monkeypatch, code):
     assert names(path.parent) == {path.name}
 
 
-def test_a_device_that_is_full(entry, made, tmp_path):
-    """As above, by the operating system itself: /dev/full takes no byte."""
+def test_a_full_device_is_an_error(entry, made, tmp_path):
+    """The operating system reports a full device: /dev/full takes no byte."""
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     path = tuned.path_of("nvidia", "product", "float32", "a-gpu", tmp_path)
@@ -257,13 +257,13 @@ def test_a_device_that_is_full(entry, made, tmp_path):
     assert names(path.parent) == set()
 
 
-def test_a_directory_below_a_file(entry, made, tmp_path):
+def test_a_directory_below_a_file_is_an_error(entry, made, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"tuned files must be written to .*file/a-gpu, but that failed"):
         tuned.save(made(entry(1024)), tmp_path / "file")
 
 
-def test_what_a_crash_left_is_no_hindrance(gpu, entry, made):
+def test_remains_of_a_crash_are_ignored_and_replaced(gpu, entry, made):
     path = tuned.path_of("nvidia", "product", "float32", "a-gpu")
     path.parent.mkdir(parents=True)
     path.with_name(f".{path.name}.part").write_text("{" * 10_000)
@@ -274,23 +274,23 @@ def test_what_a_crash_left_is_no_hindrance(gpu, entry, made):
 
 
 class TestFoundAgain:
-    """What was saved is found, or it is not saved."""
+    """A saved file is found, or it is not saved."""
 
     @pytest.mark.parametrize("kernel", CONFIGS)
-    def test_by_every_kernel(self, gpu, entry, made, kernel):
+    def test_files_of_every_kernel_are_found(self, gpu, entry, made, kernel):
         n, batch = (256, 64) if kernel == "batch" else (1024, 1)
         path = tuned.save(made(entry(n, kernel, batch=batch), kernel=kernel))
         found = tuned.find("nvidia", CUDA, torch.float32, n=n, batch=batch, product=kernel == "small_product")
         assert found.source == str(path)
 
-    def test_other_sources_of_the_kernel(self, entry, made, directories):
+    def test_a_file_of_other_kernel_sources_is_not_saved(self, entry, made, directories):
         file = made(entry(1024)).model_copy(update={"kernel_hash": "0"})
         with pytest.raises(InputError, match="must be tuned for the present sources of its kernel") as caught:
             tuned.save(file, force=True)
         assert re.fullmatch(r"a tuned file must [^\n]*; tune again\.", str(caught.value))
         assert tuned.files() == []
 
-    def test_another_directory_may_come_first(self, gpu, entry, made, directories, monkeypatch, tmp_path):
+    def test_a_file_is_saved_although_another_directory_comes_first(self, gpu, entry, made, directories, monkeypatch, tmp_path):
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         first = tuned.save(made(entry(1024, block_m=32)))
         tuned.remember(made(entry(1024, block_m=16)))
@@ -298,12 +298,12 @@ class TestFoundAgain:
             assert tuned.load(tuned.save(made(entry(1024)), directory)).entries == (entry(1024),)
         assert find(1024).source == str(first)
 
-    def test_a_gpu_that_is_not_here(self, entry, made, monkeypatch):
+    def test_a_file_of_another_gpu_is_saved(self, entry, made, monkeypatch):
         monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
         file = made(entry(1024), device=dataclasses.replace(GPU, name="B GPU", slug="b-gpu", capability=None))
         assert tuned.load(tuned.save(file)) == file
 
-    def test_it_warns_of_nothing(self, entry, made, directories, monkeypatch):
+    def test_saving_warns_of_nothing(self, entry, made, directories, monkeypatch):
         monkeypatch.setattr(tuned.compatibility, "triton_version", lambda: "9.0.0")
         with warnings.catch_warnings():
             warnings.simplefilter("error", TuningWarning)
@@ -312,12 +312,12 @@ class TestFoundAgain:
 
 class TestSaveDirectory:
     @pytest.mark.parametrize("kind", INSTALLED)
-    def test_it_is_searched_first(self, directories, install, kind):
+    def test_the_save_directory_is_searched_first(self, directories, install, kind):
         install(kind)
         assert tuned.directories() == [directories[place] for place in INSTALLED[kind]]
         assert tuned.save_directory() == tuned.directories()[0]
 
-    def test_one_that_is_named(self, directories, monkeypatch):
+    def test_a_named_directory_is_the_save_directory(self, directories, monkeypatch):
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         assert tuned.save_directory() == directories["named"]
         assert tuned.directories() == [directories[place] for place in ("named", "shipped", "user")]
@@ -333,7 +333,7 @@ class TestReset:
             tuned.save(made(entry(1024, kernel), kernel=kernel), directory) for kernel in ("product", "small_product", "solve")
         ]
 
-    def test_only_what_is_the_users(self, entry, made, directories, install, recwarn):
+    def test_reset_removes_only_files_of_the_user(self, entry, made, directories, install, recwarn):
         install("wheel")
         shipped = self.save(entry, made, directories["shipped"])
         other = directories["user"] / "b-gpu" / "nvidia-product-float32.json"
@@ -348,7 +348,7 @@ class TestReset:
         assert not recwarn.list
 
     @pytest.mark.parametrize("place", ["shipped", "named"])
-    def test_what_stays_where_the_tuner_writes_is_named(self, entry, made, directories, monkeypatch, place):
+    def test_files_that_stay_in_use_are_named(self, entry, made, directories, monkeypatch, place):
         if place == "named":
             monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
         kept, own = self.save(entry, made, directories[place]), self.save(entry, made, directories["user"])
@@ -365,17 +365,17 @@ class TestReset:
             assert tuned.reset(kernel="solve", directory=directories[place]) == kept[2:]
             assert tuned.reset(kernel="solve") == []
 
-    def test_only_what_is_named(self, entry, made, directories):
+    def test_reset_removes_only_the_files_named(self, entry, made, directories):
         own = self.save(entry, made, directories["user"])
         assert tuned.reset(dtype="int32") == tuned.reset(engine="portable") == tuned.reset(kernel="panels") == []
         assert tuned.reset(kernel="product") == own[:1]
         assert sorted(tuned.reset(engine="nvidia", dtype="float32")) == sorted(own[1:])
 
-    def test_another_directory(self, entry, made, directories):
+    def test_reset_of_another_directory(self, entry, made, directories):
         shipped = self.save(entry, made, directories["shipped"])
         assert sorted(tuned.reset(directory=directories["shipped"])) == sorted(shipped)
 
-    def test_another_directory_leaves_where_the_tuner_writes_alone(self, entry, made, directories, recwarn):
+    def test_reset_of_another_directory_leaves_the_save_directory_alone(self, entry, made, directories, recwarn):
         shipped, own = self.save(entry, made, directories["shipped"]), self.save(entry, made, directories["user"])
         assert sorted(tuned.reset(directory=directories["user"])) == sorted(own)
         assert all(path.exists() for path in shipped)
@@ -390,11 +390,11 @@ class TestReset:
             ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N"),
         ],
     )
-    def test_bad_names(self, arguments, message):
+    def test_unknown_names_are_refused(self, arguments, message):
         with pytest.raises(InputError, match=message):
             tuned.reset(**arguments)
 
-    def test_what_was_only_in_memory(self, entry, made):
+    def test_reset_forgets_files_in_memory(self, entry, made):
         tuned.remember(made(entry(1024)))
         assert find(1024).source == "this process"
         tuned.reset()

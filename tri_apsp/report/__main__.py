@@ -19,7 +19,7 @@ STUDIES = {
     "cutoff": "the recursion cutoff β, beside Henriod",
     "stages": "pipeline depth and slices of k, beside Lund & Smith",
 }
-"""What each study shows. It is STUDY in the module of its name, with "_" for "-": to add one, write the file and this line."""
+"""The subject of each study. A study is the constant STUDY of the module with its name, where "_" stands for "-"."""
 
 _OTHERS = {
     "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),

@@ -21,8 +21,8 @@ _CASES: dict[str, Cases] = {
     "cpu": {"float32": (("solve", 1024), ("solve", 256), ("solve", 2048))},
 }
 _BETAS = (16, 32, 64, 128, 256, 512, 1024, 2048)
-# The largest block of one closure: a larger one takes the portable engine minutes to compile, and a core of a CPU seconds to
-# run.
+# The largest block of one closure: a larger one takes minutes to compile with the portable engine, and seconds to run on a core
+# of a CPU.
 _LARGEST_BLOCK = {"portable": 128, "cpu": 512}
 _PARAMETERS = ("cutoff", "block_size")
 _HENRIOD = PaperCurve("Henriod (GTX 480): best", {16: 1.0})
@@ -50,7 +50,7 @@ def _point(base: CompleteConfig, beta: int, block: int) -> Point:
 
 
 def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | None:
-    """Return β where one closure solves the base case, or where blocks of up to `block` do."""
+    """Return β if the base case is solved by one closure (`whole`) or in blocks of up to `block`; None otherwise."""
     beta, size = int(values["cutoff"]), int(values["block_size"])
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 

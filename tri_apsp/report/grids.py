@@ -26,7 +26,7 @@ class Curve:
     """One curve of a plot: the fastest configuration for each x.
 
     Attributes:
-        label: in the legend.
+        label: the label in the legend.
         x: returns x for the values of a configuration; None if the configuration is not on the curve.
     """
 
@@ -39,9 +39,9 @@ class Panel:
     """One plot of a grid: rates against one quantity.
 
     Attributes:
-        x_label: the quantity, as the axis and the tables name it.
-        curves: at least one; tables show the first.
-        papers: what papers report for the same quantity.
+        x_label: the name of the quantity at the axis and in tables.
+        curves: at least one curve; tables show the first.
+        papers: the curves of papers for the same quantity.
     """
 
     x_label: str
@@ -51,7 +51,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration: the values that the study varies, and the whole."""
+    """One configuration: the values that the study varies, and the complete configuration."""
 
     values: Values
     config: CompleteConfig
@@ -62,13 +62,13 @@ class Grid:
     """The configurations of one task, most informative first.
 
     Attributes:
-        name: what is varied, in file names; no other grid of the study has the same name, dtype and size.
-        title: what is varied, on pages and plots.
-        task: what is run.
-        panels: the plots; those of one grid stand side by side.
+        name: the name of the varied quantity in file names; unique within the study for a dtype and size.
+        title: the name of the varied quantity on pages and plots.
+        task: the task to measure.
+        panels: the plots; those of one grid are side by side.
         points: the configurations that can run.
-        default: the values of the default configuration; None where it is none of the points.
-        skipped: how many combinations cannot run, repeat another one, or would spill registers by formula.
+        default: the values of the default configuration; None if it is not among the points.
+        skipped: the number of combinations that cannot run, repeat another one, or by formula would spill registers.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
     """
 
@@ -83,7 +83,7 @@ class Grid:
 
     @property
     def heading(self) -> str:
-        """What is varied and run, as headings name it."""
+        """The title and the task, as in headings."""
         graphs = f", {self.task.batch} graphs" if self.task.batch > 1 else ""
         return f"{self.title[0].upper()}{self.title[1:]}, {self.task.dtype}, n = {self.task.n}{graphs}"
 
@@ -107,9 +107,9 @@ def with_points(
     """Return `grid` with all values of `parameters` that can run and repeat no other, by the tuner's own rules.
 
     Args:
-        grid: without points.
-        device: where it will run.
-        base: complete; gives the fields that are not varied.
+        grid: a grid without points.
+        device: the device to measure on.
+        base: the configuration that supplies the fields that are not varied.
         parameters: the values of each field, named as in tri_apsp.tuned.records.
         secondary: more fields, of which each point has the first combination that can run, beginning with that of `base`.
     """
@@ -136,8 +136,10 @@ def values_of(config: CompleteConfig, names: Iterable[str]) -> Values:
 
 def format_config(task: Task, config: CompleteConfig) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
-    alone = task.engine == "nvidia" or task.kernel == "product"
-    return format_fields(kernel_fields(task, config) if alone and task.kernel != "solve" else to_fields(config))
+    # The portable engine measures closure and panels as part of a whole solve, which depends on all fields.
+    if task.kernel == "solve" or (task.engine == "portable" and task.kernel != "product"):
+        return format_fields(to_fields(config))
+    return format_fields(kernel_fields(task, config))
 
 
 def format_fields(fields: Mapping[str, Any]) -> str:
@@ -146,7 +148,7 @@ def format_fields(fields: Mapping[str, Any]) -> str:
 
 
 def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
-    """Return what `base` is at the size of `task`: a block of the cpu engine past n does what a shorter one does."""
+    """Return `base` with the smallest equivalent blocks: a block of the cpu engine longer than n acts like a shorter one."""
     if (task.engine, task.kernel) != ("cpu", "product"):
         return base
     space = task.record.space
@@ -158,6 +160,6 @@ def _limited_to_size(base: CompleteConfig, task: Task) -> CompleteConfig:
 
 
 def _distance(values: Values, own: Values) -> tuple[int, float]:
-    """Return how many values differ from the default's, and by how many doublings: nearer ones tell more."""
+    """Return how many values differ from the default's, and by how many doublings: near configurations are measured first."""
     other = [name for name in values if values[name] != own[name]]
     return len(other), sum(abs(math.log2(int(values[name]) / int(own[name]))) for name in other)

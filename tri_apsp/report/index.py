@@ -11,7 +11,7 @@ from tri_apsp.report.rate import draw_rates
 
 __all__ = ["run", "write_index"]
 
-# The questions that come first, in this order; others follow by name.
+# The order of the first questions; others follow by name.
 _ORDER = (
     "How fast is it?",
     "How fast on my CPU?",

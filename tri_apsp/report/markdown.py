@@ -1,4 +1,4 @@
-"""Markdown of a report: tables, figures, and pages in which generated blocks stand between text that is written by hand."""
+"""Markdown of a report: tables, figures, and pages with generated blocks between text that is written by hand."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = 
     """Write the generated blocks of a page, and return its path; all other text stays as it is.
 
     Args:
-        path: of the page; its folder is made.
-        title: of a new page.
+        path: the path of the page; its folder is made.
+        title: the title of a new page.
         blocks: the new content of each block, in the order of a new page.
-        remark: what a new page has after the first block.
+        remark: text that follows the first block of a new page.
 
     Raises:
         InputError: the page cannot be read, or lacks the markers of a block.
@@ -83,11 +83,11 @@ def figure(name: str, caption: str) -> str:
 
 
 def environment_block(rows: Sequence[Mapping[str, str]], raw: str) -> str:
-    """Return what rows were measured with: each device, version, commit, date and command once.
+    """Return a section that lists each device, version, commit, date and command of some rows once.
 
     Args:
-        rows: with the columns ENVIRONMENT; a row without command names none.
-        raw: name of the CSV file in the page's folder.
+        rows: rows with the columns ENVIRONMENT; an empty cell is not listed.
+        raw: the name of the CSV file in the page's folder.
     """
     found = {name: list(dict.fromkeys(row[name] for row in rows if row[name])) for name in ENVIRONMENT}
     names = {"device": "Device", "versions": "Versions", "commit": "Commit", "date": "Date"}

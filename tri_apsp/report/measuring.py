@@ -1,4 +1,4 @@
-"""Measure the grids of a study within a budget: each configuration is verified, timed once, and the best are timed again.
+"""Measuring the grids of a study within a budget: each configuration is verified and timed once, and the best again.
 
 In the final, the fastest configurations for each x are timed together, in interleaved rounds, so that their times can be
 compared.
@@ -29,9 +29,9 @@ from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
-__all__ = ["GridResult", "Machine", "Measured", "Provider", "known", "measure"]
+__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "known", "measure"]
 
-# Seconds of the budget that are kept for plots and the page.
+# The seconds of the budget for plots and the page.
 _RESERVE = 5.0
 # The share of a grid's time in which configurations are tried; the rest is for the final.
 _SCREENING = 0.75
@@ -42,11 +42,11 @@ _PASSES = 2
 SCREEN, FINAL = "screen", "final"
 
 
-class Provider(Protocol):
-    """What measures the configurations of a study.
+class Measurer(Protocol):
+    """Measures the configurations of a study.
 
     Attributes:
-        parallel: how many configurations may be screened at the same time.
+        parallel: the number of configurations that may be screened at the same time.
     """
 
     parallel: int
@@ -61,8 +61,8 @@ class Provider(Protocol):
         """Stop at once, including measurements that still run."""
 
 
-class Machine:
-    """The provider that measures on a device, in the tuner's worker processes."""
+class WorkerMeasurer:
+    """Measures on a device, in the tuner's worker processes."""
 
     def __init__(self, device: torch.device) -> None:
         self._workers = Workers([device])
@@ -105,12 +105,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class GridResult:
-    """What is known of a grid.
+    """The measurements of a grid.
 
     Attributes:
-        grid: which.
+        grid: the grid.
         screened: the configurations that were tried, each with its row.
-        finals: those of the final; empty where there was no time for one.
+        finals: the configurations of the final; empty if there was no time for one.
         error: why the whole grid could not be measured; "" otherwise.
     """
 
@@ -121,7 +121,7 @@ class GridResult:
 
     @property
     def unmeasured(self) -> int:
-        """How many configurations there was no time for."""
+        """The number of configurations that were not tried."""
         return len(self.grid.points) - len(self.screened)
 
     @property
@@ -131,7 +131,7 @@ class GridResult:
 
     @property
     def timed(self) -> list[Measured]:
-        """Those whose times count: of the final, or of the first measurement where there was none."""
+        """The configurations whose times count: those of the final, or without a final those of the first measurement."""
         return _correct(self.finals) or self.correct
 
     @property
@@ -141,7 +141,7 @@ class GridResult:
 
     @property
     def best(self) -> Measured | None:
-        """The fastest."""
+        """The fastest configuration."""
         return min(self.timed, key=lambda result: result.ms, default=None)
 
     @property
@@ -176,19 +176,19 @@ def _fastest(timed: Sequence[Measured], curve: Curve) -> dict[float, Measured]:
 
 
 def measure(
-    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[torch.device], Provider]
+    grids: Sequence[Grid], rows: StudyRows, device: torch.device, seconds: float, make: Callable[[torch.device], Measurer]
 ) -> list[GridResult]:
-    """Measure the configurations that `rows` has none of, and return what is then known of each grid.
+    """Measure the configurations that have no row in `rows`, and return the measurements of each grid.
 
     The remaining time is divided equally among the grids; a second pass divides unused time among unfinished grids. A
     measurement that was begun is finished.
 
     Args:
-        grids: in the order in which they are measured.
-        rows: of the study; receives each measurement.
-        device: where.
-        seconds: the budget.
-        make: makes the provider for the device, which is closed at the end.
+        grids: the grids in the order in which they are measured.
+        rows: the rows of the study; each measurement is appended.
+        device: the device to measure on.
+        seconds: the time budget.
+        make: factory of the measurer for the device, which is closed at the end.
 
     Raises:
         TooLargeError: a size does not fit the memory.
@@ -199,17 +199,17 @@ def measure(
         task = grid.task
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
     results: dict[int, GridResult] = {}
-    with closing(make(device)) as provider:
+    with closing(make(device)) as measurer:
         for _ in range(_PASSES):
             todo = [index for index in range(len(grids)) if index not in results or results[index].unmeasured]
             for done, index in enumerate(todo):
                 share = (end - time.monotonic()) / (len(todo) - done)
-                results[index] = _measure_grid(grids[index], rows, provider, share, f"[{index + 1}/{len(grids)}]")
+                results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")
     return list(results.values())
 
 
 def known(grid: Grid, rows: StudyRows, error: str = "") -> GridResult:
-    """Return what `rows` holds of `grid`; `error`: why it could not be measured."""
+    """Return the measurements of `grid` in `rows`; error: why it could not be measured."""
 
     def measured(points: Sequence[Point], stage: str) -> list[Measured]:
         return [Measured(point, row) for point in points if (row := rows.find(grid.task, point, stage)) is not None]
@@ -219,20 +219,20 @@ def known(grid: Grid, rows: StudyRows, error: str = "") -> GridResult:
     return dataclasses.replace(result, finals=finals) if len(finals) == len(result.finalists) else result
 
 
-def _measure_grid(grid: Grid, rows: StudyRows, provider: Provider, seconds: float, position: str) -> GridResult:
-    """Return what is known of `grid` after at most `seconds` more."""
+def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: float, position: str) -> GridResult:
+    """Measure `grid` for at most `seconds`, and return all its measurements."""
     end = time.monotonic() + seconds
     tried = [point for point in grid.points if rows.find(grid.task, point, SCREEN) is None] if seconds > 0 else []
     error = ""
     try:
-        _screen(grid.task, tried, rows, provider, end - (1 - _SCREENING) * seconds)
+        _screen(grid.task, tried, rows, measurer, end - (1 - _SCREENING) * seconds)
     except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
         error = str(failure)
     result = known(grid, rows, error)
     finalists = [] if error or result.finals else result.finalists
     if len(finalists) > 1 and (rounds := _rounds(finalists, end - time.monotonic())):
         tried = [finalist.point for finalist in finalists]
-        for point, outcome in zip(tried, provider.final(grid.task, tried, rounds), strict=True):
+        for point, outcome in zip(tried, measurer.final(grid.task, tried, rounds), strict=True):
             rows.append(grid.task, point, FINAL, outcome)
         result = known(grid, rows)
     if tried:
@@ -240,18 +240,18 @@ def _measure_grid(grid: Grid, rows: StudyRows, provider: Provider, seconds: floa
     return result
 
 
-def _screen(task: Task, points: Sequence[Point], rows: StudyRows, provider: Provider, end: float) -> None:
+def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Measurer, end: float) -> None:
     def screen(point: Point) -> tuple[Point, Outcome | None]:
-        return point, provider.screen(task, point) if time.monotonic() < end else None
+        return point, measurer.screen(task, point) if time.monotonic() < end else None
 
-    pool = ThreadPoolExecutor(provider.parallel, thread_name_prefix="tri_apsp-report")
+    pool = ThreadPoolExecutor(measurer.parallel, thread_name_prefix="tri_apsp-report")
     try:
         for done in as_completed([pool.submit(screen, point) for point in points]):
             point, outcome = done.result()
             if outcome is not None:
                 rows.append(task, point, SCREEN, outcome)
     finally:
-        # After an interrupt, the caller stops what still runs by closing the provider.
+        # After an interrupt, the caller closes the measurer, which stops the measurements in progress.
         pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -41,7 +41,7 @@ def add_tuning_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DIR",
-        help="folders that python -m tri_apsp.tune --report DIR wrote; for a task in several, the last one counts",
+        help="folders that python -m tri_apsp.tune --report DIR wrote; of several results of a task, the last one counts",
     )
     add_out(parser)
     _add_commit(parser)

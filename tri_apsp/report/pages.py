@@ -1,4 +1,4 @@
-"""The page and the plots of a study: curves beside the papers', what failed, what was left out."""
+"""The page and the plots of a study: its curves beside those of the papers, failures, and configurations left out."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _RATE = "rate, of the best"
 def write_study(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
-    The page has two generated blocks: `result`, which opens it, and `details`, which ends it. Text outside them is written by
-    hand, and stays.
+    The page has two generated blocks: `result` at its beginning and `details` at its end. Text outside these blocks is written
+    by hand, and stays.
 
     Args:
-        study: which.
-        target: where it was measured.
-        results: of each grid.
-        folder: of the page, plots and rows.
-        name: of the files, without suffix.
+        study: the study.
+        target: the device and engine that were measured.
+        results: one result per grid.
+        folder: the folder of the page, plots and rows.
+        name: the name of the files, without suffix.
 
     Raises:
         InputError: the page lacks the markers of a block.
@@ -51,12 +51,12 @@ class _Curve:
     """The curve of a panel that tables show.
 
     Attributes:
-        x_label: of the panel.
+        x_label: the label of the panel's x axis.
         points: the fastest configuration for each x.
         best: the x of the highest rate.
-        rate: the highest.
+        rate: the highest rate.
         alike: every x whose times from p20 to p80 overlap those of the fastest.
-        papers: the part of the highest rate that each value of the papers reaches.
+        papers: for each value of the papers, the fraction of the highest rate that it reaches.
     """
 
     def __init__(self, panel: Panel, points: dict[float, Measured]) -> None:
@@ -102,7 +102,7 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
     grids = []
     for index, (plot, result) in enumerate(drawn.items()):
         grids.append(f"### {result.grid.heading}")
-        if index:  # that of the first opens the page
+        if index:  # the figure of the first grid is at the beginning of the page
             grids.append(figure(plot, _caption(result)))
         grids += map(_curve_table, _curves(result))
     rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
@@ -145,7 +145,7 @@ def _draw(result: GridResult, best: Measured, path: Path) -> None:
 
 
 def _lines(result: GridResult, panel: Panel, best: float) -> list[Line]:
-    """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; none if none is known."""
+    """Return the rates of a panel relative to `best`, with bars from p20 to p80, and those of papers; empty without rates."""
     measured = []
     for curve in panel.curves:
         if known := result.curve(curve):

@@ -1,4 +1,4 @@
-"""Figures that the papers print, for curves beside those of tri_apsp. What they only draw is not here."""
+"""Numbers that the papers print, for curves beside those of tri_apsp; results that they show only in a plot are not here."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["LUND_SMITH_SECONDS", "PaperCurve", "lund_smith_curve"]
 
 @dataclass(frozen=True)
 class PaperCurve:
-    """What a paper reports.
+    """A curve from a paper.
 
     Attributes:
-        label: the paper, its GPU and what it measured.
+        label: the paper, its GPU and the quantity measured.
         rates: the rate at each x, relative to the best that the paper reports. A single x is the paper's best or only choice.
     """
 
@@ -39,9 +39,9 @@ def lund_smith_curve(n: int, staged: int, optimised: int) -> PaperCurve:
     """Return the rates of their two optimised kernels at the size that is nearest to n.
 
     Args:
-        n: vertices.
-        staged: x of the kernel with staged load.
-        optimised: x of the kernel without.
+        n: the number of vertices.
+        staged: the x of the kernel with staged load.
+        optimised: the x of the kernel without staged load.
     """
     size = min(LUND_SMITH_SECONDS, key=lambda known: max(known / n, n / known))
     _, optimised_seconds, staged_seconds = LUND_SMITH_SECONDS[size]

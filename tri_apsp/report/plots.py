@@ -18,7 +18,7 @@ __all__ = ["Line", "Plot", "figure", "heat_map", "line_plots", "save"]
 _PANEL = (4.6, 3.5)
 """Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
 
-# Any: the keys that are known depend on the version of matplotlib.
+# Typed as Any, since the known keys depend on the version of matplotlib.
 _STYLE: Any = {
     "axes.grid": True,
     "axes.labelsize": 13,
@@ -38,7 +38,7 @@ _STYLE: Any = {
     "svg.hashsalt": "tri_apsp",
 }
 _PAPER_STYLES = (("D", ":"), ("s", "--"), ("^", "-."), ("v", ":"))
-# So many labels of up to five digits fit upright below a panel.
+# The number of labels of up to five digits that fit upright below a panel.
 _UPRIGHT = 7
 
 
@@ -47,12 +47,12 @@ class Line:
     """One curve.
 
     Attributes:
-        label: in the legend.
-        x: of the points, positive.
-        y: of the points; NaN leaves a gap.
-        low: lower ends of the error bars; empty: none.
-        high: upper ends of the error bars.
-        paper: whether it is a paper's: grey, with open markers. A single point has a line across the plot.
+        label: the label in the legend.
+        x: the x of each point, positive.
+        y: the y of each point; NaN leaves a gap.
+        low: the lower ends of the error bars; empty: no bars.
+        high: the upper ends of the error bars.
+        paper: whether the curve is from a paper: it is grey with open markers, and a single point has a line across the plot.
     """
 
     label: str
@@ -83,15 +83,15 @@ def line_plots(
     """Draw panels whose y axes have the same limits, with a legend below each; x is shown by its logarithm to base two.
 
     Args:
-        title: of the figure.
-        panels: at least one.
-        y_label: with its unit.
-        others: how many empty panels follow.
-        width: of a panel, inches.
-        height: of a panel without its legend, inches.
+        title: the title of the figure.
+        panels: at least one panel.
+        y_label: the label of the y axes, with the unit.
+        others: the number of empty panels that follow.
+        width: the width of a panel in inches.
+        height: the height of a panel without its legend in inches.
 
     Returns:
-        the figure and all panels.
+        The figure and all panels.
     """
     legend = max(sum(bool(curve.label) for curve in panel.curves) for panel in panels)
     made, axes = figure(title, len(panels) + others, width=width, height=height + 0.24 * legend)
@@ -157,11 +157,11 @@ def heat_map(
     """Draw a table of values as colours, with the values written in it.
 
     Args:
-        axes: the panel.
-        cells: values by row, in their order from below, and column; what is missing or NaN is left white.
-        row_label: what the rows are.
-        column_label: what the columns are.
-        value_label: what the values are, with their unit.
+        axes: the panel to draw in.
+        cells: the values by row, in their order from below, and column; a cell that is missing or NaN is left white.
+        row_label: the label of the rows.
+        column_label: the label of the columns.
+        value_label: the label of the values, with their unit.
     """
     rows, columns = list(dict.fromkeys(row for row, _ in cells)), sorted({column for _, column in cells})
     values = [[cells.get((row, column), math.nan) for column in columns] for row in rows]

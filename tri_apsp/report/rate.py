@@ -12,7 +12,7 @@ __all__ = ["draw_rates"]
 _FLOAT32 = {"dtype": "float32", "sign": "nonnegative", "batch": "1"}
 _PRODUCT, _SOLVE = {"operation": "min_plus", "machine": "1"}, {"operation": "auto", "machine": "1"}
 _BENCH, _WINNERS, _PEERS = "nvidia-h200/bench.csv", "nvidia-h200/tuning/winners.csv", "peers.csv"
-# Of each panel the title, the operation in peers.csv, and the curves of tri_apsp: label, file and the values of its rows.
+# For each panel its title, the operation in peers.csv, and the curves of tri_apsp: label, file and the values of its rows.
 _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...] = (
     (
         "Min-plus product, float32",
@@ -35,10 +35,10 @@ _PANELS: tuple[tuple[str, str, tuple[tuple[str, str, dict[str, str]], ...]], ...
 
 
 def draw_rates(out: Path) -> Path | None:
-    """Draw rate.svg in the folder `out` and return its path; None where there are no rows to draw it from.
+    """Draw rate.svg in the folder `out` and return its path; None if a file with its rows is missing.
 
-    The rows are all of one kind of GPU: whole calls as `bench` measured them, the product's kernel as the tuner did, and other
-    projects, with whatever they offer.
+    All rows are of one kind of GPU: `bench` measured whole calls, the tuner the kernel of the product; the rows of other
+    projects have the operations that these offer.
     """
     if not all((out / name).is_file() for name in (_BENCH, _WINNERS, _PEERS)):
         return None
@@ -59,7 +59,7 @@ def _line(label: str, path: Path, values: dict[str, str], *, paper: bool = False
 
 
 def _rate(row: dict[str, str]) -> float:
-    """Return 10^12 operations per second; of a winner, from its median time in ms."""
+    """Return 10^12 operations per second; the rate of a winner follows from its median time in ms."""
     rate = row.get("ops_per_second")
     return float(rate) / 1e12 if rate else int(row["n"]) ** 3 / float(row["p50_ms"]) / 1e9
 

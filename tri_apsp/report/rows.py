@@ -1,4 +1,4 @@
-"""Raw rows of a study: a CSV file that is only appended to, so that an interrupted study continues where it ended."""
+"""Raw rows of a study: a CSV file to which rows are only appended, so that an interrupted study can be continued."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class StudyRows:
     Args:
         path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
         parameters: all names that any grid of the study varies.
-        environment: of new rows, by environment(); only rows of the installed kernels are found. None: those of all versions.
+        environment: the result of environment() for new rows; only rows of the installed kernels are found. None: rows of all
+            versions are found, and none is appended.
 
     Raises:
         InputError: the file cannot be read, or has other columns.
@@ -104,7 +105,7 @@ class StudyRows:
 
 
 def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
-    """Return the columns that name what was run, also those with which rows of all versions are found."""
+    """Return the columns that identify a measurement."""
     kernel_hash = tuned.kernel_hash(task.engine, task.kernel)[:16]
     own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
     return {**own, **point.values, "config": format_config(task, point.config)}
@@ -114,9 +115,9 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
     """Return the columns ENVIRONMENT of a row that is measured now.
 
     Args:
-        device: where.
-        command: that was given.
-        commit: of the sources; None: commit_of_checkout().
+        device: the device to measure on.
+        command: the command line.
+        commit: the commit of the sources; None: commit_of_checkout().
     """
     return {
         "device": describe(device).name,
@@ -128,7 +129,7 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
 
 
 def commit_of_checkout() -> str:
-    """Return the commit of the checkout that runs, with a "+" where files differ from it; "unknown" outside of one."""
+    """Return the commit of this checkout, with a "+" if files differ from it; "unknown" if this is no checkout."""
     root = Path(__file__).resolve().parents[2]
     try:
         found, changed = (

@@ -1,4 +1,4 @@
-"""Run a study: measure what is not known yet, and write rows, plots, page and index."""
+"""Running a study: measure the configurations that have no row, and write rows, plots, page and index."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _DEVICE = "device.json"
 
 
 def run_study(study: Study, args: argparse.Namespace) -> int:
-    """Run a study; with --render-only, measure nothing and use the rows that are there.
+    """Run a study; with --render-only, measure nothing and use the present rows.
 
     Returns:
-        the exit status.
+        The exit status.
 
     Raises:
         InputError: the device does not exist, or a file cannot be used.
-        EngineError: the engine cannot run there.
+        EngineError: the engine cannot run on the device.
         TooLargeError: a size does not fit the memory.
     """
     measuring = args.render_only is None
@@ -54,7 +54,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         origin = environment(target.torch_device, command_line("tri_apsp.report", study.name, **options), args.commit)
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
-        results = measure(grids, rows, target.torch_device, seconds, study.provider)
+        results = measure(grids, rows, target.torch_device, seconds, study.measurer)
         (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters)

@@ -1,4 +1,4 @@
-"""What a study is, and where it runs."""
+"""Studies, and the device and engine that a study runs on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Grid
-from tri_apsp.report.measuring import Machine, Provider
+from tri_apsp.report.measuring import Measurer, WorkerMeasurer
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import record_of
 
@@ -25,9 +25,9 @@ class Target:
     """The device and engine that a study runs on or ran on.
 
     Attributes:
-        torch_device: what runs it.
-        engine: name of the engine.
-        device: that the rows are of.
+        torch_device: the device to measure on.
+        engine: the name of the engine.
+        device: the device that was measured.
     """
 
     torch_device: torch.device
@@ -37,15 +37,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Study:
-    """A study of the papers, redone.
+    """A study of the papers, repeated with this library.
 
     Attributes:
-        name: on the command line and in the names of its files.
-        question: the title of its pages, and its place in the index.
+        name: the name on the command line and in the names of files.
+        question: the title of its pages, by which the index lists them.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        cases: what is measured by default, by engine and dtype; float32 has every kernel.
+        cases: the cases measured by default, by engine and dtype; float32 has every kernel.
         grids_of: returns the grids of a task, from the default configuration of its engine.
-        provider: makes what measures on a device.
+        measurer: factory of the measurer for a device.
     """
 
     name: str
@@ -53,15 +53,15 @@ class Study:
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
-    provider: Callable[[torch.device], Provider] = lambda device: Machine(device)
+    measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
 
     def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
         """Return the grids for a target, the most important first.
 
         Args:
-            target: where they run.
-            ns: sizes for every kernel; empty: those of `cases`.
-            dtypes: which; empty: those of `cases`, or float32 if sizes are given.
+            target: the device and engine.
+            ns: the sizes for every kernel; empty: those of `cases`.
+            dtypes: the dtypes; empty: those of `cases`, or float32 if sizes are given.
         """
         cases = self.cases[target.engine]
         if ns or dtypes:

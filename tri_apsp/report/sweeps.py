@@ -1,4 +1,4 @@
-"""What sweeps of one machine found, from the rows that python -m tri_apsp.tune --report wrote."""
+"""The results of sweeps of one machine, from the rows that python -m tri_apsp.tune --report wrote."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.result import TaskResult, Winner
 from tri_apsp.tune.sweep.rows import read_rows
 
-__all__ = ["Sweeps", "Tuned", "axes_of", "best_ms", "best_of_blocks", "default_ms", "of_kernel", "read_sweeps", "swept"]
+__all__ = ["Sweeps", "Tuned", "axes_of", "best_ms", "best_of_blocks", "default_ms", "is_exhaustive", "of_kernel", "read_sweeps"]
 
 
 R = TypeVar("R")
 
 
 class Tuned(NamedTuple):
-    """A result with a winner, and the importances of the parameters, where it had enough trials."""
+    """A result with a winner, and the importances of the parameters; empty if there were too few trials."""
 
     result: TaskResult
     winner: Winner
@@ -33,16 +33,16 @@ class Sweeps:
 
     Attributes:
         device: the fields of its tri_apsp.device.Device.
-        headers: of the sweeps.
-        results: for each tuned task, that of the last sweep that measured it, not one resumed from an earlier sweep.
-        whole: of tasks of which every candidate was evaluated, the last such result.
-        errors: tasks that could not be tuned.
+        headers: the headers of the sweeps.
+        results: by tuned task, the result of the last sweep that measured it; a result that was only resumed does not count.
+        exhaustive: by task, the last result for which every candidate was evaluated.
+        errors: the results of tasks that could not be tuned.
     """
 
     device: dict[str, Any]
     headers: tuple[dict[str, Any], ...]
     results: dict[Task, Tuned]
-    whole: dict[Task, TaskResult]
+    exhaustive: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
 
     def kernels(self) -> list[tuple[str, str]]:
@@ -66,13 +66,13 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     if len(slugs) > 1:
         raise InputError(f"--from must name sweeps of one machine, but these are of {', '.join(slugs)}; render one at a time.")
     results: dict[Task, Tuned] = {}
-    whole: dict[Task, TaskResult] = {}
+    exhaustive: dict[Task, TaskResult] = {}
     errors = []
     for rows in read:
         for result in rows.results:
             task = result.task
-            if swept(result):
-                whole[task] = result
+            if is_exhaustive(result):
+                exhaustive[task] = result
             if result.winner is None:
                 errors.append(result)
             elif task not in results or not result.resumed:
@@ -81,11 +81,11 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
         raise InputError("--from must name a sweep that tuned something, but no task of these has a winner; tune again.")
     left = tuple(result for result in errors if result.task not in results)
     headers = tuple(rows.header for rows in read)
-    return Sweeps(headers[0]["device"], headers, results, whole, left)
+    return Sweeps(headers[0]["device"], headers, results, exhaustive, left)
 
 
 def best_ms(result: TaskResult, count: int | None = None) -> float:
-    """Return the least of the first measurements of the first `count` configurations, or of all, in ms."""
+    """Return the shortest time of the first `count` configurations, or of all, as first measured, in ms."""
     return min(trial.outcome.median_ms for trial in result.search.evaluated[:count])
 
 
@@ -94,13 +94,13 @@ def default_ms(result: TaskResult) -> float:
     return next((trial.outcome.median_ms for trial in result.search.evaluated if trial.origin == "default"), math.inf)
 
 
-def swept(result: TaskResult) -> bool:
+def is_exhaustive(result: TaskResult) -> bool:
     """Return whether every candidate was evaluated, or is larger than one of the same kind that did not fit."""
     return bool(result.search.evaluated) and len(result.search.evaluated) + result.search.dominated >= result.search.candidates
 
 
 def axes_of(result: TaskResult) -> tuple[tuple[str, ...], str]:
-    """Return the parameters of a task's heat map: up to two sizes as rows, and its warps or else a size as columns."""
+    """Return the parameters of a task's heat map: up to two sizes as rows, and the warps, or else a size, as columns."""
     parameters = [p for p in result.task.record.space.parameters if all(isinstance(choice, int) for choice in p.choices)]
     names = [parameter.name for parameter in parameters if parameter.name in result.search.evaluated[0].values]
     column = next((name for name in names if name.endswith("warps")), names[:2][-1])

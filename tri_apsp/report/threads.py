@@ -11,7 +11,7 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, values_of, with_points
-from tri_apsp.report.measuring import Machine, Provider
+from tri_apsp.report.measuring import Measurer, WorkerMeasurer
 from tri_apsp.report.papers import PaperCurve, lund_smith_curve
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.measure.measurement import Measurement
@@ -50,7 +50,7 @@ _CATINELLO = PaperCurve("Catinello: best of 64, 256, 1024", {256: 1.0})
 
 
 class Threads:
-    """The provider for the cpu engine: a worker for each number of threads, one measuring at a time."""
+    """Measures with the cpu engine: it has a worker for each number of threads, of which one measures at a time."""
 
     parallel = 1
 
@@ -81,7 +81,7 @@ class Threads:
 
 
 def _prepare(task: Task, device: torch.device, *, threads: int) -> Measurement:
-    """Return what a worker of `threads` threads measures with: the cpu engine runs as many as torch has."""
+    """Return the Measurement of a worker with `threads` threads: the cpu engine runs as many as torch has."""
     torch.set_num_threads(threads)
     return Measurement(task, device)
 
@@ -109,10 +109,10 @@ def _thread_counts(cores: int) -> list[int]:
     return sorted(counts, key=lambda count: (count != cores, count))
 
 
-def _provider(device: torch.device) -> Provider:
-    return Threads(device) if device.type == "cpu" else Machine(device)
+def _measurer(device: torch.device) -> Measurer:
+    return Threads(device) if device.type == "cpu" else WorkerMeasurer(device)
 
 
 STUDY = Study(
-    name="threads", question="How many threads?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids, provider=_provider
+    name="threads", question="How many threads?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids, measurer=_measurer
 )

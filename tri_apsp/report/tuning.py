@@ -1,4 +1,4 @@
-"""What does tuning gain? Tables, plots and a page of what sweeps of python -m tri_apsp.tune found."""
+"""What does tuning gain? Tables, plots and a page of the results of python -m tri_apsp.tune."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
 from tri_apsp.report.markdown import paragraph, section, table
 from tri_apsp.report.rows import commit_of_checkout
-from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, of_kernel, read_sweeps, swept
+from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, is_exhaustive, of_kernel, read_sweeps
 from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.sweep.rows import make_folder
@@ -71,8 +71,8 @@ def _result(sweeps: Sweeps) -> str:
     for engine, kernel in sweeps.kernels():
         found = of_kernel(sweeps.results, engine, kernel)
         means = [_mean_speedup([one for one in found if one.result.task.dtype == dtype]) for dtype in dtypes]
-        whole = [result for result in of_kernel(sweeps.whole, engine, kernel) if default_ms(result) < math.inf]
-        shares = [best_ms(result) / default_ms(result) for result in whole]
+        exhaustive = [result for result in of_kernel(sweeps.exhaustive, engine, kernel) if default_ms(result) < math.inf]
+        shares = [best_ms(result) / default_ms(result) for result in exhaustive]
         best = f"{geometric_mean(shares):.0%} ({min(shares):.0%} at least) in {len(shares)}" if shares else ""
         rows.append([engine, kernel, *means, _mean_speedup(found), f"{_stays(found)} of {len(found)}", best])
     head = ["engine", "kernel", *dtypes, "all dtypes", "the default stays", "the default's part of the best rate"]
@@ -150,17 +150,17 @@ def _importances(sweeps: Sweeps, drawn: Sequence[str]) -> str:
     if not figures:
         return ""
     known = [tuned.result for tuned in sweeps.results.values() if tuned.importances]
-    whole = sum(map(swept, known))
+    exhaustive = sum(map(is_exhaustive, known))
     intro = paragraph(
         "How much each parameter decides whether a configuration is among the fastest tenth (Optuna's PED-ANOVA; shares of 1).",
-        f"For {whole} of {len(known)} tasks every candidate was evaluated.",
-        "" if whole == len(known) else "The others are a biased sample: the configurations that the search preferred.",
+        f"For {exhaustive} of {len(known)} tasks every candidate was evaluated.",
+        "" if exhaustive == len(known) else "The others are a biased sample: the configurations that the search preferred.",
     )
     return section("Which parameters matter", intro, *figures)
 
 
 def _grids(sweeps: Sweeps, drawn: Sequence[str]) -> str:
-    drawable = {(task.engine, task.kernel) for task in sweeps.whole}
+    drawable = {(task.engine, task.kernel) for task in sweeps.exhaustive}
     missing = [f"{engine} {kernel}" for engine, kernel in sweeps.kernels() if (engine, kernel) not in drawable]
     intro = paragraph(
         "The best over all other parameters, of tasks of which every candidate was evaluated; white: none can run.",

@@ -15,7 +15,7 @@ __all__ = ["draw"]
 
 
 def draw(sweeps: Sweeps, folder: Path) -> list[str]:
-    """Draw what there is to draw into `folder`, and return the names of the plots, which replace those of an earlier page."""
+    """Draw all plots that have data into `folder`, and return their names; they replace the plots of an earlier page."""
     for path in folder.glob("*.svg"):
         path.unlink()
     figures = {"speed-up": _speed_ups(sweeps), "search": _search(sweeps)}
@@ -69,7 +69,7 @@ def _gain_after(results: list[Tuned], count: int) -> float:
 
 
 def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
-    """Draw the mean importance of each parameter for each n; None where no task had enough trials."""
+    """Draw the mean importance of each parameter for each n; None if no task had enough trials."""
     shares: dict[tuple[str, int], list[float]] = {}
     for tuned in of_kernel(sweeps.results, engine, kernel):
         for name, share in tuned.importances.items():
@@ -85,11 +85,11 @@ def _importances(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
 
 
 def _grid(sweeps: Sweeps, engine: str, kernel: str) -> Figure | None:
-    """Draw the grid of the largest task of a kernel of which every candidate was evaluated, float32 first; None without one."""
-    whole = of_kernel(sweeps.whole, engine, kernel)
-    if not whole:
+    """Draw the grid of the largest exhaustive task of a kernel, float32 first; None if there is none."""
+    exhaustive = of_kernel(sweeps.exhaustive, engine, kernel)
+    if not exhaustive:
         return None
-    shown = min(whole, key=lambda result: (result.task.dtype != "float32", -result.task.n))
+    shown = min(exhaustive, key=lambda result: (result.task.dtype != "float32", -result.task.n))
     (blocks, column), times = axes_of(shown), best_of_blocks(shown)
     rows, columns = {block for block, _ in times}, {value for _, value in times}
     if len(rows) < 2 or len(columns) < 2:

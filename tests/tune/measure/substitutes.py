@@ -44,7 +44,7 @@ def make_of(engine: type[Substitute]) -> Callable[[str, MatrixSpec, CompleteConf
 
 
 class Faulty(Substitute):
-    """Faulty only for a cutoff of 77, so that the expected result, which the default gives, is right."""
+    """Faulty only for a cutoff of 77, so that the expected result, that of the default, is right."""
 
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(spec, config)

@@ -28,8 +28,8 @@ def short_screening(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-def test_whether_launches_count(monkeypatch: pytest.MonkeyPatch, blocks: bool) -> None:
-    """They do where the host blocks, so that the GPU is idle: many launches may cost more than they save."""
+def test_launches_count_only_if_the_host_blocks(monkeypatch: pytest.MonkeyPatch, blocks: bool) -> None:
+    """If the host blocks, the GPU is idle and the time includes the launches: many launches may cost more than they save."""
     calls: list[str] = []
 
     class Event:

@@ -41,7 +41,7 @@ from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 @pytest.fixture(autouse=True)
 def substituted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solve as on a CPU, whatever the engine; and time as few runs as possible."""
+    """Solve as on a CPU with every engine, and time as few runs as possible."""
     monkeypatch.setattr(engines, "type_of", lambda name: Substitute)
     monkeypatch.setattr(module, "_SCREEN_SECONDS", {"cpu": 0.01})
     monkeypatch.setattr(module, "_WARM_UP_SECONDS", 0.05)
@@ -56,7 +56,7 @@ def test_every_record_names_a_problem() -> None:
     ("dtype", "sign"), [("float32", "any"), ("int16", "any"), ("int32", "nonnegative"), ("float64", "any")]
 )
 @pytest.mark.parametrize("n", [1, 30, 144])
-def test_a_right_engine_is_found_right(engine: str, kernel: str, dtype: str, sign: str, n: int) -> None:
+def test_a_correct_engine_passes(engine: str, kernel: str, dtype: str, sign: str, n: int) -> None:
     task = task_of(engine, kernel, dtype, sign, n)
     measurement = Measurement(task, CPU, make_of(Substitute))
     assert measurement.verify(complete(task)).kind is Kind.correct
@@ -108,7 +108,7 @@ def test_the_engine_is_made_for_the_sign_of_the_task(kernel: str, sign: str) -> 
 
 
 def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() -> None:
-    """A small problem of a task that takes several blocks must not become one closure."""
+    """A small problem of a task with several blocks must not become one closure."""
     sizes = list[int]()
 
     class Closes(Substitute):
@@ -125,7 +125,7 @@ def test_a_solve_runs_the_blocks_of_its_configuration_on_small_problems_too() ->
 
 
 def test_only_whole_solves_block() -> None:
-    """Other operations follow each other in a solve."""
+    """Only a whole solve blocks the host; other operations are queued one after another."""
     for engine, kernel in ALL:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
@@ -216,7 +216,7 @@ class TestSolvesInOneLaunch:
 
     @pytest.mark.parametrize(("dtype", "sign"), [("float32", "nonnegative"), ("float64", "any"), ("int16", "any")])
     @pytest.mark.parametrize("n", [1, 30, 144])
-    def test_are_found_right_and_read_one_by_one(self, kernel: str, dtype: str, sign: str, n: int) -> None:
+    def test_correct_solves_pass_and_are_read_one_by_one(self, kernel: str, dtype: str, sign: str, n: int) -> None:
         task = task_of("nvidia", kernel, dtype, sign, n)
         measurement = Measurement(task, CPU, make_of(Solving))
         for outcome in (measurement.screen(self.whole(task)), measurement.verify(self.whole(task))):
@@ -227,14 +227,14 @@ class TestSolvesInOneLaunch:
         assert Ranges.unread == []
 
     @pytest.mark.parametrize("wrong", [FaultyDistance, Overwrites, StraySolve])
-    def test_are_found_wrong(self, kernel: str, wrong: type[Solving]) -> None:
+    def test_faulty_solves_are_detected(self, kernel: str, wrong: type[Solving]) -> None:
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(wrong))
         assert measurement.screen(self.whole(task)).kind is Kind.correct
         with pytest.raises(WrongResultError):
             measurement.screen(dataclasses.replace(self.whole(task), cutoff=77))
 
-    def test_are_timed_with_the_reading(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_solves_are_timed_with_the_reading(self, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
         task = task_of("nvidia", kernel, n=30)
         measurement = Measurement(task, CPU, make_of(Solving))
         monkeypatch.setattr(Solving, "reading", 0.3)
@@ -244,7 +244,7 @@ class TestSolvesInOneLaunch:
         "changes", [{"block_size": 143}, {"method": "floyd_warshall", "block_size": 143}, {"method": "kleene"}]
     )
     def test_other_solves_run_the_closure_alone(self, kernel: str, changes: dict[str, Any]) -> None:
-        """On small problems too, where one closure would be the whole solve."""
+        """With several blocks, the closure runs alone also on small problems, where one closure would be the whole solve."""
         task = task_of("nvidia", kernel)
         measurement = Measurement(task, CPU, make_of(Solving))
         Solving.solved.clear()

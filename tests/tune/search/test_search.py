@@ -36,7 +36,7 @@ def best(result: SearchResult) -> float:
 
 @pytest.fixture
 def mirrors(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
-    """What TPE samples from in each search, in their order."""
+    """The studies from which TPE samples, one per search, in their order."""
     made = list[optuna.Study]()
 
     def make() -> optuna.Study:
@@ -48,7 +48,7 @@ def mirrors(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
-def test_everything_is_swept_where_the_budget_allows(sampler: str) -> None:
+def test_all_candidates_are_evaluated_if_the_budget_allows(sampler: str) -> None:
     costs = Costs()
     few = [DEFAULT, *ALL[::9], OPTIMUM]
     result = run(costs, candidates=few, trials=len(few), sampler=sampler)
@@ -126,7 +126,7 @@ def test_a_resumed_search_draws_other_samples(monkeypatch: pytest.MonkeyPatch) -
     assert seeds == [3, 3 + 15]
 
 
-def test_it_ends_with_a_climb() -> None:
+def test_a_search_ends_with_a_climb() -> None:
     origins = Counter(trial.origin for trial in run(trials=40).evaluated)
     assert origins["climb"] >= 5
     assert origins["tpe"] >= 15
@@ -148,7 +148,7 @@ class TestFailures:
             return None
         return self.KINDS[SPACE.parameters[0].choices.index(values["product.block_m"]) % 3]
 
-    def test_are_counted_by_class_and_recorded_as_pruned(self) -> None:
+    def test_failures_are_counted_by_class_and_recorded_as_pruned(self) -> None:
         study, costs = new_study(), Costs(self.fails)
         result = run(costs, study=study)
         expected = Counter(kind for values in costs.calls if (kind := self.fails(values)) is not None)
@@ -159,17 +159,17 @@ class TestFailures:
         assert [trial.params for trial in study.trials] == costs.calls
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
 
-    def test_tpe_learns_to_stay_away(self) -> None:
+    def test_tpe_avoids_failures(self) -> None:
         found = [trial for seed in range(5) for trial in run(Costs(self.fails), trials=60, seed=seed).evaluated]
         failed = [trial.outcome.kind is not Kind.correct for trial in found if trial.origin == "tpe"]
         assert np.mean(failed) < 0.8 * np.mean([self.fails(values) is not None for values in ALL])
 
-    def test_all_of_them(self) -> None:
+    def test_a_search_in_which_all_fail_has_no_best(self) -> None:
         result = run(Costs(lambda values: Kind.runtime_error), trials=30)
         assert result.best is None
         assert result.failures == {Kind.runtime_error: 30}
 
-    def test_what_needs_more_than_one_that_did_not_fit_is_passed_over(self) -> None:
+    def test_candidates_that_need_more_than_one_that_did_not_fit_are_passed_over(self) -> None:
         costs = Costs(lambda values: Kind.does_not_fit if values["product.num_stages"] > 3 else None)
         result = run(costs, trials=len(ALL), sampler="random")
         assert result.dominated > 20
@@ -181,7 +181,7 @@ class TestFailures:
 
 
 class TestResume:
-    def test_what_is_known_is_not_evaluated_again(self) -> None:
+    def test_known_configurations_are_not_evaluated_again(self) -> None:
         study, first, second = new_study(), Costs(), Costs()
         run(first, study=study, trials=15)
         result = run(second, study=study, trials=40)
@@ -252,9 +252,9 @@ class TestResume:
 
 
 class TestInterrupt:
-    """While a proposal of TPE is evaluated: nothing of it is stored."""
+    """An interrupt while a proposal of TPE is evaluated stores nothing of that proposal."""
 
-    def test_keeps_what_is_known(self, mirrors: list[optuna.Study]) -> None:
+    def test_an_interrupt_keeps_the_finished_evaluations(self, mirrors: list[optuna.Study]) -> None:
         study = new_study()
 
         def press(count: int) -> None:
@@ -286,7 +286,7 @@ class TestInterrupt:
         assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
 
 
-def test_seconds_end_it_but_not_before_the_default() -> None:
+def test_the_time_limit_ends_a_search_but_not_before_the_default() -> None:
     assert [trial.origin for trial in run(seconds=1e-9).evaluated] == ["default"]
     start, costs = time.monotonic(), Costs(before=lambda count: time.sleep(0.02))
     result = run(costs, seconds=0.2)
@@ -310,7 +310,7 @@ def test_the_reserve_depends_on_the_fastest() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
-def test_what_waits_when_the_time_is_up_is_not_measured(sampler: str) -> None:
+def test_requests_that_wait_at_the_end_of_the_time_are_not_measured(sampler: str) -> None:
     queue, ready, measured = MeasurementQueue(), threading.Barrier(8), list[int]()
 
     def evaluate(values: dict[str, Any], request: Request) -> Outcome:

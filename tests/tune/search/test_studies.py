@@ -36,7 +36,7 @@ SLUG = "a-gpu"
 def some_trials(
     url: str | None, trials: int, *, resume: bool = True, before: Callable[[int], object] = lambda count: None
 ) -> tuple[SearchResult, int]:
-    """Search as one process does; return what it knows in the end, and how many it evaluated itself."""
+    """Search in one process; return its result, and the number of configurations that it evaluated itself."""
     costs = Costs(before=before)
     with open_storage(url, SLUG) as storage:
         study = open_study(storage, "product", resume=resume)
@@ -54,7 +54,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
     return None if request.param == "journal" else f"sqlite:///{tmp_path / 'studies.db'}"
 
 
-def test_a_study_goes_on_where_it_ended(url: str | None) -> None:
+def test_a_resumed_study_continues(url: str | None) -> None:
     assert some_trials(url, 6)[1] == 6
     result, evaluated = some_trials(url, 14)
     assert (len(result.evaluated), evaluated) == (14, 8)
@@ -62,7 +62,7 @@ def test_a_study_goes_on_where_it_ended(url: str | None) -> None:
     assert names(url) == ["product-1"]
 
 
-def test_without_resume_another_one_begins_and_the_old_one_stays(url: str | None) -> None:
+def test_without_resume_another_study_begins_and_the_old_one_stays(url: str | None) -> None:
     some_trials(url, 6)
     assert some_trials(url, 5, resume=False)[1] == 5
     assert names(url) == ["product-1", "product-2"]
@@ -70,7 +70,7 @@ def test_without_resume_another_one_begins_and_the_old_one_stays(url: str | None
 
 
 class TestJournal:
-    def test_a_killed_process_leaves_nothing_that_hurts(self) -> None:
+    def test_remains_of_a_killed_process_are_repaired(self) -> None:
         """A killed process may leave a line cut short, and Optuna's lock."""
         some_trials(None, 4)
         path = journal_path(SLUG)
@@ -82,8 +82,8 @@ class TestJournal:
             states = [trial.state for trial in storage.get_all_trials(study._study_id)]
         assert states == [TrialState.COMPLETE] * 6
 
-    def test_is_written_once_a_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A write may take milliseconds, where the file system is slow."""
+    def test_a_journal_is_written_once_per_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A write may take milliseconds if the file system is slow."""
         written, append = list[dict[str, Any]](), JournalFileBackend.append_logs
 
         def count(self: JournalFileBackend, logs: list[dict[str, Any]]) -> None:
@@ -95,7 +95,7 @@ class TestJournal:
         assert some_trials(None, 31)[1] == 30
         assert len(written) == 30
 
-    def test_two_tuners_at_once(self) -> None:
+    def test_a_second_tuner_is_refused(self) -> None:
         with open_storage(None, SLUG), pytest.raises(InputError, match=r"is locked by another; wait for it"):
             some_trials(None, 1)
         some_trials(None, 1)
@@ -112,7 +112,7 @@ class TestJournal:
 
     @pytest.mark.parametrize("line", LINES)
     @pytest.mark.parametrize("place", ["alone", "last", "first"])
-    def test_another_file_or_a_damaged_line(self, line: bytes, place: str) -> None:
+    def test_another_file_or_a_damaged_line_is_refused(self, line: bytes, place: str) -> None:
         path = journal_path(SLUG)
         if place != "alone":
             some_trials(None, 3)
@@ -128,17 +128,17 @@ class TestJournal:
         with pytest.raises(AssertionError, match="of a task"), open_storage(None, SLUG):
             raise AssertionError("of a task")
 
-    def test_a_folder_in_its_place(self) -> None:
+    def test_a_folder_in_place_of_the_journal_is_refused(self) -> None:
         journal_path(SLUG).mkdir(parents=True)
         with pytest.raises(InputError, match=r"must be readable, but .* is not \(Is a directory\)"):
             some_trials(None, 1)
 
-    def test_a_file_in_the_place_of_its_folder(self, home: Path) -> None:
+    def test_a_file_in_place_of_the_folder_is_refused(self, home: Path) -> None:
         (home / "data").touch()
         with pytest.raises(InputError, match="must be writable"):
             some_trials(None, 1)
 
-    def test_no_rights(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_journal_without_rights_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(self: object, *_: object, **__: object) -> None:
             raise PermissionError(13, "Permission denied")  # a chmod does not stop root
 

@@ -107,7 +107,7 @@ def test_a_product_fits_its_multiprocessor(dtype: str) -> None:
 
 
 def test_micro_tiles_of_the_product() -> None:
-    """A thread owns thread_n columns, in words: no choice of it stands for another's."""
+    """A thread owns thread_n columns, in words, so that no choice of thread_n repeats another."""
     for dtype, columns in (("float32", 64), ("int16", 128)):
         task = Task("nvidia", "product", dtype, "any", 4096)
         tiles = [c.product for c in found(task) if isinstance(c.product, GpuTiles) and c.product.block_n == columns]
@@ -126,7 +126,7 @@ def test_registers_and_shared_memory_of_other_gpus() -> None:
 
 
 def test_float64_takes_twice_the_shared_memory() -> None:
-    """configs.invalid_because knows no dtype and counts four bytes per value."""
+    """The candidates of float64 respect its size, although configs.invalid_because counts four bytes per value."""
     for device in (H200, SMALL):
         for config in found(Task("nvidia", "product", "float64", "any", 4096), device):
             assert isinstance(config, GpuConfig)
@@ -184,7 +184,7 @@ def test_values_change_only_their_fields() -> None:
     assert space.values(config) == values
 
 
-def test_resolved_takes_the_method_of_auto() -> None:
+def test_with_method_takes_the_method_of_auto() -> None:
     base = default_config("cpu", torch.float32)
     assert with_method(base, 64).method == "floyd_warshall"
     assert with_method(base, 2048).method == "kleene"
@@ -215,7 +215,7 @@ def test_hashes_tell_spaces_apart() -> None:
         ({"block_m": 128, "thread_n": 4}, False),
     ],
 )
-def test_what_needs_more_cannot_fit_either(change: dict[str, int], more: bool) -> None:
+def test_candidates_that_need_more_cannot_fit_either(change: dict[str, int], more: bool) -> None:
     names = ("block_m", "block_n", "block_k", "group_m", "num_warps", "num_stages", "thread_n")
     failed = {f"product.{name}": value for name, value in zip(names, (64, 64, 8, 8, 4, 3, 8), strict=True)}
     assert failed.keys() == {parameter.name for parameter in SPACES["nvidia", "product"].parameters}
@@ -223,14 +223,14 @@ def test_what_needs_more_cannot_fit_either(change: dict[str, int], more: bool) -
 
 
 def test_larger_blocks_of_a_solve_may_fit() -> None:
-    """One closure of all vertices launches no product, whose tiles may be what did not fit."""
+    """One closure of all vertices launches no product, and the tiles of products may be the reason that another did not fit."""
     small = SPACES["nvidia", "solve"].parameters[-1].choices
     failed = {"method": "floyd_warshall", "block_size": 512, "cutoff": 1024, "small_product": small[0]}
     for change in ({"block_size": 1024}, {"method": "kleene"}, {"cutoff": 2048}, {"small_product": small[1]}):
         assert not needs_more(failed | change, failed)
 
 
-def test_what_needs_more_in_the_other_spaces() -> None:
+def test_candidates_that_need_more_in_the_other_spaces() -> None:
     closure = {"closure_tile": 64, "closure_warps": 4, "closure_programs": 2}
     assert needs_more(closure | {"closure_tile": 128}, closure)
     assert not needs_more(closure | {"closure_tile": 128, "closure_programs": 1}, closure)

@@ -27,7 +27,7 @@ def test_kernels_come_in_the_order_of_their_use(engine: str, effort: str) -> Non
         assert list(dict.fromkeys(kernels)) == list(KERNELS[engine])
 
 
-def test_quick_is_one_task_a_kernel() -> None:
+def test_quick_is_one_task_per_kernel() -> None:
     for engine, kernels in KERNELS.items():
         assert len(default_tasks(engine, H200)) == len(kernels)
 
@@ -45,7 +45,7 @@ def test_full_covers_dtypes_signs_and_sizes() -> None:
     assert all((task.batch > 1) == (task.kernel == "batch") for task in tasks)
 
 
-def test_what_is_asked_for() -> None:
+def test_tasks_asked_for() -> None:
     tasks = default_tasks("cpu", H200, "quick", ["int16"], ["solve"], [100, 200])
     assert tasks == [Task("cpu", "solve", "int16", "any", n) for n in (100, 200)]
 

@@ -27,7 +27,7 @@ FAILED = Outcome(Kind.timeout)
 
 
 def final(**ms: float | None) -> Winner | None:
-    """Return the winner of a final with these times; None: it failed."""
+    """Return the winner of a final with these times; a time of None: that configuration failed."""
     configs: dict[str, CompleteConfig] = {"untuned": UNTUNED, "tuned": TUNED, "incumbent": INCUMBENT, "found": FOUND}
     outcomes = {configs[name]: FAILED if time is None else correct(time) for name, time in ms.items()}
     return choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT if "incumbent" in ms else TUNED), outcomes)
@@ -65,7 +65,7 @@ def test_noise_is_half_of_the_wider_spread() -> None:
         assert not beats(narrow, wide)
 
 
-def test_what_is_found_beats_both() -> None:
+def test_a_found_configuration_beats_both() -> None:
     found = winner(untuned=1.0, tuned=1.1, found=0.9)
     assert found.config.keys() == set(record_of("nvidia", "solve").fields)
     assert found.config["cutoff"] == 256
@@ -82,7 +82,7 @@ def test_the_fastest_must_beat_the_incumbent_too() -> None:
 
 
 def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> None:
-    """In all fields, since kernels that were tuned at other sizes make it slow."""
+    """The entry stores the defaults of all fields if the tuned kernels make the solve slower."""
     found = winner(untuned=1.0, tuned=1.1, found=1.03)
     assert found.config.keys() == set(allowed_fields("nvidia", "solve"))
     assert found.config["closure_tile"] == UNTUNED.closure_tile
@@ -91,7 +91,7 @@ def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> 
 
 
 def test_defaults_that_are_hardly_faster_are_kept_too() -> None:
-    """Within the noise as well, so that no solve becomes slower than before anything was tuned."""
+    """Defaults that are faster only within the noise are kept too, so that tuning makes no solve slower."""
     found = winner(untuned=1.0, tuned=1.0005, found=1.2)
     assert found.config["closure_tile"] == UNTUNED.closure_tile
     assert found.times.p50_ms == 1.0
@@ -113,21 +113,21 @@ def test_an_incumbent_with_other_fields_of_other_kernels_keeps_them() -> None:
 
 
 class TestFailures:
-    def test_of_the_plain_default(self) -> None:
+    def test_without_a_time_of_the_untuned_configuration_there_is_no_winner(self) -> None:
         assert final(untuned=None, tuned=1.0, found=0.5) is None
 
-    def test_of_all(self) -> None:
+    def test_if_all_fail_there_is_no_winner(self) -> None:
         assert final(untuned=None, tuned=None, found=None) is None
         assert final(tuned=None) is None
 
-    def test_of_the_default_over_what_is_tuned(self) -> None:
+    def test_failure_of_the_default_leaves_the_others(self) -> None:
         assert winner(untuned=1.0, tuned=None, found=0.9).config["cutoff"] == 256
         found = winner(untuned=1.0, tuned=None, found=None)
         assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (UNTUNED.closure_tile, 1.0, False)
 
 
-def test_an_interrupted_search_has_no_plain_default() -> None:
-    """Then the default over what is tuned stands for it."""
+def test_an_interrupted_search_compares_with_the_default() -> None:
+    """An interrupted search does not measure the untuned configuration; the default over the tuned fields replaces it."""
     found = winner(tuned=1.0, found=0.5)
     assert (found.config["cutoff"], found.default_ms) == (256, 1.0)
     assert final(tuned=None, found=0.5) is None

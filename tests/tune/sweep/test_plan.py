@@ -19,13 +19,13 @@ from tri_apsp.tuned import KERNELS
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 1 << 37, 232448, (9, 0))
 
 
-def test_all_kernels_of_the_engine_in_their_order() -> None:
+def test_a_plan_has_all_kernels_of_the_engine_in_their_order() -> None:
     planned = plan(Settings(device="cpu"))
     assert [task.kernel for task in planned.tasks] == list(KERNELS["cpu"])
     assert planned.devices == (torch.device("cpu"),)
 
 
-def test_what_was_asked_for() -> None:
+def test_a_plan_has_the_tasks_asked_for() -> None:
     planned = plan(Settings(["product"], [128, 256], dtypes=["int32", "float64"], signs=["any", "nonnegative"], device="cpu"))
     found = [(task.dtype, task.n, task.sign) for task in planned.tasks]
     assert sorted(found) == sorted((d, n, s) for d in ("int32", "float64") for n in (128, 256) for s in ("any", "nonnegative"))
@@ -66,13 +66,13 @@ def test_batches_asked_for_by_name_must_fit(monkeypatch: pytest.MonkeyPatch) -> 
         ({"time_budget": "x"}, "the time budget must be a finite number of seconds above 0, but is 'x';"),
     ],
 )
-def test_arguments_of_another_type(arguments: dict[str, Any], message: str) -> None:
+def test_arguments_of_another_type_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         tune(device="cpu", **arguments)
     assert str(caught.value).startswith(message)
 
 
-def test_an_engine_of_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_of_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     for engine in ("nvidia", "portable"):
         with pytest.raises(EngineError, match=f"^the {engine} engine needs a GPU, but the device is cpu; choose a GPU, "):
@@ -98,12 +98,12 @@ class TestGpus:
         monkeypatch.setattr(module.engines, "choose", lambda *_: "nvidia")
         monkeypatch.setattr(module.engines, "unusable_because", lambda *_: None)
 
-    def test_from_the_device_on(self) -> None:
+    def test_gpus_count_from_the_device_on(self) -> None:
         assert plan(Settings(device="cuda:1", gpus=2)).devices == (torch.device("cuda:1"), torch.device("cuda:2"))
 
     @pytest.mark.parametrize(
         ("gpus", "message"), [(5, "at most 4 here, but is 5"), (4, "must be alike, but are l4, nvidia-h200")]
     )
-    def test_too_many_or_unlike(self, gpus: int, message: str) -> None:
+    def test_too_many_or_unlike_gpus_are_refused(self, gpus: int, message: str) -> None:
         with pytest.raises(InputError, match=message):
             plan(Settings(device="cuda", gpus=gpus))

@@ -59,7 +59,7 @@ def test_the_winner_is_kept_and_used(home: Path) -> None:
     assert result.path == home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
 
 
-def test_the_final_is_among_the_best_the_default_and_what_is_used_now() -> None:
+def test_the_final_is_among_the_best_the_default_and_the_configuration_in_use() -> None:
     run(SyntheticPool())
     pool = SyntheticPool(flat=True)
     run(pool)
@@ -88,14 +88,14 @@ def test_the_default_stays_in_a_tie(home: Path) -> None:
     assert stored(home).entries[0].config == {"product": dataclasses.asdict(DEFAULT.product)}
 
 
-def test_what_is_used_now_stays_where_it_is_as_good() -> None:
+def test_the_configuration_in_use_stays_in_a_tie() -> None:
     run(SyntheticPool())
     run(SyntheticPool(fails=lambda task, config: None if config.product in (DEFAULT.product, FASTEST) else Kind.timeout))
     assert used().product == FASTEST
 
 
 class TestSolve:
-    def test_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
+    def test_a_solve_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
         pool = SyntheticPool()
         product, solve = run(pool, PRODUCT, SOLVE).results
         assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
@@ -106,7 +106,7 @@ class TestSolve:
         assert stored(home, "solve").entries[0].speedup > product.winner.speedup > 1
         assert (used().cutoff, used().method, used().product) == (128, "kleene", FASTEST)
 
-    def test_uses_them_although_its_entry_kept_the_defaults_of_all_fields(self) -> None:
+    def test_a_solve_uses_the_tiles_although_its_entry_kept_the_defaults_of_all_fields(self) -> None:
         run(SyntheticPool(), PRODUCT)
         kept = {name: to_fields(DEFAULT)[name] for name in ("block_size", "cutoff", "product")}
         entry = Entry(sign="nonnegative", n=1024, config=kept, **dict.fromkeys(TIMES, 1.0), evaluated=1)
@@ -116,8 +116,8 @@ class TestSolve:
         baselines = baselines_of(SOLVE, CPU)
         assert (baselines.default.product, baselines.incumbent.product) == (FASTEST, DEFAULT.product)
 
-    def test_in_another_directory(self, home: Path) -> None:
-        """Where no lookup would find them, later tasks still use the tiles."""
+    def test_tiles_saved_in_another_directory_are_used(self, home: Path) -> None:
+        """Later tasks use the tiles also if they are saved where no lookup finds them."""
         pool = SyntheticPool()
         run(pool, PRODUCT, SOLVE, save_dir=home / "elsewhere")
         assert {config.product for task, config in pool.screened if task == SOLVE} == {FASTEST}
@@ -133,14 +133,14 @@ def test_a_winner_of_another_size_is_tried_early() -> None:
 
 
 class TestFailures:
-    def test_of_all_is_an_error_and_stores_nothing(self, home: Path) -> None:
+    def test_failure_of_all_configurations_is_an_error_and_stores_nothing(self, home: Path) -> None:
         pool = SyntheticPool(fails=lambda task, config: Kind.runtime_error)
         with pytest.raises(EngineError, match=r"all of .* failed \(20 runtime error; the last: fake\); no result was saved"):
             run(pool, trials=20)
         assert pool.closed
         assert not (home / "tuned").exists()
 
-    def test_of_one_task_leaves_the_others(self) -> None:
+    def test_failure_of_one_task_leaves_the_others(self) -> None:
         product, solve = run(
             SyntheticPool(fails=lambda task, _: Kind.timeout if task == PRODUCT else None), PRODUCT, SOLVE, trials=20
         ).results
@@ -148,7 +148,7 @@ class TestFailures:
         assert product.path is None
         assert solve.winner is not None
 
-    def test_are_counted_by_class(self) -> None:
+    def test_failures_are_counted_by_class(self) -> None:
         def fails(task: Task, config: CompleteConfig) -> Kind | None:
             assert isinstance(config, CpuConfig)
             return {96: Kind.compile_error, 768: Kind.wrong_result}.get(config.product.block_m)
@@ -157,8 +157,8 @@ class TestFailures:
         assert set(result.failures) == {Kind.compile_error, Kind.wrong_result}
         assert result.to_dict()["results"][0]["failures"] == {kind.value: n for kind, n in result.failures.items()}
 
-    def test_of_the_winner_in_the_final(self) -> None:
-        """It was right when it was screened, but not again."""
+    def test_a_winner_that_fails_in_the_final_is_excluded(self) -> None:
+        """The result of a configuration may be right when it is screened, and wrong in the final."""
         pool = SyntheticPool()
 
         def spoil() -> None:
@@ -181,7 +181,7 @@ def press_ctrl_c(at: int) -> Any:
 
 
 class TestInterrupt:
-    def test_keeps_what_is_known(self, home: Path) -> None:
+    def test_interrupt_keeps_the_results_so_far(self, home: Path) -> None:
         pool = SyntheticPool(before=press_ctrl_c(60))
         result = run(pool, PRODUCT, SOLVE)
         assert result.interrupted
@@ -194,24 +194,24 @@ class TestInterrupt:
         best = min((config for _, config in pool.screened[:59]), key=lambda config: pool.time_ms(PRODUCT, config))
         assert used().product == best.product
 
-    def test_in_the_final(self, home: Path) -> None:
+    def test_interrupt_in_the_final(self, home: Path) -> None:
         pool = SyntheticPool(before_final=lambda: _thread.interrupt_main() or time.sleep(0.1))
         assert run(pool).interrupted
         assert not stored(home).complete
         assert used().product == FASTEST
 
-    def test_before_anything_gained_stores_nothing(self, home: Path) -> None:
+    def test_interrupt_without_a_gain_stores_nothing(self, home: Path) -> None:
         for flat, at in ((False, 1), (True, 9)):
             assert run(SyntheticPool(before=press_ctrl_c(at), flat=flat)).interrupted
         assert not (home / "tuned").exists()
 
-    def test_does_not_replace_what_a_whole_search_found(self, home: Path) -> None:
+    def test_interrupted_search_does_not_replace_a_complete_entry(self, home: Path) -> None:
         run(SyntheticPool())
         before = stored(home)
         run(SyntheticPool(before=press_ctrl_c(20)))
         assert stored(home) == before
 
-    def test_stays_incomplete_beside_what_a_whole_search_found(self, home: Path) -> None:
+    def test_interrupted_entry_stays_incomplete_beside_a_complete_one(self, home: Path) -> None:
         larger = dataclasses.replace(PRODUCT, n=4096)
         run(SyntheticPool(before=press_ctrl_c(60)))
         run(SyntheticPool(), larger, trials=10)
@@ -220,7 +220,7 @@ class TestInterrupt:
         assert [writer.has_entry(task) for task in (PRODUCT, larger)] == [False, True]
 
     @pytest.mark.parametrize("database", [False, True])
-    def test_resume(self, home: Path, database: bool) -> None:
+    def test_an_interrupted_sweep_is_resumed(self, home: Path, database: bool) -> None:
         options = {"storage": f"sqlite:///{home / 'studies.db'}"} if database else {}
         run(SyntheticPool(before=press_ctrl_c(10)), PRODUCT, SOLVE, trials=20, **options)
         second = SyntheticPool(before=press_ctrl_c(15))
@@ -235,7 +235,7 @@ class TestInterrupt:
         assert stored(home).complete
         assert stored(home, "solve").complete
 
-    def test_resume_without_the_file(self, home: Path) -> None:
+    def test_a_sweep_is_resumed_without_the_file(self, home: Path) -> None:
         run(SyntheticPool(), trials=20)
         (before,) = stored(home).entries
         (result,) = (home / "tuned").glob("*/*.json")
@@ -245,7 +245,7 @@ class TestInterrupt:
         assert stored(home).entries == (before,)
         assert pool.screened == []
 
-    def test_resume_with_more_trials(self) -> None:
+    def test_a_sweep_is_resumed_with_more_trials(self) -> None:
         run(SyntheticPool(), trials=20)
         pool = SyntheticPool()
         (result,) = run(pool, trials=30, resume=True).results
@@ -263,7 +263,7 @@ class TestInterrupt:
         monkeypatch.setattr(tuned, "kernel_hash", lambda *_: "another")
         assert product != task_study._name(PRODUCT, before, "slug")
 
-    def test_without_resume_it_starts_again(self) -> None:
+    def test_a_sweep_without_resume_starts_again(self) -> None:
         run(SyntheticPool(), trials=20)
         pool = SyntheticPool()
         run(pool, trials=20)
@@ -271,7 +271,7 @@ class TestInterrupt:
 
 
 class TestTime:
-    def test_is_shared_and_what_is_left_goes_on(self) -> None:
+    def test_time_is_shared_and_unused_time_goes_to_later_tasks(self) -> None:
         pool = SyntheticPool(before=lambda _: time.sleep(0.01))
         start = time.monotonic()
         product, solve = run(pool, PRODUCT, SOLVE, time_budget=1.0).results
@@ -283,13 +283,13 @@ class TestTime:
         ("time_ms", "left", "count", "rounds"),
         [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2), (9000.0, 99, 1, 2)],
     )
-    def test_is_for_the_search_but_what_the_final_needs(
+    def test_the_search_leaves_the_time_that_the_final_needs(
         self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int, count: int, rounds: int
     ) -> None:
         """The final gets three seconds and five rounds of four configurations, but at most a quarter of the time.
 
-        A configuration takes 5 ms or more twice per round, and as much again besides. Two configurations can run six times each
-        in any case, and the final has no more configurations than can.
+        A configuration runs twice per round, for 5 ms or more, and needs as much time again between its runs. The time always
+        suffices for six runs of two configurations, and the final has only as many configurations as have time for that.
         """
         now = [0.0]
         monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -304,7 +304,7 @@ class TestTime:
         ((_, configs, timed),) = pool.finals
         assert (len(configs), timed) == (count, rounds)
 
-    def test_that_is_over_leaves_the_other_tasks(self) -> None:
+    def test_tasks_are_left_out_at_the_end_of_the_time(self) -> None:
         product, *others = run(SyntheticPool(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results
         assert len(product.search.evaluated) == 1
         assert product.winner is not None
@@ -313,7 +313,7 @@ class TestTime:
 
 
 class TestFiles:
-    def test_one_that_cannot_be_used_is_refused_before_anything_is_measured(self, home: Path) -> None:
+    def test_an_unusable_file_is_refused_before_anything_is_measured(self, home: Path) -> None:
         run(SyntheticPool())
         path = next((home / "tuned").glob("*/*.json"))
         path.write_text("{")
@@ -324,7 +324,7 @@ class TestFiles:
         run(pool, force=True)
         assert used().product == FASTEST
 
-    def test_a_folder_that_is_none(self, home: Path) -> None:
+    def test_a_file_in_place_of_the_folder_is_refused(self, home: Path) -> None:
         (home / "tuned").touch()
         pool = SyntheticPool()
         with pytest.raises(InputError, match=r"is no writable folder; choose another"):

@@ -43,7 +43,7 @@ class Machine:
         return FakeWorker(self)
 
     def wait_for_starts(self, count: int) -> None:
-        """Return when so many processes are starting."""
+        """Block until `count` processes are starting."""
         until(lambda: [what for what, *_ in self.done].count("start") >= count)
 
     def compiled(self, task: Task) -> set[tuple[CompleteConfig, bool]]:
@@ -147,8 +147,8 @@ def test_the_default_is_compiled_for_all_sizes_before_anything_is_measured(machi
     assert sorted(compiled, key=str) == sorted([(DEFAULT, False), (DEFAULT, True), (A, False)], key=str)
 
 
-def test_what_was_proposed_first_is_measured_first(machine: Machine, workers: Workers) -> None:
-    """And what comes too late is not measured."""
+def test_configurations_are_measured_in_the_order_of_proposal(machine: Machine, workers: Workers) -> None:
+    """A request after the end of the budget is not measured."""
     (queue,) = workers._queues
     evaluate = workers.evaluators(TASK, lambda values: values["config"])
 
@@ -169,7 +169,7 @@ def test_what_was_proposed_first_is_measured_first(machine: Machine, workers: Wo
     assert [config for what, _, config, _ in machine.done if what == "screen"] == [C, A]
 
 
-def test_what_does_not_compile_is_not_measured(machine: Machine, workers: Workers) -> None:
+def test_a_configuration_that_does_not_compile_is_not_measured(machine: Machine, workers: Workers) -> None:
     machine.compiles = lambda config, odd: Outcome(Kind.compile_error if config == A else Kind.correct)
     assert workers.evaluators(TASK, lambda _: A)[0]({}, IMMEDIATE).kind is Kind.compile_error
     assert not [what for what, *_ in machine.done if what == "screen"]
@@ -207,7 +207,7 @@ def test_prefetching_compiles_for_all_sizes(machine: Machine, workers: Workers) 
     assert [(what, config) for what, _, config, _ in machine.done].count(("compile", A)) == 2
 
 
-def test_closing_ends_what_waits_for_a_compiler(machine: Machine, workers: Workers) -> None:
+def test_closing_ends_requests_that_wait_for_a_compiler(machine: Machine, workers: Workers) -> None:
     machine.may_compile.clear()
     with ThreadPoolExecutor(2) as threads:
         asked = [
@@ -234,7 +234,7 @@ def test_a_cpu_has_one_worker_and_no_compilers(machine: Machine) -> None:
 
 
 class TestSeveralGpus:
-    """With fake processes."""
+    """Workers on two GPUs, with fake processes."""
 
     TASK = Task("nvidia", "product", "float32", "any", 4096)
     BASE = default_config("nvidia", torch.float32)
@@ -281,7 +281,7 @@ class TestSeveralGpus:
     def values(self, block_m: int) -> dict[str, Any]:
         return self.TASK.record.space.values(self.BASE) | {"product.block_m": block_m}
 
-    def test_each_measures_and_what_does_not_compile_is_not_measured(self, calls: list[tuple[str, Any]]) -> None:
+    def test_each_gpu_measures_and_compile_errors_are_not_measured(self, calls: list[tuple[str, Any]]) -> None:
         workers = Workers([torch.device("cuda:0"), torch.device("cuda:1")])
         space = self.TASK.record.space
         evaluators = workers.evaluators(self.TASK, lambda values: space.config(values, self.BASE))

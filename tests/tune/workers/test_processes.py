@@ -29,7 +29,7 @@ def receive(pipe: Connection) -> Any:
 
 
 def answer(target: Callable[..., None], *arguments: Any) -> Any:
-    """Return what a process sends that runs target(pipe, *arguments)."""
+    """Run target(pipe, *arguments) in a process, and return the object that it sends."""
     ours, theirs = Pipe()
     process = processes.start_process(target, (theirs, *arguments), "test")
     theirs.close()
@@ -69,7 +69,7 @@ def test_the_environment_is_the_present_one(monkeypatch: pytest.MonkeyPatch, tmp
 
 @linux
 @pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "TRITON_INTERPRET", "CUDA_VISIBLE_DEVICES"])
-def test_what_is_read_at_import_takes_a_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_variables_read_at_import_take_a_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     before = answer(children.describe)
     monkeypatch.setenv(name, "1")
     assert processes._server() is None
@@ -84,7 +84,7 @@ def test_what_is_read_at_import_takes_a_new_python(monkeypatch: pytest.MonkeyPat
 
 @linux
 @pytest.mark.parametrize("name", ["CUDA_MODULE_LOADING", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"])
-def test_what_libraries_set_while_they_load_takes_no_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_variables_set_by_libraries_take_no_new_python(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.delenv(name, raising=False)
     before = answer(children.describe)
     monkeypatch.setenv(name, "LAZY")
@@ -170,7 +170,7 @@ def test_server_and_processes_end_with_their_parent(tmp_path: Path) -> None:
 
 @linux
 def test_an_interrupt_does_not_end_a_server_that_starts(tmp_path: Path) -> None:
-    """As a terminal interrupts a whole group: first the script, which goes on here."""
+    """A terminal interrupts the whole process group; the script ignores the signal, and the server must too."""
     presses = [f"threading.Timer({after}, os.killpg, (0, signal.SIGINT)).start()" for after in (0.05, 0.1, 0.2, 0.4)]
     before = "; ".join(["signal.signal(signal.SIGINT, lambda *_: None)", *presses])
     assert script(tmp_path, before)[-1] == "forked"

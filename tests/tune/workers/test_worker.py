@@ -70,7 +70,7 @@ def test_a_bad_configuration_costs_only_itself(worker: Worker, act: str, kind: K
     assert worker.processes - before == (0 if kind.deterministic else 1)
 
 
-def test_final_measures_the_others(worker: Worker) -> None:
+def test_a_final_measures_the_configurations_that_do_not_fail(worker: Worker) -> None:
     configs = [faulty.GOOD, faulty.bad("wrong result"), faulty.bad("exit"), faulty.GOOD]
     outcomes = worker.final(TASK, configs, rounds=1)
     assert [outcome.kind for outcome in outcomes] == [Kind.correct, Kind.wrong_result, Kind.runtime_error, Kind.correct]

@@ -45,9 +45,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> TunableKernel[CpuConfig]:
 
 
 class TestANewKernel:
-    """What one record changes."""
+    """One record is enough to plan, search, hash and look up a new kernel."""
 
-    def test_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
+    def test_a_new_kernel_is_planned(self, fake: TunableKernel[CpuConfig]) -> None:
         planned = plan(Settings(kernels=["fake"], device="cpu"))
         assert planned.tasks == (Task("cpu", "fake", "float32", "nonnegative", 64, 3),)
         tasks = default_tasks("cpu", describe(CPU), "full", ["float32", "int16"], ["fake"])
@@ -59,17 +59,17 @@ class TestANewKernel:
         assert large.n == default_config("cpu", torch.float32).cutoff
         assert build_parser().parse_args(["--kernel", "fake"]).kernels == ["fake"]
 
-    def test_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
+    def test_a_new_kernel_has_candidates(self, fake: TunableKernel[CpuConfig]) -> None:
         base = dataclasses.replace(default_config("cpu", torch.float32), panel=1)
         for dtype, n, expected in (("float32", 64, [1, 2, 4, 8]), ("int64", 64, [1, 2, 4]), ("float32", 3, [1, 2])):
             task = Task("cpu", "fake", dtype, "any", n)
             assert [values["panel"] for values in candidates(task.record.space, task, describe(CPU), base)] == expected
 
-    def test_has_a_hash_of_its_sources(self, fake: TunableKernel[CpuConfig]) -> None:
+    def test_a_new_kernel_has_a_hash_of_its_sources(self, fake: TunableKernel[CpuConfig]) -> None:
         others = {tuned.kernel_hash("cpu", "product"), tuned.kernel_hash("portable", "closure")}
         assert hashes.kernel_hash.__wrapped__("cpu", "fake") not in others
 
-    def test_has_a_file_that_calls_look_up(
+    def test_a_new_kernel_has_a_file_that_calls_look_up(
         self, fake: TunableKernel[CpuConfig], directories: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from tri_apsp.tuned.schema import Entry
@@ -150,7 +150,7 @@ def test_values_of_a_space_and_back() -> None:
         ("cpu", "panels", "kernel must be one of product, solve for the cpu engine, but is 'panels'; choose one of these."),
     ],
 )
-def test_unknown_names(engine: str, kernel: str, message: str) -> None:
+def test_unknown_names_are_refused(engine: str, kernel: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         record_of(engine, kernel)
     assert str(caught.value) == message
