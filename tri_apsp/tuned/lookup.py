@@ -52,8 +52,8 @@ def find(
 
     Args:
         engine: "cpu", "nvidia" or "portable".
-        device: of the tensors.
-        dtype: of the weights.
+        device: the device of the tensors.
+        dtype: the dtype of the weights.
         given: the fields that the caller sets.
         n: vertices; of a product (m, k) by (k, n), the cube root of m k n. None: nothing tuned is looked up.
         batch: graphs solved in one call.

@@ -103,7 +103,7 @@ def read_usable(path: Path, unusable_because: Callable[[TunedFile], str | None])
     """Return the file at `path`, or in one sentence why it cannot be used; (None, None) if there is no file.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         unusable_because: returns why a file that was read must not be used, in the words of `refusal`; None if it may.
     """
     try:
@@ -124,7 +124,7 @@ def load(path: Path | str) -> TunedFile:
     """Read a tuned file.
 
     Args:
-        path: of the file. It may be of any GPU and of other kernel sources; `refusal` returns why it would not be used.
+        path: the path of the file, which may be of any GPU and of other kernel sources; see `refusal`.
 
     Raises:
         InputError: it cannot be read, or breaks the schema.

@@ -34,7 +34,7 @@ class Run(_Model):
         cuda: version that torch was built for; None if for the CPU alone.
         driver: version of the GPU's driver; None if unknown.
         space_hash: hash of the search space.
-        protocol: how times were taken, in words.
+        protocol: the way in which times were taken, in words.
         seed: the seed of the search.
         budget_seconds: time budget of the search; None: no limit.
         complete: whether the search ended by itself rather than by Ctrl-C.
@@ -57,7 +57,7 @@ class Entry(_Model):
     """The best configuration found for one sign, n and batch.
 
     Attributes:
-        sign: of the weights: "any" or "nonnegative".
+        sign: the sign of the weights, "any" or "nonnegative".
         n: vertices.
         batch: graphs solved in one call.
         config: the fields of tri_apsp.Config that the kernel sets, as configs.to_fields writes them.
@@ -100,7 +100,7 @@ class TunedFile(Run):
         slug: the name of the device as folders spell it.
         capability: (major, minor) of an NVIDIA GPU.
         units: multiprocessors, or cores.
-        kernel_hash: of the sources of the kernel.
+        kernel_hash: the hash of the sources of the kernel.
         entries: at least one.
 
     The other fields, from Run, are those of the last run that wrote the file.

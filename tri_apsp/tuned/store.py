@@ -38,9 +38,9 @@ def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iter
     """Return a tuned file of new entries, with the present versions, date and kernel hash in its header.
 
     Args:
-        engine: as in tri_apsp.tuned.schema.TunedFile.
-        kernel: as there.
-        dtype: as there.
+        engine: the name of the engine.
+        kernel: the name of the kernel.
+        dtype: the name of the dtype, such as "float32".
         device: the device that was measured.
         entries: at least one.
         run: the fields of tri_apsp.tuned.schema.Run that are not known here: space_hash, protocol, seed and complete; if known
@@ -88,7 +88,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
     same time wait for each other, and a reader sees the old file or the new one, never a part.
 
     Args:
-        file: from `new_file`.
+        file: the file, made by `new_file`.
         directory: None for save_directory(): TRI_APSP_CONFIG_DIR, a checkout's tuning/, or the user's directory.
         force: replace the whole file if it cannot be used: it is damaged, of another GPU or of other kernel sources.
 

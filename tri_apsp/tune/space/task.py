@@ -33,8 +33,8 @@ class Task:
     Attributes:
         engine: "cpu", "nvidia" or "portable".
         kernel: the name of one of the engine's tunable kernels.
-        dtype: of the weights, such as "float32".
-        sign: of the weights: one of tri_apsp.tuned.SIGNS.
+        dtype: the dtype of the weights, such as "float32".
+        sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         n: the number of vertices, or of rows of a square product.
         batch: the number of graphs.
     """

@@ -20,7 +20,7 @@ class Request:
     """A request to measure, which may be granted long after its configuration was proposed.
 
     Attributes:
-        number: of two requests that wait for the same device, the lower is granted first.
+        number: the place in the order: of several requests that wait for a device, the lowest number is granted first.
         limit_ms: called as measuring begins; returns the time beyond which the configuration cannot win (None: unknown).
             Raises OutOfTimeError if no time is left.
     """

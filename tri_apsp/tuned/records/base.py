@@ -100,7 +100,7 @@ class TunableKernel(Generic[C]):
 
     Attributes:
         engine: "cpu", "nvidia" or "portable".
-        name: of the kernel, unique within the engine.
+        name: the name of the kernel, unique within the engine.
         fields: the fields of Config that it sets. If two kernels set the same field, the entry of the solve decides.
         sources: the files below tri_apsp/kernels whose code is measured; the kernel hash is that of their code.
         problem: the kind of problem that is measured, a key of tri_apsp.tune.measure.problems.PROBLEMS.
