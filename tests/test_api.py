@@ -168,7 +168,7 @@ def out_of_memory(*_: object, **__: object) -> torch.Tensor:
 
 
 def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too small to ask for the free memory before is refused where it does not fit after all."""
+    """A small problem is not checked before it is allocated; if the allocation fails, the call raises TooLargeError."""
     weights = torch.zeros(10, 10)
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)

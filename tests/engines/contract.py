@@ -200,7 +200,7 @@ class EngineContract:
 
     @pytest.mark.parametrize("share", [0.0, 0.01])
     def test_panels_of_a_large_closed_block(self, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-        """In stripes, and at once where the engine has buffers for whole panels."""
+        """Panels are computed in stripes, or at once if the engine has buffers for whole panels."""
         monkeypatch.setattr(triton_base, "EXTRA_WORKSPACE", share)
         available, panel_buffers = set[bool](), TritonEngine.panel_buffers
 

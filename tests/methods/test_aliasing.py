@@ -129,7 +129,7 @@ def test_levels_that_fit_are_multiplied_into_panel_buffers() -> None:
 
 
 def test_a_padded_matrix_is_split_like_the_graph() -> None:
-    """So that floats round alike."""
+    """A padded matrix is split at the same vertices as the graph, so that floats round alike."""
     for cutoff in (80, 81, 100, 128, 1000, 1024):
         for n in range(cutoff, 2700, 7):
             assert [at for at in splits(aligned(n), cutoff) if at < n] == splits(n, cutoff), (n, cutoff)
