@@ -15,7 +15,7 @@ import torch
 
 from tri_apsp.errors import InputError
 
-__all__ = ["DTYPES", "DTYPES_BY_NAME", "DistanceRange", "distance_range", "dtype_name", "floor", "no_edge"]
+__all__ = ["DTYPES", "DTYPES_BY_NAME", "SIGNS", "DistanceRange", "distance_range", "dtype_name", "floor", "no_edge"]
 
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 
@@ -26,6 +26,10 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
+
+
+SIGNS = ("nonnegative", "any")
+"""The signs of weights between which kernels and measurements distinguish."""
 
 
 def no_edge(dtype: torch.dtype) -> float | int:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tri_apsp import reference
-from tri_apsp.bench.cases import SIGNS, Case, cases_of, scipy_distances
+from tri_apsp.bench.cases import Case, cases_of, scipy_distances
+from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from tri_apsp.bench import measure as module
-from tri_apsp.bench.cases import SIGNS, Case
+from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import measure
 from tri_apsp.configs import Config
+from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
 

@@ -9,11 +9,12 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.api import Selection
-from tri_apsp.bench.cases import SIGNS, Case
+from tri_apsp.bench.cases import Case
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.configs import Config
 from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.engines.stripes import multiply_in_stripes
+from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
 

@@ -12,9 +12,9 @@ import torch
 
 from tri_apsp.bench import measure
 from tri_apsp.bench.bounds import bound
-from tri_apsp.bench.cases import SIGNS
 from tri_apsp.cli import bench
 from tri_apsp.device import Device
+from tri_apsp.semirings import SIGNS
 
 ROW = [
     *("operation", "dtype", "sign", "n", "batch", "engine", "p20_seconds", "p50_seconds", "p80_seconds", "ops_per_second"),

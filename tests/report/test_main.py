@@ -11,6 +11,7 @@ import torch
 from tune.synthetic import correct
 
 import tri_apsp
+from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.report import threads
 from tri_apsp.report.__main__ import STUDIES, main
 from tri_apsp.report.grids import Point
@@ -132,3 +133,10 @@ def test_each_number_of_threads_has_its_worker(monkeypatch):
     assert [(worker.count, worker.calls) for worker in made] == [(1, 3), (2, 3)]
     measurer.close()
     assert len(made) <= 1
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    (tmp_path / "out").write_text("a file")
+    monkeypatch.setattr("tri_apsp.report.run.measure", lambda *args: pytest.fail("measured"))
+    assert main(["threads", "--device", "cpu", "--out", str(tmp_path / "out")]) == BAD_INPUT
+    assert capsys.readouterr().err.startswith("error: --out must name a folder that can be written")

@@ -208,4 +208,4 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
     taken = tmp_path / "taken"
     taken.touch()
     assert main(["tuning", "--from", str(good), "--out", str(taken)]) == BAD_INPUT
-    assert capsys.readouterr().err.startswith("error: --out must name a folder that can be made")
+    assert capsys.readouterr().err.startswith("error: --out must name a folder that can be written")

@@ -37,7 +37,7 @@ def check(weights: torch.Tensor, sizes: torch.Tensor | None, more: int = 0) -> N
     first, last = reader.read()
     assert bounds is not None
     assert min(first.lowest, 0) == min(bounds.lowest, 0)
-    assert max(first.highest_below or 0, 0) == max(bounds.longest or 0, 0)
+    assert max(first.highest_below or 0, 0) == max(bounds.highest or 0, 0)
     assert last == expected_range(expected, no_edge(weights.dtype), True)
 
 

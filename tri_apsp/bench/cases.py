@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["HEAVIEST", "SIGNS", "SIZES", "Case", "cases_of", "scipy_distances"]
+from tri_apsp.semirings import SIGNS
+
+__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "scipy_distances"]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
 
 HEAVIEST = 100
 """Weights are whole numbers, uniform in 1..HEAVIEST, whose distances every dtype holds exactly."""
-
-SIGNS = ["nonnegative", "any"]
-"""Signs of the weights; with "any", a graph of n >= 2 vertices has negative ones."""
 
 # Added to the edges that leave an odd vertex and subtracted from those that enter one, which leaves the weight of every cycle
 # as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy would take for a missing edge.
@@ -26,7 +25,10 @@ _POTENTIAL = HEAVIEST + 1
 
 @dataclass(frozen=True)
 class Case:
-    """`batch` complete graphs of `n` vertices with weights of `dtype`, whose `sign` is one of SIGNS."""
+    """`batch` complete graphs of `n` vertices, with weights of `dtype` and of a `sign` of SIGNS.
+
+    With "any", a graph of n >= 2 vertices has negative weights.
+    """
 
     n: int
     dtype: torch.dtype = torch.float32

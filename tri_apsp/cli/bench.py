@@ -13,7 +13,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.bench import table
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
-from tri_apsp.bench.cases import HEAVIEST, SIGNS, SIZES, Case, cases_of
+from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of
 from tri_apsp.bench.measure import Row, measure
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
@@ -22,7 +22,7 @@ from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
 

@@ -1,13 +1,16 @@
-"""Argument types, and the options that several command lines take."""
+"""Argument types, the options that several command lines take, and the folders that options name."""
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 from tri_apsp.engines import ENGINES
+from tri_apsp.errors import InputError
 
-__all__ = ["add_device", "add_json", "at_least"]
+__all__ = ["add_device", "add_json", "at_least", "make_folder"]
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
@@ -30,3 +33,18 @@ def at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def make_folder(directory: Path, option: str) -> None:
+    """Create the folder that `option` names.
+
+    Raises:
+        InputError: the folder cannot be made or written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise InputError(
+            f"{option} must name a folder that can be written, but {directory} cannot ({error.strerror}); give another."
+        ) from None

@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.configs import Config
+from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
@@ -52,6 +53,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     if measuring:
         options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
         origin = environment(target.torch_device, command_line("tri_apsp.report", study.name, **options), args.commit)
+        make_folder(folder, "--out")
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
         results = measure(grids, rows, target.torch_device, seconds, study.measurer)

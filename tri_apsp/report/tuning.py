@@ -11,6 +11,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from tri_apsp.console.machine import versions_line
+from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import amount, command_line
 from tri_apsp.console.tables import write_csv
 from tri_apsp.report import markdown
@@ -21,7 +22,6 @@ from tri_apsp.report.rows import commit_of_checkout
 from tri_apsp.report.sweeps import Sweeps, Tuned, best_ms, default_ms, is_exhaustive, of_kernel, read_sweeps
 from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
-from tri_apsp.tune.sweep.rows import make_folder
 
 __all__ = ["run"]
 

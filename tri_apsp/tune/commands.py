@@ -16,6 +16,7 @@ from tri_apsp import tuned
 from tri_apsp.configs import from_fields
 from tri_apsp.console.exit_status import FAILED, INTERRUPTED
 from tri_apsp.console.machine import device_line
+from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import flat_fields, print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
@@ -25,7 +26,7 @@ from tri_apsp.tune.space.task import Task, size_at
 from tri_apsp.tune.sweep.baselines import baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings, plan
 from tri_apsp.tune.sweep.result import SweepResult
-from tri_apsp.tune.sweep.rows import make_folder, write_rows
+from tri_apsp.tune.sweep.rows import write_rows
 from tri_apsp.tune.sweep.sweep import sweep
 from tri_apsp.tune.workers.pool import Workers
 
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             action(args, planned)
             return 0
     if args.report is not None:
-        make_folder(args.report)
+        make_folder(args.report, "--report")
     if not args.json:
         print(f"{device_line(planned.devices[0])}: {_tasks(len(planned.tasks))}", file=sys.stderr)
     result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))

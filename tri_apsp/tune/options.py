@@ -8,9 +8,9 @@ from pathlib import Path
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.parser import Parser
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
-from tri_apsp.tuned.records import RECORDS, SIGNS
+from tri_apsp.tuned.records import RECORDS
 
 __all__ = ["build_parser"]
 

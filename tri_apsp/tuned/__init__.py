@@ -12,13 +12,14 @@ Every solve calls `find`, the lookup. For users:
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
+from tri_apsp.semirings import SIGNS
 from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
-from tri_apsp.tuned.records import KERNELS, SIGNS, allowed_fields
+from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import existing, new_file, path_of, reset, save
 
 __all__ = [

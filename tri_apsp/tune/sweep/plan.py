@@ -14,9 +14,9 @@ from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
 from tri_apsp.errors import InputError
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks, is_required
-from tri_apsp.tuned.records import SIGNS, record_of
+from tri_apsp.tuned.records import record_of
 
 __all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
 

@@ -22,7 +22,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
-__all__ = ["SweepRows", "make_folder", "read_rows", "write_rows"]
+__all__ = ["SweepRows", "read_rows", "write_rows"]
 
 # Columns of trials.csv that are no parameters, besides those of the task and the outcome.
 _TRIAL = ("number", "origin")
@@ -42,20 +42,6 @@ class SweepRows:
     header: dict[str, Any]
     results: tuple[TaskResult, ...]
     importances: dict[Task, dict[str, float]]
-
-
-def make_folder(directory: Path, option: str = "--report") -> None:
-    """Create the folder that `option` names.
-
-    Raises:
-        InputError: the folder cannot be made.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{option} must name a folder that can be made, but {directory} cannot ({error.strerror}); give another."
-        ) from None
 
 
 def write_rows(result: SweepResult, settings: Settings, directory: Path) -> None:

@@ -12,7 +12,6 @@ from tri_apsp.tuned.records.base import Choice, Parameter, Space, TunableKernel,
 __all__ = [
     "KERNELS",
     "RECORDS",
-    "SIGNS",
     "Choice",
     "Parameter",
     "Space",
@@ -23,9 +22,6 @@ __all__ = [
     "records_of",
     "tiles_name",
 ]
-
-SIGNS = ("any", "nonnegative")
-"""The signs of weights for which configurations are tuned separately."""
 
 RECORDS: dict[tuple[str, str], TunableKernel[Any]] = {
     (record.engine, record.name): record for record in (*cpu.KERNELS, *nvidia.KERNELS, *portable.KERNELS)
