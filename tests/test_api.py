@@ -56,11 +56,23 @@ def test_every_rule_of_auto_can_apply() -> None:
     assert taken == set(RULES)
 
 
-def test_requires_grad_and_subclasses_do_not_matter() -> None:
+def test_weights_that_require_a_gradient_are_refused() -> None:
+    """No gradient is computed, which a result without one would hide."""
     weights = torch.rand(20, 20, requires_grad=True)
-    distances = tri_apsp.shortest_paths(weights).distances
-    assert not distances.requires_grad
-    assert torch.equal(distances, tri_apsp.shortest_paths(weights.detach()).distances)
+    message = r"must not require a gradient, since none is computed.*; call \.detach\(\)"
+    for call in (lambda: tri_apsp.shortest_paths(weights), lambda: tri_apsp.min_plus(weights.detach(), weights)):
+        with pytest.raises(InputError, match=message):
+            call()
+    assert tri_apsp.shortest_paths(weights.detach()).distances.shape == (20, 20)
+
+
+def test_results_are_compared_by_identity() -> None:
+    """Comparing the distances would raise, since a tensor has no single truth value."""
+    weights = torch.rand(3, 3)
+    result = tri_apsp.shortest_paths(weights)
+    assert result == result
+    assert result != tri_apsp.shortest_paths(weights)
+    assert len({result, result}) == 1
 
 
 BAD_WEIGHTS = {

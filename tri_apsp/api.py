@@ -52,8 +52,8 @@ def shortest_paths(
         Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
 
     Raises:
-        InputError: weights that are not square real matrices, NaN or minus infinity, sizes that do not fit the weights, an
-            unknown method or engine. The weights are then unchanged, with overwrite too.
+        InputError: weights that are not square real matrices or that require a gradient, NaN or minus infinity, sizes that do
+            not fit the weights, an unknown method or engine. The weights are then unchanged, with overwrite too.
         NegativeCycleError: a cycle of negative weight; carries vertices on it.
         DistanceRangeError: a distance does not fit the integer dtype. Distances must be less than
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
@@ -80,7 +80,7 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         A new contiguous tensor; no_edge where every sum involves no_edge.
 
     Raises:
-        InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
+        InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity; operands that require a gradient.
         DistanceRangeError: a sum of two integer weights that a result depends on does not fit the dtype.
         TooLargeError: the result does not fit the memory of the device.
 

@@ -43,19 +43,21 @@ class NegativeCycleError(ApspError, ValueError):
     """The graph has a cycle of negative weight, so some distances have no lower bound.
 
     Attributes:
-        vertices: vertices on negative cycles, ascending or, where one simple cycle could be traced, in its order.
+        vertices: vertices on negative cycles, ascending or, where one simple cycle could be traced, in its order; from 0 on.
         batch: index of the offending graph in a batch, or None for a single graph.
+        base: the number that the message gives to vertex 0.
     """
 
-    def __init__(self, vertices: Sequence[int], batch: int | None = None) -> None:
+    def __init__(self, vertices: Sequence[int], batch: int | None = None, base: int = 0) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
-        shown = ", ".join(map(str, self.vertices[:8])) + (", ..." if len(self.vertices) > 8 else "")
+        self.base = base
+        shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
         where = "" if batch is None else f" of graph {batch} in the batch"
         super().__init__(
             "shortest paths need a graph without negative cycles, but there is one through "
             f"{'vertex' if len(self.vertices) == 1 else 'vertices'} {shown}{where}; remove or raise one of its edges."
         )
 
-    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None]]:
-        return type(self), (self.vertices, self.batch)
+    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None, int]]:
+        return type(self), (self.vertices, self.batch, self.base)

@@ -41,7 +41,8 @@ TEXTS = {
     "no memory": ("g.gr", "p sp 10000000 0\n", [], FAILED, ["10000000 vertices", "GiB", "which fits"]),
     "long path": ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", ["--dtype", "int16"], FAILED, ["int16", "int32"]),
     "long edge": ("g.gr", HEADER + "a 1 2 9000\na 2 3 20000\n", ["--dtype", "int16"], FAILED, ["int16", "20000"]),
-    "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices", "0", "1"]),
+    "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices 2, 1;"]),
+    "negative cycle from 0": ("g.txt", "# base 0\n0 1 3\n1 0 -4\n", [], FAILED, ["negative cycle", "through vertices 1, 0;"]),
 }
 
 

@@ -19,7 +19,7 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
-from tri_apsp.errors import TooLargeError
+from tri_apsp.errors import NegativeCycleError, TooLargeError
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, check_output, read_graph, write_distances
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
@@ -67,13 +67,16 @@ def run(args: argparse.Namespace) -> None:
         check_output(args.output)
 
     graph = read_graph(args.graph, base=args.base, directed=not args.undirected, vertices=args.vertices)
-    n, edges = graph.n, graph.edges
+    n, edges, base = graph.n, graph.edges, graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config)
     compilation = compile_kernels(weights, selection)
     is_small = warm_up_size(n, selection, device) == n
-    result, seconds, runs = _timed_solve(weights, args.method, config, is_small=is_small, show_progress=not args.json)
+    try:
+        result, seconds, runs = _timed_solve(weights, args.method, config, is_small=is_small, show_progress=not args.json)
+    except NegativeCycleError as error:
+        raise NegativeCycleError(error.vertices, error.batch, base) from None  # with the numbers of the file
 
     summary = summarise(result.distances)
     if args.output is not None:

@@ -40,6 +40,11 @@ class DenseGraph:
             raise InputError(f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch.")
 
     @property
+    def base(self) -> int:
+        """The number that messages give to vertex 0."""
+        return 0
+
+    @property
     def n(self) -> int:
         """The number of vertices."""
         return self.weights.shape[0]

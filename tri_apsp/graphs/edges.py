@@ -34,6 +34,7 @@ class EdgeList:
         targets: as `sources`.
         weights: (edges,) integers or floats; stored as int64 if every weight is a whole number, of magnitude below 2**62 - 1
             in integers and 2**53 in floats; else as float64.
+        base: the number that messages give to vertex 0: that of the first vertex in the file the edges were read from.
 
     Raises:
         InputError: for arrays of another shape or kind, a vertex outside 0..n-1, or a weight that is NaN or -inf.
@@ -43,6 +44,7 @@ class EdgeList:
     sources: npt.NDArray[np.int64]
     targets: npt.NDArray[np.int64]
     weights: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    base: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.n <= MAX_VERTICES:
@@ -120,6 +122,7 @@ class EdgeList:
             np.concatenate([self.sources, self.targets[reversible]]),
             np.concatenate([self.targets, self.sources[reversible]]),
             np.concatenate([self.weights, self.weights[reversible]]),
+            self.base,
         )
 
     def blocks(self) -> Iterator[EdgeList]:

@@ -67,6 +67,7 @@ def read_graph(
         graph = _ARRAYS[extension](file)
     else:
         text = Text(str(file), read_bytes(file).removeprefix(b"\xef\xbb\xbf"))
+        text.check()
         if extension in _TEXTS:
             graph = _TEXTS[extension](text)
         else:

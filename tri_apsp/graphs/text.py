@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 
 __all__ = ["Grammar", "Text", "parse_count", "parse_edges", "write_rows"]
 
+# Control characters other than tabs, line breaks and form feeds.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 
@@ -41,6 +44,20 @@ class Text:
             text = line.decode("latin-1").strip(" \r\n")
             if text.strip("\t "):
                 yield number, text
+
+    def check(self) -> None:
+        """Refuse a file that is not a text.
+
+        Raises:
+            InputError: for a control character, with its line.
+        """
+        found = _CONTROL.search(self.data)
+        if found is not None:
+            line = self.first + self.data.count(b"\n", 0, found.start())
+            raise InputError(
+                f"{self.name} must be a text file, but line {line} has the byte 0x{found[0][0]:02x}; give the text, or rename "
+                "a binary file to the extension of its format."
+            )
 
     def after(self, number: int) -> Text:
         """Return the file from the line after line `number` on."""
@@ -109,7 +126,7 @@ def parse_edges(
     sources, targets, weights = table
     if n is None:
         n = max(int(sources.max()), int(targets.max())) + 1 - base if len(sources) else 0
-    return EdgeList(n, sources - base, targets - base, weights)
+    return EdgeList(n, sources - base, targets - base, weights, base)
 
 
 _Table = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[Any]]
@@ -133,6 +150,8 @@ def _parse_fast(data: bytes, grammar: Grammar, columns: int) -> _Table | None:
         # NumPy skips a line that consists of the marker alone, as blank.
         if table is not None and not (grammar.marker and len(table) != lines):
             weights = table["weight"] if columns == 3 else np.ones(len(table), np.int64)
+            if _has_overflow(weights, body):
+                return None
             # Copied, since arithmetic on a column of the table is slow, and a view of it keeps the whole table allocated.
             return table["source"].copy(), table["target"].copy(), weights.copy()
     return None
@@ -169,6 +188,12 @@ def _is_sound(table: _Table, base: int, n: int | None, expected: int | None) -> 
         and max(sources.max(), targets.max()) <= last
         and bool(np.all(weights > -np.inf))
     )
+
+
+def _has_overflow(weights: npt.NDArray[Any], body: bytes) -> bool:
+    """Return whether some weight is too large for a float64: infinite, although its text is a number."""
+    infinite = int(np.isinf(weights).sum()) if weights.dtype.kind == "f" else 0
+    return infinite > 0 and infinite != body.lower().count(b"inf")
 
 
 def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expected: int | None, columns: int) -> _Table:
@@ -214,7 +239,7 @@ def parse_number(field: str, name: str, line: int) -> float | int:
     """Return a weight, as an int if it is written as one.
 
     Raises:
-        InputError: for text that is not a number, for NaN and for -inf.
+        InputError: for text that is not a number, for NaN and -inf, and for a number that no float64 holds.
     """
     if not _NUMBER.fullmatch(field):
         raise InputError(f"weights in {name} must be numbers, but line {line} has {field!r}; correct the line.")
@@ -224,6 +249,11 @@ def parse_number(field: str, name: str, line: int) -> float | int:
         raise InputError(
             f"weights in {name} must be neither NaN nor -inf, but line {line} has {field!r}; "
             "correct the weight or remove the line."
+        )
+    if value == float("inf") and field[-1] in "0123456789.":
+        raise InputError(
+            f"weights in {name} must be at most {sys.float_info.max:.4g}, but line {line} has {field[:40]!r}; write inf for no "
+            "edge, or scale the weights."
         )
     return value
 

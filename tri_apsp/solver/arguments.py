@@ -167,4 +167,6 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; convert it.")
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
-    return value.detach() if value.requires_grad else value
+    if value.requires_grad:
+        raise InputError(f"`{name}` must not require a gradient, since none is computed, but does; call .detach() on it.")
+    return value

@@ -28,9 +28,9 @@ class Selection:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
-    """All shortest distances, and how they were computed.
+    """All shortest distances, and how they were computed. Two results are equal only if they are the same object.
 
     Attributes:
         distances: same shape, dtype and device as the weights; no_edge (inf) where there is no path.
