@@ -66,6 +66,17 @@ def test_weights_that_require_a_gradient_are_refused() -> None:
     assert tri_apsp.shortest_paths(weights.detach()).distances.shape == (20, 20)
 
 
+def test_true_is_an_edge_of_weight_one() -> None:
+    edges = torch.tensor([[False, True, False], [False, False, True], [False, False, False]])
+    inf = float("inf")
+    distances = tri_apsp.shortest_paths(edges).distances
+    assert distances.dtype == torch.float32
+    assert distances.tolist() == [[0, 1, 2], [inf, 0, 1], [inf, inf, 0]]
+    assert tri_apsp.min_plus(edges, edges).tolist() == [[inf, inf, 2], [inf] * 3, [inf] * 3]
+    with pytest.raises(InputError, match="of bool must not be overwritten"):
+        tri_apsp.shortest_paths(edges, overwrite=True)
+
+
 def test_results_are_compared_by_identity() -> None:
     """Comparing the distances would raise, since a tensor has no single truth value."""
     weights = torch.rand(3, 3)
@@ -81,7 +92,6 @@ BAD_WEIGHTS = {
     "one dimension": (torch.zeros(4), r"must be square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)"),
     "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
     "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
-    "boolean": (torch.zeros(2, 2, dtype=torch.bool), "one of the dtypes float32, .*, but has bool; convert"),
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
     "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; convert"),
     "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert"),
@@ -253,7 +263,7 @@ class TestMinPlus:
             ((torch.zeros(2, 2, 2), torch.zeros(3, 2, 2)), "must have shapes"),
             ((torch.zeros(2, 2), torch.zeros(2, 3), torch.zeros(2, 2)), r"`c` must have.*\(2, 3\), but has \(2, 2\)"),
             ((torch.zeros(2, 2), torch.zeros(2, 2).double()), "must have one dtype, but `a` is float32 and `b` float64"),
-            ((torch.zeros(2, 2), torch.zeros(2, 2).bool()), "`b` must have one of the dtypes"),
+            ((torch.zeros(2, 2), torch.zeros(2, 2).half()), "`b` must have one of the dtypes"),
             ((torch.zeros(2, 2), [[0.0]]), "`b` must be a torch tensor, but is list"),
             ((torch.zeros(2, 2), torch.full((2, 2), float("nan"))), r"`b` must hold numbers, but has NaN at \(0, 0\)"),
             ((torch.zeros(2, 2), torch.zeros(2, 2), torch.full((2, 2), -INF)), "`c` must be greater than minus infinity"),

@@ -36,7 +36,8 @@ def shortest_paths(
     Args:
         weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
             any strides. weights[i, j] is the weight of the edge from i to j; inf, or no_edge(dtype) for integers, means
-            no edge. The diagonal counts as 0 unless it is negative.
+            no edge. The diagonal counts as 0 unless it is negative. Of bool: True is an edge of weight 1, False is no edge;
+            they are solved in float32.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of the weights, with
             0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block of weights[i]. The values outside that block
             are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.

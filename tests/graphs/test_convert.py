@@ -65,10 +65,31 @@ class TestNumpy:
         with refuses(array.dtype.name, "dtype=torch.float32"):
             from_numpy(array)
 
+    def test_bool(self):
+        array = np.array([[True, True], [False, False]])
+        assert from_numpy(array).dtype == torch.float32
+        assert from_numpy(array).tolist() == [[0, 1], [INF, 0]]
+        assert from_numpy(array, torch.int16).tolist() == [[0, 1], [no_edge(torch.int16), 0]]
+        assert from_numpy(np.ma.MaskedArray(array, mask=array)).tolist() == [[0, INF], [INF, 0]]
+
+    def test_missing(self):
+        """As NetworkX and SciPy make adjacency matrices, and with NaN; the diagonal is 0 all the same."""
+        array = np.array([[0, 7], [0, 0]])
+        for dtype in (np.float32, np.int64, np.int16):
+            weights = from_numpy(array.astype(dtype), missing=0)
+            assert weights.tolist() == [[0, 7], [no_edge(weights.dtype), 0]]
+        assert from_numpy(array.astype(np.uint8), torch.int32, missing=7)[0, 1] == no_edge(torch.int32)
+        assert from_numpy(np.array([[0, np.nan], [0, 0]]), missing=np.nan).tolist() == [[0, INF], [0, 0]]
+        graph = nx.Graph([(0, 1, {"weight": 2.5}), (1, 2, {"weight": 4})])
+        assert torch.equal(from_numpy(nx.to_numpy_array(graph), torch.float32, missing=0), from_networkx(graph))
+        masked = np.ma.MaskedArray(np.array([[0.0, 5], [3, 0]]), mask=[[False, True], [False, False]])
+        assert from_numpy(masked, missing=3).tolist() == [[0, INF], [INF, 0]]
+        assert masked.data.tolist() == [[0, 5], [3, 0]]
+
     def test_float16_keeps_inf(self):
         assert from_numpy(np.array([[0, np.inf], [0.5, 0]], np.float16), torch.float32).tolist() == [[0, INF], [0.5, 0]]
 
-    @pytest.mark.parametrize("kind", ["bool", "complex64", "object", "U3"])
+    @pytest.mark.parametrize("kind", ["complex64", "object", "U3"])
     def test_types_that_are_not_real_numbers(self, kind, refuses):
         array = np.zeros((2, 2), kind)
         for dtype in (None, torch.float32):
@@ -137,9 +158,22 @@ class TestScipy:
         assert from_scipy(small, torch.int16)[0, 1] == 7
         with refuses("uint8", "dtype=torch.float32"):
             from_scipy(small)
-        for kind in ("bool", "complex128"):
-            with refuses(kind, "astype"):
-                from_scipy(sp.csr_array(np.eye(2, dtype=kind)), torch.float32)
+        with refuses("complex128", "astype"):
+            from_scipy(sp.csr_array(np.eye(2, dtype=np.complex128)), torch.float32)
+
+    def test_bool(self):
+        """A stored False, which SciPy keeps until eliminate_zeros, is no edge."""
+        matrix = sp.coo_array((np.array([True, False, True]), ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
+        weights = from_scipy(matrix)
+        assert weights.dtype == torch.float32
+        assert weights.tolist() == [[0, 1, INF], [INF, 0, INF], [1, INF, 0]]
+        assert from_scipy(matrix, torch.int16)[1, 2] == no_edge(torch.int16)
+
+    def test_other_objects(self, refuses):
+        with refuses("but is ndarray", "from_numpy"):
+            from_scipy(np.ones((3, 3)))
+        with refuses("must be a NetworkX graph, but is a list", "networkx.Graph"):
+            from_networkx([1, 2])
 
     @pytest.mark.parametrize("kind", ["dia", "bsr"])
     def test_formats_with_padding(self, kind, refuses):

@@ -27,20 +27,34 @@ __all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_
 _SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok")
 
 
-def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device: torch.device | str = "cpu") -> torch.Tensor:
+def from_numpy(
+    array: npt.NDArray[Any],
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+    *,
+    missing: float | None = None,
+) -> torch.Tensor:
     """Return the dense weights that a NumPy array holds: entry [i, j] is the weight of the edge i -> j.
+
+    An adjacency matrix in which 0 means no edge, as NetworkX and SciPy make them, needs `missing`:
+
+        from_numpy(networkx.to_numpy_array(graph), missing=0)
+        from_numpy(sparse.toarray(), missing=0)
 
     Args:
         array: (n, n) or (batch, n, n) real numbers. No edge is inf in floats and `no_edge(dtype)` in int16, int32 and
-            int64; a masked entry of a masked array is no edge as well.
-        dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then be one of these.
+            int64; a masked entry of a masked array is no edge as well. In an array of bool, True is an edge of weight 1 and
+            False is no edge.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `array`, which must then be one of these, or takes
+            float32 for bool.
         device: of the result.
+        missing: another value that means no edge, such as 0 or NaN; None: there is none.
 
     Returns:
         A new tensor of the shape of `array`, which shares no memory with it; its diagonal is 0 where it was not negative.
 
     Raises:
-        InputError: for another shape; for bool, complex numbers or objects; for another dtype of `array` without the
+        InputError: for another shape; for complex numbers or objects; for another dtype of `array` without the
             argument `dtype`; for NaN or -inf; or for a fraction where `dtype` is an integer.
         DistanceRangeError: for a value that `dtype` cannot hold.
         TooLargeError: if the result does not fit the memory of `device`.
@@ -51,11 +65,16 @@ def from_numpy(array: npt.NDArray[Any], dtype: torch.dtype | None = None, device
     place = resolve(str(device))
     if array.ndim in (2, 3):
         check_memory(array.shape[-1], array.shape[0] if array.ndim == 3 else 1, target, place)
-    # Masked entries become 0 first, since their values are arbitrary and must not decide the dtype.
-    numbers = array.filled(0) if isinstance(array, np.ma.MaskedArray) else array
-    kept = np.array(numbers if array.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
-    if isinstance(array, np.ma.MaskedArray):
-        kept[np.ma.getmaskarray(array)] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
+    # Masked and missing entries become 0 first, since their values are arbitrary and must not decide the dtype.
+    numbers, absent = np.ma.getdata(array), np.ma.getmask(array)
+    if numbers.dtype == np.bool_:
+        numbers, absent = np.ones(numbers.shape, np.float32), absent | ~numbers
+    if missing is not None:
+        absent = absent | (np.isnan(numbers) if missing != missing else numbers == missing)
+    if absent.any():
+        numbers = np.where(absent, numbers.dtype.type(0), numbers)
+    kept = np.array(numbers if numbers.dtype.name in DTYPES_BY_NAME else widen(numbers), order="C")
+    kept[absent] = no_edge(DTYPES_BY_NAME[kept.dtype.name])
     weights = as_tensor(kept)
     check_dense(weights, "`array`")
     result = cast_weights(weights, target).to(place)
@@ -71,8 +90,10 @@ def from_scipy(
     Args:
         matrix: (n, n), in coo, csr, csc, lil or dok format; not changed. A stored zero is an edge of weight 0. Of several
             entries at one place the smallest counts (SciPy would add them up). The formats dia and bsr are refused: they
-            store padding that cannot be distinguished from edges of weight 0.
-        dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these.
+            store padding that cannot be distinguished from edges of weight 0. In a matrix of bool, a stored True is an edge of
+            weight 1, and a stored False is no edge.
+        dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these, or takes
+            float32 for bool.
         device: where the result goes.
 
     Returns:
@@ -107,11 +128,13 @@ def from_networkx(
         (n, n) tensor; its diagonal is 0 where no loop is negative.
 
     Raises:
-        InputError: for a node that is listed twice or is not in the graph; for a weight that is not a real number, is NaN
-            or -inf, or is a fraction where `dtype` is an integer.
+        InputError: for another kind of graph; for a node that is listed twice or is not in the graph; for a weight that is
+            not a real number, is NaN or -inf, or is a fraction where `dtype` is an integer.
         DistanceRangeError: for a weight that `dtype` cannot hold.
         TooLargeError: if the result does not fit the memory of `device`.
     """
+    if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
+        raise InputError(f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with networkx.Graph.")
     nodes = list(graph.nodes if nodelist is None else nodelist)
     index = {node: position for position, node in enumerate(nodes)}
     if len(index) < len(nodes):
@@ -160,9 +183,10 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     """
     layout = getattr(matrix, "format", None)
     if layout not in _SPARSE_FORMATS:
+        remedy = "convert an array with from_numpy" if layout is None else "convert it with .tocsr() and remove its padding"
         raise InputError(
             f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
-            f"{type(matrix).__name__ if layout is None else layout}; convert it, without its padding."
+            f"{type(matrix).__name__ if layout is None else layout}; {remedy}."
         )
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
@@ -171,6 +195,9 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     _check_real(matrix.dtype, name)
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
+    if matrix.dtype == np.bool_:
+        kept = entries.data
+        return EdgeList(matrix.shape[0], entries.row[kept], entries.col[kept], np.ones(int(kept.sum()), np.int64))
     return EdgeList(matrix.shape[0], entries.row, entries.col, entries.data)
 
 
@@ -184,6 +211,8 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
     if requested is not None:
         no_edge(requested)  # refuses an unsupported dtype
         return requested
+    if source == np.bool_:
+        return torch.float32
     if source.name not in DTYPES_BY_NAME:
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has {source.name}; "
@@ -193,5 +222,7 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
 
 
 def _check_real(dtype: np.dtype[Any], name: str) -> None:
-    if dtype.kind not in "iuf":
-        raise InputError(f"{name} must hold real numbers, but has dtype {dtype.name}; convert it with .astype(np.float32).")
+    if dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must hold real numbers, but has dtype {dtype.name}; convert it, such as with .astype(np.float32)."
+        )

@@ -136,11 +136,13 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
 
 
 def check_overwrite(weights: torch.Tensor) -> None:
-    """Refuse to overwrite a tensor whose elements share memory with each other, such as an expanded one.
+    """Refuse to overwrite a tensor of bool, or one whose elements share memory with each other, such as an expanded one.
 
     Raises:
-        InputError: if two elements may lie at one address.
+        InputError: for bool, or if two elements may lie at one address.
     """
+    if weights.dtype == torch.bool:
+        raise InputError("`weights` of bool must not be overwritten, since distances are float32; leave overwrite out.")
     span = 1
     for size, stride in sorted(zip(weights.shape, weights.stride(), strict=True), key=lambda pair: pair[1]):
         if size > 1 and stride < span:
@@ -162,6 +164,8 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; build a dense one "
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
+    if value.dtype == torch.bool:
+        return torch.where(value, 1.0, float("inf"))
     if value.dtype not in DTYPES:
         valid = ", ".join(map(dtype_name, DTYPES))
         raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; convert it.")

@@ -48,6 +48,8 @@ def solve(
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     problem = check_weights(weights, sizes=sizes, check_sizes=check)
+    if overwrite:
+        check_overwrite(weights)
     result = run(
         problem,
         lambda nonnegative: select(problem, method, config, nonnegative=nonnegative),
@@ -70,7 +72,7 @@ def run(
     Args:
         problem: the graphs; the values of their weights need not be valid yet.
         select: returns method, engine and configuration.
-        overwrite: solve in the memory of the weights.
+        overwrite: solve in the memory of the weights, which check_overwrite has checked.
         check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
         report: receives the fraction done.
         make: makes the engine.
@@ -81,8 +83,6 @@ def run(
     Raises:
         As shortest_paths.
     """
-    if overwrite:
-        check_overwrite(problem.weights)
     weights, selection = problem.weights, select(check)
     engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
     in_place = overwrite and engine_type.can_solve_in_place(weights)
