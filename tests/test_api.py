@@ -41,9 +41,11 @@ def test_select_returns_what_would_run_and_why() -> None:
     assert tri_apsp.select(small).method == "floyd_warshall"
     selection = tri_apsp.select(large)
     assert (selection.method, selection.engine) == ("kleene", "cpu")
-    assert selection.reason == RULES[-1].reason
+    assert selection.reason == RULES[-1].reason == "most of the work is in large products"
     assert tri_apsp.shortest_paths(large).method == selection.method
     assert tri_apsp.select(large, method="squaring").reason == "asked for by name"
+    assert tri_apsp.select(large, config=Config(method="squaring")).reason == "asked for by name"
+    assert tri_apsp.select(large, config=Config(block_size=9000)).reason == "one block: n <= 9000"
     assert tri_apsp.select(large, config=Config(cutoff=600)).method == "floyd_warshall"
 
 

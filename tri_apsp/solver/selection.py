@@ -11,6 +11,8 @@ from tri_apsp.solver.result import Selection
 
 __all__ = ["is_one_closure", "select"]
 
+_GIVEN = "asked for by name"
+
 
 def select(problem: Problem, method: str, config: Config | None, *, nonnegative: bool) -> Selection:
     """Return what solves `problem`: the method by name or by the rules of methods.auto, and a complete configuration.
@@ -34,8 +36,9 @@ def select(problem: Problem, method: str, config: Config | None, *, nonnegative:
     found = tuned.find(engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative)
     if method == "auto":
         rule = auto.choose(problem.n, found)
-        return Selection(rule.method, engine, found, rule.reason)
-    return Selection(method, engine, found, "asked for by name")
+        given = config is not None and config.method is not None
+        return Selection(rule.method, engine, found, _GIVEN if given else auto.reason(rule, found))
+    return Selection(method, engine, found, _GIVEN)
 
 
 def is_one_closure(selection: Selection, n: int) -> bool:
