@@ -75,6 +75,11 @@ def test_true_is_an_edge_of_weight_one() -> None:
     assert distances.dtype == torch.float32
     assert distances.tolist() == [[0, 1, 2], [inf, 0, 1], [inf, inf, 0]]
     assert tri_apsp.min_plus(edges, edges).tolist() == [[inf, inf, 2], [inf] * 3, [inf] * 3]
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert tri_apsp.shortest_paths(edges).distances.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
     with pytest.raises(InputError, match="of bool must not be overwritten"):
         tri_apsp.shortest_paths(edges, overwrite=True)
 

@@ -43,7 +43,7 @@ class NegativeCycleError(ApspError, ValueError):
     """The graph has a cycle of negative weight, so some distances have no lower bound.
 
     Attributes:
-        vertices: vertices on negative cycles, ascending or, where one simple cycle could be traced, in its order; from 0 on.
+        vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it could be traced, else ascending.
         batch: index of the offending graph in a batch, or None for a single graph.
         base: the number that the message gives to vertex 0.
     """

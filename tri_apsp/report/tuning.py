@@ -121,10 +121,8 @@ def _failures(sweeps: Sweeps) -> str:
         trials = [trial for result in found for trial in result.search.evaluated]
         counts = sum((result.search.failures for result in found), Counter())
         for kind, count in counts.most_common():
-            messages = Counter(
-                trial.outcome.message for r in found for trial in r.search.evaluated if trial.outcome.kind is kind
-            )
-            example = messages.most_common(1)[0][0] if messages else ""
+            messages = Counter(trial.outcome.message for trial in trials if trial.outcome.kind is kind)
+            example = messages.most_common(1)[0][0]
             rows.append([engine, kernel, kind.value, f"{count} of {len(trials)}", f"{count / len(trials):.1%}", f"`{example}`"])
     passed = sum(result.search.dominated for result, *_ in sweeps.results.values())
     intro = paragraph(

@@ -165,7 +165,7 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
     if value.dtype == torch.bool:
-        return torch.where(value, 1.0, float("inf"))
+        return torch.full(value.shape, float("inf"), dtype=torch.float32, device=value.device).masked_fill_(value, 1)
     if value.dtype not in DTYPES:
         valid = ", ".join(map(dtype_name, DTYPES))
         raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; convert it.")

@@ -54,7 +54,7 @@ class EarlyCheck:
 
 
 def _is_negative(pending: PendingRanges | None) -> bool:
-    """Return whether a value was found that is negative; blocks until the range is computed."""
+    """Return whether some value is negative, once its range is computed; False if no range is pending."""
     return pending is not None and pending.read()[0].lowest < 0
 
 
