@@ -76,6 +76,20 @@ def test_a_file_with_other_columns_is_refused(tmp_path, line):
     assert path.read_text() == text
 
 
+def test_more_columns_stay(tmp_path):
+    """Files of earlier versions have some; new rows leave these cells empty."""
+    path = tmp_path / "some.csv"
+    rows_of(path).append(TASK, point(8), "screen", CORRECT)
+    header, row = path.read_text().splitlines()
+    path.write_text(f"{header},compile_seconds\n{row},1.5\n")
+    rows = rows_of(path)
+    rows.append(TASK, point(16), "screen", CORRECT)
+    again = rows_of(path)
+    assert [again.find(TASK, point(edge), "screen")["compile_seconds"] for edge in (8, 16)] == ["1.5", ""]
+    assert again.find(TASK, point(16), "screen")["p50_ms"] == "10"
+    assert path.read_text().splitlines()[0] == f"{header},compile_seconds"
+
+
 def test_files_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(InputError, match="can be read"):
         rows_of(tmp_path)

@@ -209,3 +209,18 @@ def test_other_folders_are_refused(sweep: Tune, tmp_path: Path, capsys: pytest.C
     taken.touch()
     assert main(["tuning", "--from", str(good), "--out", str(taken)]) == BAD_INPUT
     assert capsys.readouterr().err.startswith("error: --out must name a folder that can be written")
+
+
+def test_more_columns_and_a_separate_product_are_read(sweep: Tune, tmp_path: Path) -> None:
+    """As files of earlier versions have them."""
+    good, old = sweep("good", "--kernel", "solve", "--n", 512, "--trials", 4), tmp_path / "old"
+    shutil.copytree(good, old)
+    header, *lines = (good / "trials.csv").read_text().splitlines()
+    (old / "trials.csv").write_text("".join(f"{line}\n" for line in (f"{header},seconds", *(f"{line},1.5" for line in lines))))
+    content = json.loads((good / "sweep.json").read_text())
+    product = {"product": {"block_m": 96, "block_n": 128, "block_k": 64}}
+    content["results"][0] |= {"product": product}
+    (old / "sweep.json").write_text(json.dumps(content))
+    expected, found = (next(iter(read_sweeps([folder]).results.values())) for folder in (good, old))
+    assert found.result.search == expected.result.search
+    assert found.winner.config == expected.winner.config | product

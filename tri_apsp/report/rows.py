@@ -97,10 +97,12 @@ class StudyRows:
             ) from None
         reader = csv.DictReader(io.StringIO(whole))
         rows = list(reader)
-        if whole and (tuple(reader.fieldnames or ()) != self._columns or any(None in (*row, *row.values()) for row in rows)):
+        columns = tuple(reader.fieldnames or ())
+        if whole and (not {*columns} >= {*self._columns} or any(None in (*row, *row.values()) for row in rows)):
             raise InputError(
                 f"{self._path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
+        self._columns = columns or self._columns  # a file may have more, which stay empty in new rows
         return rows
 
 

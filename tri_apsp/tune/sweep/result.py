@@ -101,7 +101,8 @@ class TaskResult:
         winner = None
         if fields["config"] is not None:
             times = Times(*(fields[name] for name in _TIMES))
-            winner = Winner(fields["config"], fields["gained"], times, fields["default_ms"])
+            config = fields["config"] | (fields.get("product") or {})  # earlier files name the tiles of a solve apart
+            winner = Winner(config, fields["gained"], times, fields["default_ms"])
         search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
         path = Path(fields["path"]) if fields["path"] else None
         plain = {name: fields[name] for name in _PLAIN}

@@ -20,12 +20,10 @@ from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.search.importance import importances
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
-from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
+from tri_apsp.tune.sweep.result import SweepResult, TaskResult, task_of
 
 __all__ = ["SweepRows", "read_rows", "write_rows"]
 
-# Columns of trials.csv that are no parameters, besides those of the task and the outcome.
-_TRIAL = ("number", "origin")
 _OUTCOME = Outcome(Kind.correct).to_dict()
 
 
@@ -115,7 +113,8 @@ def read_rows(directory: Path) -> SweepRows:
 
 def _trial(cells: dict[str, Any]) -> Evaluated:
     outcome = Outcome.from_dict({name: cells.get(name, missing) for name, missing in _OUTCOME.items()})
-    values = {name: value for name, value in cells.items() if name not in (*TASK, *_TRIAL, *_OUTCOME)}
+    parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}  # other columns are ignored
+    values = {name: value for name, value in cells.items() if name in parameters}
     return Evaluated(values, outcome, cells["origin"])
 
 
