@@ -15,12 +15,6 @@ from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
 RUN = {"space_hash": "s", "protocol": "p", "seed": 0, "budget_seconds": 60.0, "complete": True}
-INSTALLED = {
-    "checkout": ("shipped", "user"),
-    "read-only checkout": ("user", "shipped"),
-    "wheel": ("user", "shipped"),
-}
-"""Where the package may be, with the order in which its directories are searched: the tuner writes to the first."""
 CONFIGS: dict[str, dict[str, Any]] = {
     "product": {"product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}},
     "small_product": {"small_product": {"block_m": 64, "block_n": 64, "block_k": 8, "num_warps": 4, "num_stages": 2}},
@@ -44,20 +38,6 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     yield found
     reading.MEMORY.clear()
     tuned.reload()
-
-
-@pytest.fixture
-def install(directories: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make the package one of INSTALLED; by default it is a checkout."""
-
-    def make(kind: str) -> None:
-        assert kind in INSTALLED
-        if kind == "wheel":
-            monkeypatch.setattr(paths, "_WHEEL", directories["shipped"])
-        elif kind == "read-only checkout":
-            monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
-
-    return make
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_info_says_what_is_used_and_why_not(capsys, file, directories):
     assert found["unused"].keys() == {str(damaged), str(foreign)}
     assert "damaged" in found["unused"][str(damaged)]
     assert "b-cpu" in found["unused"][str(foreign)]
-    assert found["save_directory"] == str(directories["shipped"])
+    assert found["save_directory"] == str(directories["user"])
     assert main(["info"]) == 0
     out, err = capsys.readouterr()
     assert err == ""

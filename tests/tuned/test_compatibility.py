@@ -104,8 +104,7 @@ def test_a_folder_in_place_of_a_file_is_refused(gpu):
         tuned.load(path / "none.json")
 
 
-def test_the_next_directory_serves_in_place_of_a_refused_file(gpu, entry, made, directories, install):
-    install("wheel")
+def test_the_next_directory_serves_in_place_of_a_refused_file(gpu, entry, made, directories):
     good = tuned.save(made(entry(1024)), directories["shipped"])
     bad = tuned.save(made(entry(1024)), directories["user"])
     bad.write_text("{")

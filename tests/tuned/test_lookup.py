@@ -9,7 +9,6 @@ import warnings
 
 import pytest
 import torch
-from tuned.conftest import INSTALLED
 
 import tri_apsp
 from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
@@ -35,11 +34,8 @@ class TestWhere:
         assert find(None) == DEFAULT
         assert find(0) == DEFAULT
 
-    @pytest.mark.parametrize("kind", INSTALLED)
-    def test_the_order_of_locations(self, gpu, entry, made, directories, monkeypatch, install, kind):
-        install(kind)
-        rows = zip((*reversed(INSTALLED[kind]), "memory", "named"), (16, 32, 64, 128), strict=True)
-        for place, block_m in rows:
+    def test_the_order_of_locations(self, gpu, entry, made, directories, monkeypatch):
+        for place, block_m in {"shipped": 16, "user": 32, "memory": 64, "named": 128}.items():
             file = made(entry(1024, block_m=block_m))
             if place == "memory":
                 tuned.remember(file)
@@ -56,9 +52,7 @@ class TestWhere:
             assert find(given=Config(product=DEFAULT.product)).product == DEFAULT.product
         assert find().product.block_m == 128
 
-    @pytest.mark.parametrize("kind", INSTALLED)
-    def test_no_older_file_hides_a_saved_one(self, gpu, entry, made, directories, install, kind):
-        install(kind)
+    def test_no_older_file_hides_a_saved_one(self, gpu, entry, made, directories):
         for place in ("user", "shipped"):
             tuned.save(made(entry(1024, block_m=32)), directories[place])
         path = tuned.save(made(entry(1024, block_m=128)))
@@ -72,8 +66,7 @@ class TestWhere:
         tuned.reload()
         assert find(1025).source == "default"
 
-    def test_each_kernel_is_looked_up_by_itself(self, gpu, entry, made, directories, install):
-        install("wheel")
+    def test_each_kernel_is_looked_up_by_itself(self, gpu, entry, made, directories):
         user = tuned.save(made(entry(1024)), directories["user"])
         shipped = [
             tuned.save(made(entry(1024, kernel), kernel=kernel), directories["shipped"])
@@ -359,7 +352,7 @@ class TestMiss:
         find(3000)
         (message,) = [str(warning.message) for warning in recwarn]
         assert "nothing was tuned for float32 near n = 1000 on the nvidia engine" in message
-        assert f"{directories['shipped'] / 'a-gpu'}, {directories['user'] / 'a-gpu'}" in message
+        assert f"{directories['user'] / 'a-gpu'}, {directories['shipped'] / 'a-gpu'}" in message
         assert message.endswith("python -m tri_apsp.tune --device cuda:0 --engine nvidia --dtype float32 --n 1000")
 
     @pytest.mark.parametrize(

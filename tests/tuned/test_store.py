@@ -14,12 +14,12 @@ from pathlib import Path
 import filelock
 import pytest
 import torch
-from tuned.conftest import CONFIGS, GPU, INSTALLED
+from tuned.conftest import CONFIGS, GPU
 
 from tri_apsp import InputError, tuned
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import store
+from tri_apsp.tuned import paths, store
 
 CUDA = torch.device("cuda", 0)
 
@@ -310,17 +310,35 @@ class TestFoundAgain:
             tuned.save(made(entry(1024)))
 
 
-class TestSaveDirectory:
-    @pytest.mark.parametrize("kind", INSTALLED)
-    def test_the_save_directory_is_searched_first(self, directories, install, kind):
-        install(kind)
-        assert tuned.directories() == [directories[place] for place in INSTALLED[kind]]
-        assert tuned.save_directory() == tuned.directories()[0]
-
-    def test_a_named_directory_is_the_save_directory(self, directories, monkeypatch):
+class TestDirectories:
+    @pytest.mark.parametrize("installed", ["checkout", "read-only checkout", "wheel"])
+    def test_are_the_same_however_the_package_is_installed(self, directories, monkeypatch, tmp_path, installed):
+        if installed == "wheel":
+            monkeypatch.setattr(paths, "_WHEEL", directories["shipped"])
+            monkeypatch.setattr(paths, "_CHECKOUT", tmp_path)
+        elif installed == "read-only checkout":
+            monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
+        assert tuned.directories() == [directories[place] for place in ("user", "shipped")]
+        assert tuned.save_directory() == directories["user"]
         monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+        assert tuned.directories() == [directories[place] for place in ("named", "user", "shipped")]
         assert tuned.save_directory() == directories["named"]
-        assert tuned.directories() == [directories[place] for place in ("named", "shipped", "user")]
+
+    def test_a_checkout_has_one_for_maintainers(self, directories, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+        assert tuned.checkout_directory() == directories["shipped"]
+
+    def test_without_a_checkout_nothing_is_shipped(self, directories, monkeypatch, tmp_path):
+        for name, path in (("_CHECKOUT", tmp_path / "none"), ("_WHEEL", directories["shipped"])):
+            with monkeypatch.context() as changed:
+                changed.setattr(paths, name, path)
+                with pytest.raises(InputError, match=r"shipped from a checkout, but .* is in none; [^\n]*\."):
+                    tuned.checkout_directory()
+
+    def test_a_read_only_checkout_is_an_error(self, directories, monkeypatch):
+        monkeypatch.setattr("os.access", lambda path, _: path != directories["shipped"])
+        with pytest.raises(InputError, match=r"written to .*shipped, but it is read-only; change its rights\."):
+            tuned.checkout_directory()
 
 
 class TestReset:
@@ -333,8 +351,7 @@ class TestReset:
             tuned.save(made(entry(1024, kernel), kernel=kernel), directory) for kernel in ("product", "small_product", "solve")
         ]
 
-    def test_reset_removes_only_files_of_the_user(self, entry, made, directories, install, recwarn):
-        install("wheel")
+    def test_reset_removes_only_files_of_the_user(self, entry, made, directories, recwarn):
         shipped = self.save(entry, made, directories["shipped"])
         other = directories["user"] / "b-gpu" / "nvidia-product-float32.json"
         own = self.save(entry, made, directories["user"])
@@ -347,22 +364,20 @@ class TestReset:
         assert tuned.reset() == []
         assert not recwarn.list
 
-    @pytest.mark.parametrize("place", ["shipped", "named"])
-    def test_files_that_stay_in_use_are_named(self, entry, made, directories, monkeypatch, place):
-        if place == "named":
-            monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
-        kept, own = self.save(entry, made, directories[place]), self.save(entry, made, directories["user"])
+    def test_files_that_stay_in_use_are_named(self, entry, made, directories, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+        kept, own = self.save(entry, made, directories["named"]), self.save(entry, made, directories["user"])
         with pytest.warns(TuningWarning) as caught:
             assert tuned.reset(kernel="solve") == own[2:]
         assert [str(warning.message) for warning in caught] == [
             f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
-            f"searched first, still has 1; give directory={str(directories[place])!r} to remove them."
+            f"searched first, still has 1; give directory={str(directories['named'])!r} to remove them."
         ]
         assert all(path.exists() for path in kept)
         assert find(1024).source == f"{kept[2]}, {kept[0]}"
         with warnings.catch_warnings():
             warnings.simplefilter("error", TuningWarning)
-            assert tuned.reset(kernel="solve", directory=directories[place]) == kept[2:]
+            assert tuned.reset(kernel="solve", directory=directories["named"]) == kept[2:]
             assert tuned.reset(kernel="solve") == []
 
     def test_reset_removes_only_the_files_named(self, entry, made, directories):

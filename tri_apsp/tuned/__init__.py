@@ -17,7 +17,7 @@ from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
-from tri_apsp.tuned.paths import directories, file_name, files, save_directory, user_directory
+from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.store import existing, new_file, path_of, reset, save
@@ -26,6 +26,7 @@ __all__ = [
     "KERNELS",
     "SIGNS",
     "allowed_fields",
+    "checkout_directory",
     "directories",
     "existing",
     "file_name",

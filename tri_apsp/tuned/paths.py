@@ -7,7 +7,11 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["directories", "file_name", "files", "named_directory", "save_directory", "user_directory"]
+from tri_apsp.errors import InputError
+
+__all__ = [
+    "checkout_directory", "directories", "file_name", "files", "named_directory", "save_directory", "user_directory",
+]  # fmt: skip
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # A checkout, and an editable install of it, has the files beside the package; a wheel carries them as tri_apsp/_tuned.
@@ -31,25 +35,34 @@ def named_directory() -> Path | None:
 
 
 def directories() -> list[Path]:
-    """Return the directories searched for tuned files, the most important first.
+    """Return the directories searched for tuned files, the most important first; they need not exist.
 
-    TRI_APSP_CONFIG_DIR is first. In a checkout its tuning/ comes before the user's directory, elsewhere the user's directory
-    before the shipped one: the directory that the tuner writes to precedes the others, so that no older file hides a new one. A
-    checkout that cannot be written to counts as shipped.
+    TRI_APSP_CONFIG_DIR is first, then the user's directory, and the one with the files that are shipped is last, wherever the
+    package is installed. So the file that the tuner wrote last hides older ones.
     """
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
-    return list(dict.fromkeys([save_directory(), _own_directory(), user_directory(), *shipped]))
+    return list(dict.fromkeys([save_directory(), user_directory(), *shipped]))
 
 
 def save_directory() -> Path:
-    """Return the directory that tuned files are written to: TRI_APSP_CONFIG_DIR, else that of a checkout, else the user's."""
-    return named_directory() or _own_directory()
+    """Return the directory that tuned files are written to: TRI_APSP_CONFIG_DIR, else the user's directory."""
+    return named_directory() or user_directory()
 
 
-def _own_directory() -> Path:
-    """Return the directory that tuned files are written to if TRI_APSP_CONFIG_DIR is not set."""
-    in_checkout = not _WHEEL.is_dir() and _CHECKOUT.is_dir() and os.access(_CHECKOUT, os.W_OK)
-    return _CHECKOUT if in_checkout else user_directory()
+def checkout_directory() -> Path:
+    """Return the `tuning/` of the checkout that the package runs from, whose files the next release ships.
+
+    Raises:
+        InputError: the package does not run from a checkout, or its `tuning/` cannot be written to.
+    """
+    if _WHEEL.is_dir() or not _CHECKOUT.is_dir():
+        raise InputError(
+            f"tuned files must be shipped from a checkout, but tri_apsp runs from {_PACKAGE}, which is in none; run it in a "
+            "clone of the repository."
+        )
+    if not os.access(_CHECKOUT, os.W_OK):
+        raise InputError(f"shipped files must be written to {_CHECKOUT}, but it is read-only; change its rights.")
+    return _CHECKOUT
 
 
 def files() -> list[Path]:

@@ -89,7 +89,7 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
     Args:
         file: the file, made by `new_file`.
-        directory: None for save_directory(): TRI_APSP_CONFIG_DIR, a checkout's tuning/, or the user's directory.
+        directory: None for save_directory(): TRI_APSP_CONFIG_DIR, else the user's directory.
         force: replace the whole file if it cannot be used: it is damaged, of another GPU or of other kernel sources.
 
     Returns:
@@ -194,8 +194,8 @@ def reset(
 ) -> list[Path]:
     """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
 
-    Files in a checkout's tuning/, which are under version control, and files in TRI_APSP_CONFIG_DIR stay unless `directory`
-    names their directory. If such files stay in use, a TuningWarning is issued.
+    Files in TRI_APSP_CONFIG_DIR, which several users may share, stay unless `directory` names that directory; if there are
+    any, a TuningWarning is issued. Shipped files stay in use.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
