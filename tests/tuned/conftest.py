@@ -10,7 +10,7 @@ import pytest
 
 from tri_apsp import tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import lookup, paths, reading
+from tri_apsp.tuned import automatic, call, lookup, paths, pending, reading
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -27,13 +27,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
     """The directory of each kind of file, on a machine on which nothing was tuned or looked up."""
-    for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_REQUIRE_TUNED"):
+    for name in ("TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED"):
         monkeypatch.delenv(name, raising=False)
     found = {name: tmp_path / name for name in ("named", "user", "shipped")}
     found["shipped"].mkdir()
     monkeypatch.setattr(paths.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(paths, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(reading, "_issued", set())
+    monkeypatch.setattr(pending, "ISSUED", set())
+    monkeypatch.setattr(automatic, "_failed", set())
     tuned.reload()
     yield found
     reading.MEMORY.clear()
@@ -43,7 +44,8 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
     """Every device is this GPU."""
-    monkeypatch.setattr(lookup, "describe", lambda device: GPU)
+    for module in (lookup, call):
+        monkeypatch.setattr(module, "describe", lambda device: GPU)
     return GPU
 
 

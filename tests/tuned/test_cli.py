@@ -34,12 +34,15 @@ def file():
 
 
 @pytest.mark.filterwarnings("default::tri_apsp.TuningWarning")
-def test_a_miss_is_one_line_on_stderr(capsys, graph):
+def test_a_warning_is_one_line_on_stderr(capsys, graph, file):
+    path = tuned.save(file)
+    path.write_text("{")
+    tuned.reload()
     show = warnings.showwarning
     assert main(["solve", str(graph), "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["n"] >= 512
-    assert err.startswith("warning: nothing was tuned for float32 near n = ")
+    assert err.startswith("warning: a tuned file is not used: ")
     assert err.count("\n") == 1
     assert warnings.showwarning is show
 

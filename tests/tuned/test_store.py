@@ -23,8 +23,6 @@ from tri_apsp.tuned import paths, store
 
 CUDA = torch.device("cuda", 0)
 
-pytestmark = pytest.mark.filterwarnings("ignore:nothing was tuned")
-
 
 def find(n):
     return tuned.find("nvidia", CUDA, torch.float32, n=n)

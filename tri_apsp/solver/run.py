@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from tri_apsp import engines
+from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
@@ -55,6 +55,7 @@ def solve(
         lambda nonnegative: select(problem, method, config, nonnegative=nonnegative),
         overwrite=overwrite, check=check, report=report,
     )  # fmt: skip
+    tuned.issue_warnings(result.config, weights.device, problem.weights.dtype, n=problem.n, batch=problem.batch)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
 

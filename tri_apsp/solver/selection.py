@@ -33,7 +33,9 @@ def select(problem: Problem, method: str, config: Config | None, *, nonnegative:
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     weights, config = problem.weights, tuned.with_forced(config)
     engine = engines.choose(weights.device, config, weights.dtype)
-    found = tuned.find(engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative)
+    found = tuned.choose(
+        engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative
+    )
     if method == "auto":
         rule = auto.choose(problem.n, found)
         given = config is not None and config.method is not None

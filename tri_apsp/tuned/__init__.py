@@ -17,6 +17,7 @@ from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
+from tri_apsp.tuned.misses import choose, issue_warnings
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import KERNELS, allowed_fields
@@ -27,11 +28,13 @@ __all__ = [
     "SIGNS",
     "allowed_fields",
     "checkout_directory",
+    "choose",
     "directories",
     "existing",
     "file_name",
     "files",
     "find",
+    "issue_warnings",
     "kernel_hash",
     "load",
     "new_file",

@@ -10,8 +10,12 @@ import platformdirs
 from tri_apsp.errors import InputError
 
 __all__ = [
-    "checkout_directory", "directories", "file_name", "files", "named_directory", "save_directory", "user_directory",
+    "FROZEN", "checkout_directory", "directories", "file_name", "files", "is_frozen", "named_directory", "save_directory",
+    "user_directory",
 ]  # fmt: skip
+
+FROZEN = "FROZEN"
+"""The name of the file that marks a frozen directory."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 # A checkout, and an editable install of it, has the files beside the package; a wheel carries them as tri_apsp/_tuned.
@@ -38,10 +42,19 @@ def directories() -> list[Path]:
     """Return the directories searched for tuned files, the most important first; they need not exist.
 
     TRI_APSP_CONFIG_DIR is first, then the user's directory, and the one with the files that are shipped is last, wherever the
-    package is installed. So the file that the tuner wrote last hides older ones.
+    package is installed. So the file that the tuner wrote last hides older ones. If TRI_APSP_CONFIG_DIR names a frozen
+    directory, that is the only one.
     """
+    named = named_directory()
+    if named is not None and is_frozen(named):
+        return [named]
     shipped = [path for path in (_WHEEL, _CHECKOUT) if path.is_dir()][:1]
     return list(dict.fromkeys([save_directory(), user_directory(), *shipped]))
+
+
+def is_frozen(directory: Path) -> bool:
+    """Return whether `tri_apsp.tuned.freeze` wrote a directory, which then holds every file that lookups use."""
+    return os.path.isfile(directory / FROZEN)  # noqa: PTH113 (Path.is_file raises PermissionError)
 
 
 def save_directory() -> Path:

@@ -4,56 +4,62 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tri_apsp.device import Device
-from tri_apsp.errors import InputError, TuningWarning
+from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, refusal
 from tri_apsp.tuned.paths import directories, file_name, named_directory
+from tri_apsp.tuned.pending import PENDING, collect
 
 if TYPE_CHECKING:
-    from tri_apsp.configs import CompleteConfig
+    from pydantic import BaseModel
+
+    from tri_apsp.tuned.lookup import Answer
     from tri_apsp.tuned.schema import TunedFile
 
+    M = TypeVar("M", bound=BaseModel)
+
 __all__ = [
-    "ANSWERS", "MEMORY", "load", "read_usable", "reload", "remember", "schema_errors", "search_folders", "sources", "warn_once",
+    "ANSWERS", "MEMORY", "load", "read_model", "read_usable", "reload", "remember", "schema_errors", "search_folders",
+    "sources", "until_reload",
 ]  # fmt: skip
 
-ANSWERS: dict[Any, CompleteConfig] = {}
-"""The answers of `find` by its arguments and the environment."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ANSWERS: dict[Any, Answer] = {}
+"""The answers of lookups by their arguments and the environment."""
 
 MEMORY: list[TunedFile] = []
 """The files given to `remember`, newest first."""
 
-# The files by their path and the device that they are read for; None: missing, or refused.
-_files: dict[Any, TunedFile | None] = {}
-_issued: set[str] = set()
+_forget: list[Callable[[], object]] = [ANSWERS.clear, PENDING.clear]
 
 _REMEDY = "remove it, or tune again with --force"
 
 
+def until_reload(function: Callable[P, R]) -> Callable[P, R]:
+    """Keep the results of a function until reload()."""
+    cached = cache(function)
+    _forget.append(cached.cache_clear)
+    return cached  # type: ignore[return-value]  # its arguments must be hashable
+
+
 def reload() -> None:
     """Forget all files and answers, so that the next lookup reads the files again: another process may have written one."""
-    ANSWERS.clear()
-    _files.clear()
+    for forget in _forget:
+        forget()
 
 
 def remember(file: TunedFile) -> None:
     """Use `file` for the rest of this process, without writing it; only files in TRI_APSP_CONFIG_DIR come before it."""
     MEMORY.insert(0, file)
     reload()
-
-
-def warn_once(topic: str, message: str) -> None:
-    """Issue a TuningWarning, unless one on this topic was issued in this process before."""
-    if topic not in _issued:
-        _issued.add(topic)
-        warnings.warn(message, TuningWarning, stacklevel=2)
 
 
 def search_folders(device: Device) -> list[Path]:
@@ -69,7 +75,7 @@ def sources(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tu
     named = named_directory()
     if named is not None:
         if not os.path.isdir(named):  # noqa: PTH112 (Path.is_dir raises PermissionError)
-            warn_once(
+            collect(
                 f"TRI_APSP_CONFIG_DIR {named}",
                 f"TRI_APSP_CONFIG_DIR must name a folder of tuned files, but {named} is none; correct the variable, or "
                 "unset it.",
@@ -84,14 +90,16 @@ def sources(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tu
 
 def _read(paths: list[Path], device: Device) -> Iterator[tuple[str, TunedFile]]:
     for path in paths:
-        key = (path, device)
-        if key not in _files:
-            _files[key], message = read_usable(path, partial(_unusable_because, path, device))
-            if message is not None:
-                warn_once(str(path), f"a tuned file is not used: {message}")
-        file = _files[key]
+        file, message = _read_once(path, device)
+        if message is not None:
+            collect(str(path), f"a tuned file is not used: {message}")
         if file is not None:
             yield str(path), file
+
+
+@until_reload
+def _read_once(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
+    return read_usable(path, partial(_unusable_because, path, device))
 
 
 def _unusable_because(path: Path, device: Device, file: TunedFile) -> str | None:
@@ -129,25 +137,35 @@ def load(path: Path | str) -> TunedFile:
     Raises:
         InputError: it cannot be read, or breaks the schema.
     """
-    what = f"tuned file {path}"
+    from tri_apsp.tuned.schema import TunedFile
+
+    return read_model(Path(path), f"tuned file {path}", TunedFile, _REMEDY)
+
+
+def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
+    """Read a JSON file with a `schema_version`; `what` names it in errors, `remedy` ends them.
+
+    Raises:
+        InputError: it cannot be read, or breaks the schema.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         content = json.loads(text)
     except OSError as error:
         raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
     except ValueError as error:  # of the encoding, or of JSON
-        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {_REMEDY}.") from None
-    from tri_apsp.tuned.schema import SCHEMA, TunedFile
+        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {remedy}.") from None
+    from tri_apsp.tuned.schema import SCHEMA
 
     version = content.get("schema_version") if isinstance(content, dict) else None
     if version is not None and version != SCHEMA:
-        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {_REMEDY}.")
-    with schema_errors(what):
-        return TunedFile.model_validate_json(text)
+        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}.")
+    with schema_errors(what, remedy):
+        return model.model_validate_json(text)
 
 
 @contextmanager
-def schema_errors(what: str) -> Iterator[None]:
+def schema_errors(what: str, remedy: str = _REMEDY) -> Iterator[None]:
     """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of one sentence."""
     from pydantic import ValidationError
 
@@ -158,4 +176,4 @@ def schema_errors(what: str) -> Iterator[None]:
         location = ".".join(map(str, first["loc"]))
         fault = (f"{location}: " if location else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
         more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {_REMEDY}.") from None
+        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}.") from None

@@ -1,0 +1,229 @@
+"""TRI_APSP_TUNE=auto, with a stand-in for the tuner: a script that copies a tuned file to where the tuner would write it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import TuningWarning, tuned
+from tri_apsp.device import describe
+from tri_apsp.tuned import automatic
+from tri_apsp.tuned.call import call_of
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+# Appends its arguments to a log, then does what the test wrote to `behaviour`.
+STAND_IN = """
+import json, os, pathlib, shutil, signal, sys, time
+here = pathlib.Path(__file__).parent
+def succeed():
+    target = here / "user" / "SLUG" / "cpu-solve-float32.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(here / "result.json", target.with_suffix(".part"))
+    target.with_suffix(".part").replace(target)
+with (here / "log").open("a") as log:
+    log.write(json.dumps([sys.argv[1:], os.environ["TRI_APSP_TUNE"], sys.stdin.read()]) + "\\n")
+print("on stdout")
+print("progress", file=sys.stderr)
+BEHAVIOUR
+"""
+
+
+@pytest.fixture
+def tuner(monkeypatch, tmp_path, directories, entry):
+    """Return a function that sets what the stand-in does, and one that returns its arguments, one list per run."""
+    monkeypatch.setenv("TRI_APSP_TUNE", "auto")
+    monkeypatch.setattr(automatic.platformdirs, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    config = {"method": "floyd_warshall", "block_size": 32, "cutoff": 64}
+    entries = [entry(200).model_copy(update={"config": config})]
+    header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+    file = tuned.new_file("cpu", "solve", "float32", describe(CPU), entries, **header)
+    (tmp_path / "result.json").write_text(file.model_dump_json())
+    script = tmp_path / "tuner.py"
+    monkeypatch.setattr(automatic, "_COMMAND", (sys.executable, "-S", str(script)))
+
+    def behave(behaviour: str) -> None:
+        script.write_text(STAND_IN.replace("SLUG", describe(CPU).slug).replace("BEHAVIOUR", behaviour))
+
+    def runs() -> list[list[object]]:
+        log = tmp_path / "log"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    behave("succeed()")
+    return behave, runs
+
+
+def solve(n=200):
+    return tri_apsp.shortest_paths(torch.rand(n, n)).config.source
+
+
+def test_what_is_missing_is_tuned_on_first_use(tuner, directories, capfd):
+    _, runs = tuner
+    path = directories["user"] / describe(CPU).slug / "cpu-solve-float32.json"
+    assert [solve(), solve(), solve(150)] == [str(path)] * 3
+    ((arguments, policy, stdin),) = runs()
+    assert arguments[:-1] == [
+        "--device", "cpu", "--engine", "cpu", "--dtype", "float32", "--n", "200", "--kernel", "product", "solve",
+        "--time-budget",
+    ]  # fmt: skip
+    assert 0 < float(arguments[-1]) < automatic.SECONDS
+    assert (policy, stdin) == ("off", "")
+    assert capfd.readouterr() == ("", "progress\n")
+
+
+def test_small_calls_are_not_tuned(tuner):
+    assert solve(100) == "default"
+    assert tuner[1]() == []
+
+
+@pytest.mark.parametrize("value", ["warn", "off"])
+def test_other_policies_tune_nothing(tuner, monkeypatch, value):
+    monkeypatch.setenv("TRI_APSP_TUNE", value)
+    assert solve() == "default"
+    assert tuner[1]() == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [("sys.exit(2)", "it ended with status 2"), ("pass", "it ended with status 0")],
+    ids=["fails", "finds nothing"],
+)
+def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
+    behave, runs = tuner
+    behave(behaviour)
+    with pytest.warns(TuningWarning) as caught:
+        assert solve() == "default"
+    (warning,) = caught
+    assert str(warning.message) == (
+        f"the tuner found nothing for float32, n = 200: {message}; to tune: python -m tri_apsp.tune --device cpu --engine cpu "
+        "--dtype float32 --n 200"
+    )
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert solve() == solve(150) == "default"
+    assert len(runs()) == 1
+
+
+def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
+    monkeypatch.setattr(automatic, "_COMMAND", ("/none",))
+    with pytest.warns(TuningWarning, match=r"it could not be started \(No such file or directory\)"):
+        assert solve() == "default"
+
+
+def test_a_cache_directory_that_cannot_be_written_to_is_one_warning(tuner, tmp_path):
+    (tmp_path / "cache").write_text("")
+    with pytest.warns(TuningWarning, match="it could not be started"):
+        assert solve() == "default"
+
+
+class TestTime:
+    @pytest.fixture(autouse=True)
+    def _shorter(self, monkeypatch):
+        for name, seconds in (("SECONDS", 2.0), ("_STOP", 1.0), ("_OVERHEAD", 0.5)):
+            monkeypatch.setattr(automatic, name, seconds)
+
+    def test_a_tuner_that_takes_too_long_keeps_its_results(self, tuner, tmp_path):
+        behave, _ = tuner
+        behave("signal.signal(signal.SIGTERM, lambda *_: (succeed(), sys.exit(130)))\ntime.sleep(60)")
+        begin = time.monotonic()
+        assert solve() != "default"
+        assert time.monotonic() - begin < 3
+
+    def test_a_tuner_that_does_not_end_is_killed(self, tuner, tmp_path):
+        behave, _ = tuner
+        behave("signal.signal(signal.SIGTERM, signal.SIG_IGN)\n(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)")
+        begin = time.monotonic()
+        with pytest.warns(TuningWarning, match="it took more than 2 s"):
+            assert solve() == "default"
+        assert time.monotonic() - begin < 4
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((tmp_path / "pid").read_text()), 0)
+
+    def test_waiting_for_another_process_ends(self, tuner, tmp_path):
+        import filelock
+
+        (tmp_path / "cache").mkdir()
+        with (
+            filelock.FileLock(tmp_path / "cache" / f"tuner-{describe(CPU).slug}.lock"),
+            pytest.warns(TuningWarning, match="other processes tuned for 2 s"),
+        ):
+            assert solve() == "default"
+        assert tuner[1]() == []
+
+
+def test_threads_that_miss_the_same_tune_it_once(tuner):
+    """Threads wait for each other as processes do: the lock is one of the operating system."""
+    behave, runs = tuner
+    behave("time.sleep(0.3)\nsucceed()")
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(solve()), daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(runs()) == 1
+    assert "default" not in found
+    assert len(found) == 3
+
+
+def test_what_another_process_has_tuned_is_used(tuner, directories, tmp_path):
+    """The files are read again before the tuner starts."""
+    assert tuned.find("cpu", CPU, torch.float32, n=200).source == "default"
+    folder = directories["user"] / describe(CPU).slug
+    folder.mkdir(parents=True)
+    (tmp_path / "result.json").rename(folder / "cpu-solve-float32.json")
+    assert solve() != "default"
+    assert tuner[1]() == []
+
+
+def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, monkeypatch):
+    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
+    assert solve() == "default"
+    assert tuner[1]() == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "arguments", "kernels"),
+    [
+        ("nvidia", {"n": 4096}, ["product", "closure", "solve"]),
+        ("nvidia", {"n": 64, "batch": 1000}, ["batch"]),
+        ("nvidia", {"n": 4096, "product": True}, ["product"]),
+        ("nvidia", {"n": 512, "product": True}, ["product", "small_product"]),
+        ("portable", {"n": 64, "batch": 1000}, ["product", "closure", "panels", "solve"]),
+        ("portable", {"n": 64, "product": True}, ["product"]),
+        ("cpu", {"n": 64, "product": True}, ["product"]),
+    ],
+)
+def test_the_kernels_of_a_call(gpu, engine, arguments, kernels):
+    arguments = {"batch": 1, "product": False, "nonnegative": True, **arguments}
+    assert call_of(engine, CUDA, torch.float32, **arguments).kernels_to_tune() == kernels
+
+
+def test_the_sign_is_named_where_weights_may_be_negative(gpu):
+    signs = [
+        call_of("nvidia", CUDA, torch.float32, 1024, 1, nonnegative=nonnegative, product=False).tuner_arguments()[8:]
+        for nonnegative in (True, False)
+    ]
+    assert signs == [[], ["--sign", "any"]]
+
+
+@pytest.mark.slow
+def test_the_tuner_is_run(tmp_path, monkeypatch, directories):
+    """The real tuner, on the CPU; the user's directory of its process is named by XDG_CONFIG_HOME."""
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+    monkeypatch.setenv("TRI_APSP_TUNE", "auto")
+    directories["named"].mkdir()
+    begin = time.monotonic()
+    found = solve(300)
+    assert time.monotonic() - begin < automatic.SECONDS + 2
+    assert found.startswith(str(directories["named"]))

@@ -1,0 +1,109 @@
+"""A GPU for which nothing was tuned takes the entries of the nearest GPU of its architecture."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from tuned.conftest import GPU
+
+from tri_apsp import tuned
+from tri_apsp.configs import default_config
+from tri_apsp.tuned import pending
+
+CUDA = torch.device("cuda", 0)
+DEFAULT = default_config("nvidia", torch.float32)
+
+pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")]
+
+
+def find(n=1024, **arguments):
+    found = tuned.find("nvidia", CUDA, torch.float32, n=n, **arguments)
+    pending.issue()
+    return found
+
+
+def other(name, units=GPU.units, **changed):
+    return dataclasses.replace(GPU, name=f"{name} GPU", slug=f"{name.lower()}-gpu", units=units, **changed)
+
+
+def test_the_gpu_with_the_nearest_number_of_units_is_used(entry, made):
+    paths = [
+        tuned.save(made(entry(1024, block_m=block_m), device=other(name, units)))
+        for name, units, block_m in (("C", 110, 32), ("D", 90, 64), ("E", 120, 128))
+    ]
+    found = find()
+    assert (found.product.block_m, found.source) == (32, f"{paths[0]}, tuned for C GPU")
+    paths[0].unlink()
+    tuned.reload()
+    assert find().source == f"{paths[1]}, tuned for D GPU"
+
+
+def test_a_location_counts_less_than_the_gpu(entry, made, directories):
+    tuned.save(made(entry(1024, block_m=32), device=other("C", 110)), directories["user"])
+    near = tuned.save(made(entry(1024, block_m=64), device=other("D", 101)), directories["shipped"])
+    assert find().source == f"{near}, tuned for D GPU"
+    nearer = tuned.save(made(entry(1024, block_m=128), device=other("D", 101)), directories["user"])
+    assert find().source == f"{nearer}, tuned for D GPU"
+
+
+def test_own_entries_near_the_size_come_first(entry, made):
+    own = tuned.save(made(entry(1024, block_m=128)))
+    its = tuned.save(made(entry(1024, block_m=32), entry(8192, block_m=64), device=other("C")))
+    assert find().source == str(own)
+    assert find(8192).source == f"{its}, tuned for C GPU"
+    assert find(30_000) == DEFAULT
+
+
+def test_own_entries_of_other_kernels_are_kept(entry, made):
+    """The solve of the other GPU sets the fields of other kernels only where this GPU has no entry."""
+    closure = tuned.save(made(entry(1024, "closure", closure_warps=2), kernel="closure"))
+    whole = entry(1024, "solve")
+    fields = {"closure_tile": 32, "closure_warps": 8, "closure_programs": 1}
+    its = tuned.save(made(whole.model_copy(update={"config": whole.config | fields}), kernel="solve", device=other("C")))
+    found = find()
+    assert (found.closure_warps, found.cutoff) == (2, 512)
+    assert found.source == f"{closure}, {its}, tuned for C GPU"
+
+
+def test_an_entry_that_cannot_run_here_is_passed_over_in_silence(entry, made):
+    large = {"block_m": 256, "block_k": 64, "num_warps": 8}  # 196,608 bytes of shared memory
+    tuned.save(made(entry(1024, **large, num_stages=4), device=other("C", 101)))
+    next_one = tuned.save(made(entry(1024), device=other("D", 102)))
+    assert find().source == f"{next_one}, tuned for D GPU"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: "{",
+        lambda text: text.replace(tuned.kernel_hash("nvidia", "product"), "0" * 64),
+        lambda text: text.replace('"c-gpu"', '"d-gpu"'),
+    ],
+    ids=["damaged", "other sources", "in the folder of another"],
+)
+def test_a_file_that_does_not_fit_is_passed_over_in_silence(entry, made, edit):
+    path = tuned.save(made(entry(1024), device=other("C")))
+    assert find() != DEFAULT
+    path.write_text(edit(path.read_text()))
+    tuned.reload()
+    assert find() == DEFAULT
+
+
+def test_another_architecture_is_not_used(entry, made):
+    tuned.save(made(entry(1024), device=other("C", capability=(10, 0))))
+    assert find() == DEFAULT
+
+
+def test_a_gpu_that_was_asked_for_is_the_only_one(entry, made, monkeypatch):
+    tuned.save(made(entry(1024), device=other("C")))
+    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "d-gpu")
+    assert find() == DEFAULT
+
+
+def test_a_cpu_takes_no_file_of_another(entry, made, monkeypatch):
+    cpu = dataclasses.replace(GPU, kind="cpu", capability=None)
+    tuned.save(made(entry(1024), device=dataclasses.replace(cpu, slug="c-cpu")))
+    monkeypatch.setattr("tri_apsp.tuned.call.describe", lambda device: cpu)
+    assert find() == DEFAULT

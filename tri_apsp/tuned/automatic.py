@@ -1,0 +1,106 @@
+"""TRI_APSP_TUNE=auto: the first call for which nothing was tuned runs the tuner, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import platformdirs
+
+from tri_apsp.tuned.call import Call
+from tri_apsp.tuned.paths import is_frozen, save_directory
+from tri_apsp.tuned.pending import collect
+from tri_apsp.tuned.reading import reload
+
+__all__ = ["SECONDS", "tune"]
+
+SECONDS = 20.0
+"""The longest time that a call may wait, for the tuner and for other processes that tune."""
+
+# Seconds of a tuner's run before its search begins and after it has ended.
+_OVERHEAD = 7.0
+# Seconds before the end at which a tuner is told to stop; it keeps the results so far.
+_STOP = 3.0
+
+_COMMAND = (sys.executable, "-m", "tri_apsp.tune")
+
+# Tasks that failed in this process, which are not tried again.
+_failed: set[Any] = set()
+
+
+def tune(call: Call, is_missing: Callable[[], bool]) -> None:
+    """Run the tuner for a call for which nothing was tuned, so that later lookups find what it writes.
+
+    Processes of this user that miss something on GPUs of one model, such as the ranks of a distributed program, wait for each
+    other, since measuring at the same time falsifies times, and mostly they miss the same. A failure is collected as a warning.
+
+    Args:
+        call: the call.
+        is_missing: returns whether nothing was tuned for the call still, after another process may have tuned it.
+    """
+    import filelock
+
+    # A power of two stands for all sizes near it, so that a failure costs a program that solves many sizes its 20 s once.
+    task = (call.engine, call.device.slug, call.dtype, call.kind, call.n.bit_length())
+    unwanted = is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR")  # no lookup would use what the tuner writes
+    if task in _failed or unwanted:
+        return
+    end = time.monotonic() + SECONDS
+    folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(folder / f"tuner-{call.device.slug}.lock", timeout=SECONDS):
+            reload()
+            if task in _failed or not is_missing():
+                return
+            failure = _run(call, end)
+    except filelock.Timeout:
+        failure = f"other processes tuned for {SECONDS:g} s"
+    except OSError as error:
+        failure = f"it could not be started ({error.strerror})"
+    reload()
+    if is_missing():
+        _failed.add(task)
+        collect(
+            f"automatic {task}", f"the tuner found nothing for {call.dtype}, n = {call.n}: {failure}; to tune: {call.command()}"
+        )
+
+
+def _run(call: Call, end: float) -> str:
+    """Run the tuner until `end`, a time of the monotonic clock, and return why it may have found nothing."""
+    seconds = end - time.monotonic() - _OVERHEAD
+    if seconds <= 0:
+        return "other processes left it no time"
+    arguments = [*call.tuner_arguments(), "--kernel", *call.kernels_to_tune(), "--time-budget", f"{seconds:.1f}"]
+    process = subprocess.Popen(
+        [*_COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # which may be the output of a program; progress goes to stderr
+        env={**os.environ, "TRI_APSP_TUNE": "off"},
+        start_new_session=True,  # so that _kill ends its workers too
+    )
+    try:
+        status = process.wait(max(0.0, end - _STOP - time.monotonic()))
+        return f"it ended with status {status}"
+    except subprocess.TimeoutExpired:
+        process.terminate()  # which the tuner takes as Ctrl-C
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, end - time.monotonic()))
+        return f"it took more than {SECONDS:g} s"
+    finally:
+        if process.poll() is None:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()

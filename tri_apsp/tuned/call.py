@@ -1,0 +1,77 @@
+"""What a lookup depends on, and the command that tunes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tri_apsp.configs import default_config
+from tri_apsp.device import Device, describe
+from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
+from tri_apsp.tuned.records import TunableKernel, records_of
+
+__all__ = ["Call", "call_of"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A solve, or a product, for which a configuration is looked up.
+
+    Attributes:
+        engine: "cpu", "nvidia" or "portable".
+        torch_device: the device of the tensors.
+        device: the facts of that device.
+        dtype: the name of the dtype, such as "float32".
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n.
+        batch: the number of graphs, at least 1.
+        sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
+        kind: one of tri_apsp.tuned.records.CALLS.
+    """
+
+    engine: str
+    torch_device: torch.device
+    device: Device
+    dtype: str
+    n: int
+    batch: int
+    sign: str
+    kind: str
+
+    def records(self) -> list[TunableKernel[Any]]:
+        """Return the kernels to look up, the solve first: it decides the size of closures, and its fields are not changed."""
+        records = [record for record in records_of(self.engine) if self.kind in record.calls]
+        return sorted(records, key=lambda record: not record.is_solve)
+
+    def kernels_to_tune(self) -> list[str]:
+        """Return the kernels that decide how fast the call is."""
+        records = [record for record in records_of(self.engine) if self.kind in record.calls]
+        if self.kind == "batch":
+            records = [record for record in records if record.calls == ("batch",)] or records
+        if self.kind == "product":  # not small_product for a product that is larger than any of these
+            default = default_config(self.engine, DTYPES_BY_NAME[self.dtype])
+            records = [record for record in records if record.lookup_size(self.n, default) == self.n]
+        return [record.name for record in records]
+
+    def tuner_arguments(self) -> list[str]:
+        """Return the arguments with which `python -m tri_apsp.tune` tunes this size; kernels_to_tune() may be added."""
+        signs = [] if self.sign == "nonnegative" else ["--sign", self.sign]  # by default the tuner takes "nonnegative"
+        return [
+            "--device", str(self.torch_device), "--engine", self.engine, "--dtype", self.dtype, "--n", str(self.n), *signs,
+        ]  # fmt: skip
+
+    def command(self) -> str:
+        """Return the command that tunes this size, as a user may type it."""
+        kernels = self.kernels_to_tune()
+        only = ["--kernel", *kernels] if len(kernels) == 1 else []
+        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only])
+
+
+def call_of(
+    engine: str, device: torch.device, dtype: torch.dtype, n: int, batch: int, *, nonnegative: bool, product: bool
+) -> Call:
+    """Return the call with these arguments of `tri_apsp.tuned.find`."""
+    kind = "product" if product else "batch" if batch > 1 else "solve"
+    sign = "nonnegative" if nonnegative else "any"
+    return Call(engine, device, describe(device), dtype_name(dtype), n, max(1, batch), sign, kind)

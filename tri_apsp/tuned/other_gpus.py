@@ -1,0 +1,55 @@
+"""Tuned files of other GPUs of the same architecture: used for a kernel and size for which this GPU has no entry."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tri_apsp.device import Device
+from tri_apsp.errors import InputError
+from tri_apsp.tuned.compatibility import refusal
+from tri_apsp.tuned.paths import directories, file_name
+from tri_apsp.tuned.reading import load, until_reload
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import TunedFile
+
+__all__ = ["covers_architecture", "files_of_other_gpus"]
+
+
+def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:
+    """Yield the files of a kernel for other GPUs of the compute capability of `device`, each with its source.
+
+    The GPU with the nearest number of units comes first, of several the first by name; the files of a GPU are in the order of
+    `directories`. A file that cannot be used is passed over without a warning, since it is not of this GPU. If
+    TRI_APSP_TUNED_FOR names a GPU, or `device` is none, there are no others.
+    """
+    if device.capability is None or os.environ.get("TRI_APSP_TUNED_FOR"):
+        return
+    name, found = file_name(engine, kernel, dtype), []
+    for order, directory in enumerate(directories()):
+        for path in directory.glob(f"*/{name}"):
+            file = _parsed(path)
+            # refusal() takes a slug in place of this device's: then only the architecture and the kernel must be the same.
+            if file is not None and path.parent.name != device.slug and refusal(file, device, path.parent.name) is None:
+                found.append(((abs(file.units - device.units), file.slug, order), path, file))
+    for _, path, file in sorted(found, key=lambda each: each[0]):
+        yield f"{path}, tuned for {file.gpu}", file
+
+
+@until_reload
+def covers_architecture(engine: str, capability: tuple[int, int] | None) -> bool:
+    """Return whether there is a tuned file of an engine for any GPU of this compute capability; read once, until reload()."""
+    paths = (path for directory in directories() for path in directory.glob(f"*/{engine}-*.json"))
+    return any(file.capability == capability for path in paths if (file := _parsed(path)) is not None)
+
+
+@until_reload
+def _parsed(path: Path) -> TunedFile | None:
+    """Return the file at `path`; None if it cannot be read."""
+    try:
+        return load(path)
+    except InputError:
+        return None
