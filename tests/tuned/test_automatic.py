@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import queue
 import sys
 import threading
 import time
@@ -159,19 +161,30 @@ class TestTime:
         assert tuner[1]() == []
 
 
-def test_threads_that_miss_the_same_tune_it_once(tuner):
-    """Threads wait for each other as processes do: the lock is one of the operating system."""
+def _choose(found):
+    found.put(tuned.choose("cpu", CPU, torch.float32, n=200).source)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+@pytest.mark.parametrize("kind", ["processes", "threads"])
+def test_those_that_miss_the_same_at_once_tune_it_once(tuner, kind):
     behave, runs = tuner
-    behave("time.sleep(0.3)\nsucceed()")
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(solve()), daemon=True) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    behave("time.sleep(0.5)\nsucceed()")
+    if kind == "threads":
+        found = queue.SimpleQueue()
+        tasks = [threading.Thread(target=_choose, args=(found,), daemon=True) for _ in range(3)]
+    else:
+        context = multiprocessing.get_context("fork")
+        found = context.SimpleQueue()
+        tasks = [context.Process(target=_choose, args=(found,), daemon=True) for _ in range(3)]
+    for task in tasks:
+        task.start()
+    for task in tasks:
+        task.join(10)
+    sources = {found.get() for _ in tasks}
     assert len(runs()) == 1
-    assert "default" not in found
-    assert len(found) == 3
+    assert len(sources) == 1
+    assert "default" not in sources
 
 
 def test_what_another_process_has_tuned_is_used(tuner, directories, tmp_path):
@@ -184,8 +197,13 @@ def test_what_another_process_has_tuned_is_used(tuner, directories, tmp_path):
     assert tuner[1]() == []
 
 
-def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, monkeypatch):
-    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
+@pytest.mark.parametrize("name", ["frozen", "another GPU"])
+def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, directories, monkeypatch, name):
+    if name == "frozen":
+        tuned.freeze(directories["named"])
+        monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+    else:
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-gpu")
     assert solve() == "default"
     assert tuner[1]() == []
 

@@ -8,20 +8,26 @@ Every solve calls `find`, the lookup. For users:
     tuned.reset()               remove this machine's files from the user's directory
     with tuned.using(config):   force a configuration on all solves inside
     tuned.files()               the paths of all files, of any GPU
+    tuned.freeze(path)          one directory for every rank and run
+    tuned.export_file(path)     one file with what was tuned here, to send in
+    tuned.import_file(path)     save the files of an export
 
 `python -m tri_apsp.tune` writes the files; their schema is in tuning/README.md.
 """
 
 from tri_apsp.semirings import SIGNS
 from tri_apsp.tuned.compatibility import refusal
+from tri_apsp.tuned.exchange import export_file, import_file
 from tri_apsp.tuned.forced import using, with_forced
+from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import choose, issue_warnings
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import KERNELS, allowed_fields
-from tri_apsp.tuned.store import existing, new_file, path_of, reset, save
+from tri_apsp.tuned.removal import reset
+from tri_apsp.tuned.store import existing, new_file, path_of, save
 
 __all__ = [
     "KERNELS",
@@ -31,9 +37,12 @@ __all__ = [
     "choose",
     "directories",
     "existing",
+    "export_file",
     "file_name",
     "files",
     "find",
+    "freeze",
+    "import_file",
     "issue_warnings",
     "kernel_hash",
     "load",

@@ -10,7 +10,7 @@ from tri_apsp.tuned.hashes import kernel_hash
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Run, TunedFile
 
-__all__ = ["Identity", "difference", "identity", "refusal", "version_mismatch"]
+__all__ = ["Identity", "difference", "identity", "identity_of", "refusal", "version_mismatch"]
 
 
 class Identity(NamedTuple):
@@ -34,6 +34,11 @@ def identity(engine: str, kernel: str, dtype: str, device: Device) -> Identity:
     """
     source_hash = kernel_hash(engine, kernel)
     return Identity(engine, kernel, dtype, device.slug, device.name, device.capability, device.units, source_hash)
+
+
+def identity_of(file: TunedFile) -> Identity:
+    """Return the identity of a file."""
+    return Identity(*(getattr(file, name) for name in Identity._fields))
 
 
 def refusal(file: TunedFile, device: Device, slug: str | None = None) -> str | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANSWERS", "MEMORY", "load", "read_model", "read_usable", "reload", "remember", "schema_errors", "search_folders",
-    "sources", "until_reload",
+    "search_slug", "sources", "until_reload",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -64,8 +64,12 @@ def remember(file: TunedFile) -> None:
 
 def search_folders(device: Device) -> list[Path]:
     """Return the folders searched for files of `device`: of the GPU that TRI_APSP_TUNED_FOR names, else of its own."""
-    slug = os.environ.get("TRI_APSP_TUNED_FOR") or device.slug
-    return [directory / slug for directory in directories()]
+    return [directory / search_slug(device) for directory in directories()]
+
+
+def search_slug(device: Device) -> str:
+    """Return the GPU (or CPU) whose files are searched: the one that TRI_APSP_TUNED_FOR names, else `device`."""
+    return os.environ.get("TRI_APSP_TUNED_FOR") or device.slug
 
 
 def sources(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:

@@ -11,7 +11,7 @@ from tri_apsp.configs import from_fields
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import allowed_fields, record_of
 
-__all__ = ["SCHEMA", "Entry", "Run", "TunedFile"]
+__all__ = ["SCHEMA", "Entry", "Export", "Run", "TunedFile"]
 
 SCHEMA = 1
 """The version of the schema; another one is refused."""
@@ -111,7 +111,7 @@ class TunedFile(Run):
     kernel: str
     dtype: str
     gpu: str
-    slug: str
+    slug: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     capability: tuple[int, int] | None = None
     units: _Count
     kernel_hash: str
@@ -136,3 +136,15 @@ class TunedFile(Run):
                 raise ValueError(f"a config must have fields of {', '.join(allowed)}, but has {found}")
             from_fields(self.engine, entry.config)
         return self
+
+
+class Export(_Model):
+    """Tuned files in one, as `tri_apsp.tuned.export_file` writes them.
+
+    Attributes:
+        schema_version: SCHEMA.
+        files: at least one, of any GPU.
+    """
+
+    schema_version: Literal[1]
+    files: Annotated[tuple[TunedFile, ...], Field(min_length=1)]

@@ -1,12 +1,10 @@
-"""Writing and removing tuned files."""
+"""Making and writing tuned files."""
 
 from __future__ import annotations
 
 import datetime
-import itertools
 import json
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,21 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tri_apsp.device import Device, describe, resolve, triton_version
-from tri_apsp.errors import InputError, TuningWarning
-from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned.compatibility import Identity, difference, identity
+from tri_apsp.device import Device, triton_version
+from tri_apsp.errors import InputError
+from tri_apsp.tuned.compatibility import difference, identity, identity_of
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.paths import file_name, save_directory, user_directory
-from tri_apsp.tuned.reading import MEMORY, read_usable, reload, schema_errors
-from tri_apsp.tuned.records import KERNELS
+from tri_apsp.tuned.paths import file_name, save_directory
+from tri_apsp.tuned.reading import read_usable, reload, schema_errors
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["existing", "new_file", "path_of", "require_writable", "reset", "save"]
-
-_KERNEL_NAMES = tuple(dict.fromkeys(itertools.chain.from_iterable(KERNELS.values())))
+__all__ = [
+    "content_of", "existing", "locked", "merged", "new_file", "path_of", "require_current", "require_replaceable",
+    "require_writable", "save", "write",
+]  # fmt: skip
 
 LOCK_SECONDS = 30.0
 """Seconds for which `save` waits for another process that writes to the same folder."""
@@ -99,18 +96,32 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
         InputError: such a file is there and `force` is not given; `file` was measured with other kernel sources; the directory
             cannot be written to, is full, or stays locked for half a minute. The directory is then as it was.
     """
+    require_current(file)
     path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
-    own = Identity(*(getattr(file, name) for name in Identity._fields))
-    stale = difference(file, own._replace(kernel_hash=kernel_hash(file.engine, file.kernel)))
-    if stale is not None:
-        raise InputError(f"a tuned file {stale}; tune again.")
-    with _locked(path.parent):
-        present, reason = read_usable(path, lambda file: difference(file, own))
-        if reason is not None and not force:
-            raise InputError(reason)
-        _write(path, _content(file if present is None else _merged(present, file)))
+    with locked(path.parent):
+        present = require_replaceable(file, path, force=force)
+        write(path, content_of(file if present is None else merged(present, file)))
     reload()
     return path
+
+
+def require_current(file: TunedFile, what: str = "a tuned file") -> None:
+    """Raise InputError unless `file`, which the error calls `what`, was measured with the present sources of its kernel."""
+    stale = difference(file, identity_of(file)._replace(kernel_hash=kernel_hash(file.engine, file.kernel)))
+    if stale is not None:
+        raise InputError(f"{what} {stale}; tune again.")
+
+
+def require_replaceable(file: TunedFile, path: Path, *, force: bool) -> TunedFile | None:
+    """Return the file at `path`, with which `file` may be merged; None if there is none, or with `force` one to be replaced.
+
+    Raises:
+        InputError: it is damaged, of another GPU or of other kernel sources, and `force` is not given.
+    """
+    present, reason = read_usable(path, lambda other: difference(other, identity_of(file)))
+    if reason is not None and not force:
+        raise InputError(reason)
+    return present
 
 
 def require_writable(slug: str, directory: Path | str | None = None) -> None:
@@ -126,12 +137,12 @@ def require_writable(slug: str, directory: Path | str | None = None) -> None:
             f"tuned files must be written to {folder}, but {present} is no writable folder; choose another --save-dir."
         )
     if present == folder:
-        with _locked(folder):
+        with locked(folder):
             pass
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Make `folder`, and hold its lock inside the `with`; an error of the file system becomes an InputError."""
     import filelock
 
@@ -142,16 +153,16 @@ def _locked(folder: Path) -> Iterator[None]:
     except filelock.Timeout:
         raise InputError(
             f"tuned files in {folder} must not be locked, but another process has held {folder / '.lock'} for "
-            f"{LOCK_SECONDS:g} s; wait for it, or choose another directory with --save-dir."
+            f"{LOCK_SECONDS:g} s; wait for it, or choose another directory."
         ) from None
     except OSError as error:
         raise InputError(
             f"tuned files must be written to {folder}, but that failed ({error.strerror}); free disk space and set "
-            "permissions, or choose another directory with --save-dir."
+            "permissions, or choose another directory."
         ) from None
 
 
-def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
+def merged(present: TunedFile, file: TunedFile) -> TunedFile:
     """Return `file` with the entries of `present` that it does not replace; these name the run that measured them."""
     new = {entry.key: entry for entry in file.entries}
     own = present.run
@@ -162,85 +173,24 @@ def _merged(present: TunedFile, file: TunedFile) -> TunedFile:
     return file.model_copy(update={"entries": tuple(entry for _, entry in sorted({**kept, **new}.items()))})
 
 
-def _content(file: TunedFile) -> bytes:
+def content_of(file: TunedFile) -> dict[str, Any]:
+    """Return the content of a tuned file as JSON holds it."""
     content = file.model_dump(mode="json")
     for entry in content["entries"]:
         if entry["run"] is None:
             del entry["run"]
-    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+    return content
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write under another name, then rename, so that a reader sees the old file or the new one."""
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON under another name, then rename, so that a reader sees the old file or the new one."""
     part = path.with_name(f".{path.name}.part")  # under the lock one name is enough, and a crash leaves one file at most
     try:
         with part.open("wb") as stream:
-            stream.write(content)
+            stream.write((json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
     except OSError:
         part.unlink(missing_ok=True)
         raise
-
-
-def reset(
-    *,
-    device: str = "auto",
-    engine: str | None = None,
-    kernel: str | None = None,
-    dtype: str | None = None,
-    directory: Path | str | None = None,
-) -> list[Path]:
-    """Remove tuned files of this machine from the user's directory, and forget what was tuned in this process.
-
-    Files in TRI_APSP_CONFIG_DIR, which several users may share, stay unless `directory` names that directory; if there are
-    any, a TuningWarning is issued. Shipped files stay in use.
-
-    Args:
-        device: "auto", "cpu", "cuda" or "cuda:N": the device whose files are removed.
-        engine: None: every engine.
-        kernel: None: every kernel; see tri_apsp.tuned.KERNELS.
-        dtype: such as "float32"; None: every dtype.
-        directory: None for the user's directory.
-
-    Returns:
-        The paths removed.
-
-    Raises:
-        InputError: a name that does not exist, or a file that cannot be removed.
-    """
-    for given, known in ((engine, KERNELS), (kernel, _KERNEL_NAMES), (dtype, DTYPES_BY_NAME)):
-        if given is not None and given not in known:
-            raise InputError(f"reset takes one of {', '.join(known)}, but got {given!r}; choose one of these.")
-    slug = describe(resolve(device)).slug
-    names = list(
-        itertools.product(
-            KERNELS if engine is None else [engine],
-            _KERNEL_NAMES if kernel is None else [kernel],
-            DTYPES_BY_NAME if dtype is None else [dtype],
-        )
-    )
-    removed = _present_files(names, slug, directory or user_directory())
-    for path in removed:
-        try:
-            path.unlink()
-        except OSError as error:
-            raise InputError(f"{path} must be removable, but is not ({error.strerror}); change its rights.") from None
-    MEMORY.clear()
-    reload()
-    kept = [] if directory else _present_files(names, slug, save_directory())
-    if kept:
-        warnings.warn(
-            f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
-            f"searched first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
-            TuningWarning,
-            stacklevel=2,
-        )
-    return removed
-
-
-def _present_files(names: Iterable[tuple[str, str, str]], slug: str, directory: Path | str) -> list[Path]:
-    """Return the files of these (engine, kernel, dtype) that are there."""
-    paths = (path_of(*each, slug, directory) for each in names)
-    return [path for path in paths if path.exists()]
