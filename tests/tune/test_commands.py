@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import filelock
 import pytest
@@ -26,11 +27,11 @@ from tri_apsp.configs import Config, default_config, to_fields
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.device import describe
 from tri_apsp.semirings import DTYPES, dtype_name
-from tri_apsp.tune import commands, tune
+from tri_apsp.tune import commands, stored, tune
 from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.search.studies import journal_path
-from tri_apsp.tuned import store
+from tri_apsp.tuned import paths, store
 from tri_apsp.tuned.schema import Entry
 
 CPU = torch.device("cpu")
@@ -42,7 +43,8 @@ FASTEST_SPELLED = "product.block_m 384, product.block_n 256, product.block_k 256
 def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
     """A fake pool in place of Workers."""
     made = SyntheticPool()
-    monkeypatch.setattr(commands, "Workers", lambda devices: made)
+    for module in (commands, stored):
+        monkeypatch.setattr(module, "Workers", lambda devices: made)
     return made
 
 
@@ -52,17 +54,66 @@ def cli(capsys: pytest.CaptureFixture[str], home: Path, pool: SyntheticPool) -> 
     return in_this_process(main, capsys)
 
 
-def test_a_sweep_says_what_it_gained_and_wrote(cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
-    pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
-    output = cli("--device", "cpu", "--kernel", "product", "--trials", 200)
-    assert output.status == 0
-    path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
-    assert f"written   {path}\n" in output.out
-    assert f"n = 1024: 1 ms, 1.92 x the default: {FASTEST_SPELLED}\n" in output.out
-    assert re.search(r"^gained +1\.92 times as fast as the defaults", output.out, re.MULTILINE)
-    assert re.search(r"^failures +failed: \d+ timeout$", output.out, re.MULTILINE)
-    assert re.search(r"^time +\d+ s$", output.out, re.MULTILINE)
-    assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", output.err)
+def field(output: Outcome, name: str) -> str:
+    """Return the value of a field of the summary."""
+    found = re.search(rf"^{name} +(.+)$", output.out, re.MULTILINE)
+    assert found, output.out
+    return found[1]
+
+
+class TestSummary:
+    WORDS = ("--device", "cpu", "--kernel", "product", "--trials", 200)
+
+    def test_what_was_replaced_and_where_it_was_written(
+        self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool
+    ) -> None:
+        pool.fails = lambda task, config: Kind.timeout if config.product.block_m == 96 else None
+        output = cli(*self.WORDS)
+        assert output.status == 0
+        path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
+        assert field(output, "written") == str(path)
+        assert "later solves on this machine use it\n" in output.out
+        assert output.out.startswith("cpu product, float32 nonnegative, n = 1024:\n  before  1.92 ms, product.block_m ")
+        assert f"\n  now     1 ms, {FASTEST_SPELLED}\n" in output.out
+        assert field(output, "changed") == "1 of 1 task: 1.92 times as fast as before"
+        assert re.fullmatch(r"failed: \d+ timeout", field(output, "failures"))
+        assert re.fullmatch(r"\d+ s", field(output, "time"))
+        assert re.match(r".*: 1 task\n\[1/1\] cpu product, .*, failed: \d+ timeout\n$", output.err)
+
+    def test_defaults_that_stay(self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
+        pool.flat = True
+        output = cli(*self.WORDS)
+        assert re.fullmatch(
+            r"nothing: the defaults are already within 0\.0% of the best of \d+ tried", field(output, "changed")
+        )
+        assert "times" not in output.out
+        assert field(output, "written").startswith(str(home / "tuned")), "the next solve finds an entry of its own"
+        again = cli(*self.WORDS)
+        assert field(again, "written") == "nothing"
+
+    def test_tuned_configurations_that_stay(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+        cli(*self.WORDS)
+        pool.flat = True
+        assert field(cli(*self.WORDS), "changed").startswith("nothing: the configurations in use are already within 0.0%")
+
+    def test_noise(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+        pool.spread = 0.9
+        output = cli(*self.WORDS)
+        assert field(output, "changed").endswith("tried; inconclusive for 1 task, repeat it on an idle machine")
+        assert "inconclusive: the default stays at 1.92 ms, since 1 ms of another is within the noise" in output.err
+
+    def test_a_directory_that_no_solve_searches(self, cli: Callable[..., Outcome], home: Path) -> None:
+        output = cli(*self.WORDS, "--save-dir", home / "elsewhere")
+        assert field(output, "to use") == f"set TRI_APSP_CONFIG_DIR={home / 'elsewhere'} for later solves"
+
+    def test_a_maintainer_writes_to_the_checkout(
+        self, cli: Callable[..., Outcome], home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (home / "tuning").mkdir()
+        monkeypatch.setattr(paths, "_CHECKOUT", home / "tuning")
+        output = cli(*self.WORDS, "--ship")
+        assert field(output, "written").startswith(str(home / "tuning"))
+        assert not (home / "tuned").exists()
 
 
 def test_json_of_a_sweep(cli: Callable[..., Outcome]) -> None:
@@ -145,10 +196,54 @@ class TestStored:
 
         pool.finals.clear()
         output = cli("--verify")
-        assert output.out == "cpu product, float32 nonnegative, n = 1024: 1.92 x the default; saved: 1.92 x\n"
+        assert output.out == (
+            "cpu product, float32 nonnegative, n = 1024: holds: 1.92 x the default now, 1.92 x when it was tuned\n"
+        )
+        assert output.status == 0
         ((_, configs, _),) = pool.finals
         assert configs[1].product == FASTEST
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("change", "verdict", "status"),
+        [
+            ({"flat": True}, "within noise", 0),
+            ({"spread": 0.9}, "within noise", 0),
+            ({"time_ms": lambda task, config: 1.1 if config.product == FASTEST else 1.0}, "stale", FAILED),
+            ({"fails": lambda task, config: Kind.wrong_result if config.product == FASTEST else None}, "failed", FAILED),
+        ],
+    )
+    def test_verdicts(
+        self, cli: Callable[..., Outcome], pool: SyntheticPool, change: dict[str, Any], verdict: str, status: int
+    ) -> None:
+        cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
+        for name, value in change.items():
+            setattr(pool, name, value)
+        output = cli("--verify")
+        assert f"n = 1024: {verdict}: " in output.out
+        assert output.status == status
+        (row,) = json.loads(cli("--verify", "--json").out)["entries"]
+        assert row["verdict"] == verdict
+
+    def test_a_saved_default_holds(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
+        pool.flat = True
+        cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
+        assert "holds: 1.00 x the default now" in cli("--verify").out
+
+    def test_an_export_is_imported_elsewhere(self, cli: Callable[..., Outcome], home: Path) -> None:
+        cli(*FEW)
+        (file,) = (home / "tuned").glob("*/*.json")
+        output = cli("--device", "cpu", "--export", home / "mine.json")
+        assert output.out == f"written  {home / 'mine.json'}: 1 tuned file\n"
+        there = home / "there" / file.parent.name / file.name
+        assert cli("--import", home / "mine.json", "--save-dir", home / "there").out == f"written  {there}\n"
+        assert tuned.load(there) == tuned.load(file)
+        assert cli("--import", home / "mine.json", "--save-dir", home / "there", "--json").json == {"files": [str(there)]}
+
+    def test_an_export_without_files_is_refused(self, cli: Callable[..., Outcome], home: Path) -> None:
+        output = cli("--device", "cpu", "--export", home / "mine.json")
+        assert (output.status, output.out) == (BAD_INPUT, "")
+        assert not (home / "mine.json").exists()
 
     def test_show_finds_entries_of_the_largest_size_of_a_kernel(self, cli: Callable[..., Outcome], home: Path) -> None:
         fields = to_fields(Config(small_product=default_config("nvidia", torch.float32).small_product))

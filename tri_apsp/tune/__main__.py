@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
 
     def run() -> int:
-        if not (args.dry_run or args.list or args.show):  # these actions start no process
+        if args.action in (None, "verify") and args.export is None and args.imported is None:  # others start no process
             processes.start_server()  # it imports torch while this process does
         from tri_apsp.tune.commands import run
 

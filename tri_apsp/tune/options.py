@@ -20,13 +20,15 @@ kernels of the GPU's best engine are tuned, or those of the CPU if there is no G
 """
 
 _EPILOG = f"""\
-Ctrl-C or SIGTERM ends the search and keeps the results so far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names
-the directory of tuned files that is searched first and written to; with TRI_APSP_REQUIRE_TUNED=1 a solve for which nothing was
-tuned is an error.
+The configuration in use stays unless another is faster by more than 2% and by more than the noise. Ctrl-C or SIGTERM ends the
+search and keeps the results so far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files
+that is searched first and written to; TRI_APSP_TUNE says what a solve does for which nothing was tuned: warn (default), auto,
+off or require.
 
 exit status:
     0  done
-  {FAILED:3}  some task could not be tuned, a size does not fit the memory, or the engine cannot run here
+  {FAILED:3}  some task could not be tuned, --verify found an entry that is stale or failed, a size does not fit the memory,
+       or the engine cannot run here
   {BAD_INPUT:3}  an argument breaks a rule, or a file or a database cannot be used
   {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
 """
@@ -89,8 +91,16 @@ def _add_settings(parser: Parser) -> None:
         help="default: tpe; if there are at most --trials candidates, all are tried",
     )
     how.add_argument("--seed", type=int, default=0, help="seed of the sampler; default: 0")
-    how.add_argument(
-        "--save-dir", type=Path, metavar="DIR", help="directory of tuned files; `python -m tri_apsp info` shows the default"
+    where = how.add_mutually_exclusive_group()
+    where.add_argument(
+        "--save-dir",
+        type=Path,
+        metavar="DIR",
+        help="directory of tuned files, which solves find with TRI_APSP_CONFIG_DIR=DIR; default: this user's directory, which "
+        "every solve searches and `python -m tri_apsp info` shows",
+    )
+    where.add_argument(
+        "--ship", action="store_true", help="for maintainers: write to the tuning/ of the checkout that runs, as it is shipped"
     )
     how.add_argument(
         "--storage",
@@ -105,7 +115,20 @@ def _add_settings(parser: Parser) -> None:
 
 def _add_actions(parser: Parser) -> None:
     instead = parser.add_argument_group("instead of tuning").add_mutually_exclusive_group()
-    instead.add_argument("--dry-run", action="store_true", help="show the tasks, their files, and the sizes of their spaces")
-    instead.add_argument("--list", action="store_true", help="list the tuned files, and which of them are used here")
-    instead.add_argument("--show", action="store_true", help="show the configurations that are used here")
-    instead.add_argument("--verify", action="store_true", help="time the saved winners and the defaults again")
+    for name, text in (
+        ("dry-run", "show the tasks, their files, and the sizes of their spaces"),
+        ("list", "list the tuned files, and which of them are used here"),
+        ("show", "show the configurations that are used here"),
+        (
+            "verify",
+            "time the saved configurations and the defaults again; each entry holds, is within noise, is stale (the default is "
+            "faster), or failed",
+        ),
+    ):
+        instead.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
+    instead.add_argument(
+        "--export", type=Path, metavar="FILE", help="write what was tuned for this device to one file, to send in or copy"
+    )
+    instead.add_argument(
+        "--import", dest="imported", type=Path, metavar="FILE", help="check such a file, and save its entries as tuned files"
+    )

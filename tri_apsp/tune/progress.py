@@ -14,9 +14,9 @@ from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.search.evaluated import SearchResult
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
-from tri_apsp.tune.sweep.result import TaskResult
+from tri_apsp.tune.sweep.result import TaskResult, Winner
 
-__all__ = ["Progress", "failures_line", "milliseconds", "outcome_line"]
+__all__ = ["Progress", "decision_line", "failures_line", "milliseconds", "outcome_line"]
 
 
 class Progress:
@@ -30,26 +30,29 @@ class Progress:
     def __init__(self, plan: Plan, *, shown: bool) -> None:
         self._tasks, self._shown, self._done = len(plan.tasks), shown, 0
         self._bar: tqdm[None] | None = None
+        self._task: Task | None = None
         self._end = 0.0
 
     def started(self, task: Task, trials: int, end: float) -> None:
         """A search of at most `trials` configurations begins, and ends by `end` on the monotonic clock."""
         self._end = end
         if self._shown and sys.stderr.isatty():
-            layout = "{desc} |{bar:16}| {n_fmt}/{total_fmt}{postfix}"
-            title = f"[{self._done + 1}/{self._tasks}] {task}"
+            # tqdm cuts the line off at the width of the terminal, so what matters most comes first.
+            layout = "{desc} |{bar:8}| {n_fmt}/{total_fmt}{postfix}"
+            self._task, title = task, self._title(SearchResult())
             self._bar = tqdm(total=trials, desc=title, bar_format=layout, leave=False, file=sys.stderr, **terminal_shape())
 
     def evaluated(self, found: SearchResult) -> None:
         """One more configuration was evaluated."""
         if self._bar is not None:
-            self._bar.set_postfix_str(self._state(found), refresh=False)
+            self._bar.set_description_str(self._title(found), refresh=False)
+            self._bar.set_postfix_str(self._rest(found), refresh=False)
             self._bar.update()
 
     def final(self, found: SearchResult, count: int) -> None:
         """The search is over, and a final of `count` configurations begins."""
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._state(found)}, final of {count}")
+            self._bar.set_postfix_str(f"final of {count}, {self._rest(found)}")
 
     def finished(self, result: TaskResult) -> None:
         """A task is done."""
@@ -64,16 +67,19 @@ class Progress:
             self._bar.close()
             self._bar = None
 
-    def _state(self, found: SearchResult) -> str:
-        parts = []
+    def _title(self, found: SearchResult) -> str:
+        """Return the number of the task, the best so far and the time left: at most 56 columns."""
+        best = "measuring the default"
         if found.best_ms < math.inf:
             default_ms = next((trial.outcome.median_ms for trial in found.evaluated if trial.origin == "default"), math.inf)
             gain = "" if default_ms == math.inf else f" ({default_ms / found.best_ms:.2f} x default)"
-            parts.append(f"best {milliseconds(found.best_ms)}{gain}")
-        if found.failures:
-            parts.append(failures_line(found.failures))
-        parts.append(f"at most {tqdm.format_interval(max(0.0, self._end - time.monotonic()))} left")
-        return ", ".join(parts)
+            best = f"best {milliseconds(found.best_ms)}{gain}"
+        left = tqdm.format_interval(max(0.0, self._end - time.monotonic()))
+        return f"[{self._done + 1}/{self._tasks}] {best}, {left} left"
+
+    def _rest(self, found: SearchResult) -> str:
+        failed = sum(found.failures.values())
+        return f"{self._task}, {failed} failed" if failed else str(self._task)
 
 
 def milliseconds(time_ms: float) -> str:
@@ -92,13 +98,28 @@ def outcome_line(result: TaskResult) -> str:
     """Return the result of a task in one line."""
     if result.error:
         return f"{result.task}: {result.error}"
-    winner = result.winner
+    winner, search = result.winner, result.search
     if winner is None:
         return f"{result.task}: interrupted before anything was known"
-    search = result.search
     extent = "found by an earlier run" if result.resumed else f"{len(search.evaluated)} of {search.candidates} configurations"
-    gain = f"{winner.speedup:.2f} x the default" if winner.gained or winner.speedup > 1 else "the default stays"
-    parts = [milliseconds(winner.times.p50_ms), gain, extent, *([failures_line(search.failures)] if search.failures else [])]
+    parts = [decision_line(winner), extent, *([failures_line(search.failures)] if search.failures else [])]
     parts += ["interrupted"] if not result.complete else []
     parts += ["the device changed its speed meanwhile"] if result.throttled else []
     return f"{result.task}: {', '.join(parts)}"
+
+
+def decision_line(winner: Winner) -> str:
+    """Return what was decided, and the times that decided it."""
+    now_ms = winner.times.p50_ms
+    if winner.before is None:  # found by an earlier version
+        return f"{milliseconds(now_ms)}, {winner.speedup:.2f} x the default"
+    if winner.changed and winner.before_ms is None:
+        return f"the configuration in use failed, now {milliseconds(now_ms)}"
+    if winner.changed and winner.before_ms is not None:
+        gain = winner.before_ms / now_ms
+        return f"{milliseconds(winner.before_ms)} before, now {milliseconds(now_ms)}, {gain:.2f} times as fast"
+    which = "the tuned configuration" if winner.gained else "the default"
+    if not winner.conclusive and winner.best_ms is not None:
+        best = milliseconds(winner.best_ms)
+        return f"inconclusive: {which} stays at {milliseconds(now_ms)}, since {best} of another is within the noise"
+    return f"{which} stays at {milliseconds(now_ms)}"

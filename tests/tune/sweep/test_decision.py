@@ -13,7 +13,7 @@ from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.candidates import with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
-from tri_apsp.tune.sweep.decision import beats, choose_winner
+from tri_apsp.tune.sweep.decision import GAIN, SCREENED_GAIN, beats, choose_winner
 from tri_apsp.tune.sweep.result import Winner
 from tri_apsp.tuned import allowed_fields
 from tri_apsp.tuned.records import record_of
@@ -26,10 +26,10 @@ FOUND = dataclasses.replace(TUNED, cutoff=256)
 FAILED = Outcome(Kind.timeout)
 
 
-def final(**ms: float | None) -> Winner | None:
+def final(spread: float = 0.001, **ms: float | None) -> Winner | None:
     """Return the winner of a final with these times; a time of None: that configuration failed."""
     configs: dict[str, CompleteConfig] = {"untuned": UNTUNED, "tuned": TUNED, "incumbent": INCUMBENT, "found": FOUND}
-    outcomes = {configs[name]: FAILED if time is None else correct(time) for name, time in ms.items()}
+    outcomes = {configs[name]: FAILED if time is None else correct(time, spread) for name, time in ms.items()}
     return choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT if "incumbent" in ms else TUNED), outcomes)
 
 
@@ -74,11 +74,45 @@ def test_a_found_configuration_beats_both() -> None:
     assert found.speedup == pytest.approx(1 / 0.9)
 
 
-def test_the_fastest_must_beat_the_incumbent_too() -> None:
+def test_the_configuration_in_use_stays_unless_beaten() -> None:
     assert winner(untuned=1.2, tuned=1.1, incumbent=0.9, found=0.89).config["cutoff"] == 512
     assert winner(untuned=1.2, tuned=1.1, incumbent=0.9, found=0.8).config["cutoff"] == 256
     assert winner(untuned=1.2, tuned=1.1, incumbent=1.09, found=0.8).config["cutoff"] == 256
-    assert winner(untuned=1.2, tuned=1.1, incumbent=1.09, found=None).config["cutoff"] == TUNED.cutoff
+
+
+def test_the_default_must_beat_the_configuration_in_use_too() -> None:
+    """A tuned entry that is as fast as the default, or faster than it within the noise, is not replaced by the default."""
+    for incumbent in (0.97, 1.0, 1.01):
+        kept = winner(untuned=1.0, tuned=1.0, incumbent=incumbent)
+        assert (kept.config["cutoff"], kept.changed, kept.conclusive) == (512, False, True)
+    back = winner(untuned=1.0, tuned=1.01, incumbent=1.1)
+    assert (back.config["cutoff"], back.changed, back.gained) == (UNTUNED.cutoff, True, False)
+    assert back.before is not None
+    assert (back.before["cutoff"], back.before_ms, back.times.p50_ms) == (512, 1.1, 1.0)
+
+
+@pytest.mark.parametrize("found", [0.9, 1.01])
+def test_a_configuration_in_use_that_fails_is_replaced(found: float) -> None:
+    new = winner(untuned=1.0, tuned=1.0, incumbent=None, found=found)
+    assert new.config["cutoff"] == (256 if found < 1 else UNTUNED.cutoff)
+    assert new.before is not None
+    assert (new.before["cutoff"], new.before_ms, new.changed) == (512, None, True)
+
+
+def test_a_device_that_changes_its_speed_decides_nothing() -> None:
+    """On a busy machine the median may be 1.5 times that of a configuration that is no slower."""
+    outcomes = {config: correct(time_ms) for config, time_ms in ((TUNED, 1.5), (UNTUNED, 1.5), (INCUMBENT, 1.5), (FOUND, 1.0))}
+    outcomes[FOUND] = dataclasses.replace(outcomes[FOUND], throttled=True)
+    kept = choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT), outcomes)
+    assert kept is not None
+    assert (kept.config["cutoff"], kept.changed, kept.conclusive) == (512, False, False)
+
+
+def test_a_final_is_inconclusive_if_the_noise_hides_a_gain() -> None:
+    noisy = winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.9, spread=0.2)
+    assert (noisy.config["cutoff"], noisy.changed, noisy.conclusive, noisy.best_ms) == (512, False, False, 0.9)
+    assert winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.99, spread=0.2).conclusive, "a gain of 1% is none"
+    assert winner(untuned=1.2, tuned=1.2, incumbent=1.0, found=0.9).conclusive
 
 
 def test_a_solve_keeps_the_defaults_that_are_faster_than_all_that_is_tuned() -> None:
@@ -126,8 +160,22 @@ class TestFailures:
         assert (found.config["closure_tile"], found.times.p50_ms, found.gained) == (UNTUNED.closure_tile, 1.0, False)
 
 
-def test_an_interrupted_search_compares_with_the_default() -> None:
+class TestInterrupted:
     """An interrupted search does not measure the untuned configuration; the default over the tuned fields replaces it."""
-    found = winner(tuned=1.0, found=0.5)
-    assert (found.config["cutoff"], found.default_ms) == (256, 1.0)
-    assert final(tuned=None, found=0.5) is None
+
+    def test_the_best_is_compared_with_the_default(self) -> None:
+        found = winner(tuned=1.0, found=0.5)
+        assert (found.config["cutoff"], found.default_ms) == (256, 1.0)
+        assert final(tuned=None, found=0.5) is None
+
+    def test_without_a_time_of_the_configuration_in_use_there_is_no_winner(self) -> None:
+        outcomes = {TUNED: correct(1.0), FOUND: correct(0.5)}
+        assert choose_winner(TASK, Baselines(TUNED, UNTUNED, INCUMBENT), outcomes) is None
+
+    def test_single_measurements_must_differ_by_more(self) -> None:
+        outcomes = {TUNED: correct(1.0), FOUND: correct(0.92)}
+        assert [
+            found.changed
+            for gain in (GAIN, SCREENED_GAIN)
+            if (found := choose_winner(TASK, Baselines(TUNED, UNTUNED, TUNED), outcomes, gain)) is not None
+        ] == [True, False]

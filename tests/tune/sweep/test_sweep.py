@@ -94,6 +94,36 @@ def test_the_configuration_in_use_stays_in_a_tie() -> None:
     assert used().product == FASTEST
 
 
+def test_nothing_is_written_for_a_configuration_in_use_that_stays(home: Path) -> None:
+    run(SyntheticPool())
+    before = stored(home)
+    (result,) = run(SyntheticPool(flat=True)).results
+    assert (result.path, stored(home)) == (None, before)
+
+
+def test_the_default_replaces_an_entry_only_beyond_the_noise(home: Path) -> None:
+    """An entry that a solve uses is not exchanged for the default because of a final in which both are about as fast."""
+    run(SyntheticPool())
+    for default_ms, product in ((0.99, FASTEST), (0.9, DEFAULT.product)):
+        pool = SyntheticPool()
+        pool.time_ms = lambda task, config, ms=default_ms: ms if config.product == DEFAULT.product else 1.0
+        (result,) = run(pool).results
+        assert result.winner is not None
+        assert result.winner.changed == (product != FASTEST)
+        assert used().product == product
+
+
+def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) -> None:
+    """--save-dir names a directory that no lookup searches; its entries are what a sweep there must not make worse."""
+    run(SyntheticPool(), save_dir=home / "elsewhere")
+    pool = SyntheticPool(flat=True)
+    (result,) = run(pool, save_dir=home / "elsewhere").results
+    ((_, configs, _),) = pool.finals
+    assert FASTEST in [config.product for config in configs]
+    assert result.winner is not None
+    assert not result.winner.changed
+
+
 class TestSolve:
     def test_a_solve_uses_the_tiles_found_before_and_counts_the_whole_gain(self, home: Path) -> None:
         pool = SyntheticPool()

@@ -20,7 +20,8 @@ TASK = tuple(field.name for field in dataclasses.fields(Task))
 """The fields of a task, which come first in JSON and in rows."""
 
 _TIMES = tuple(field.name for field in dataclasses.fields(Times))
-# Fields of a TaskResult that JSON holds under the same name.
+# Fields of a Winner and a TaskResult that JSON holds under the same name.
+_WINNER = ("default_ms", "before", "before_ms", "best_ms", "conclusive")
 _PLAIN = ("complete", "resumed", "throttled", "seconds", "error")
 
 
@@ -38,17 +39,30 @@ class Winner:
         gained: whether the configuration is not the default.
         times: the times of its runs.
         default_ms: the median time of the default in the same final.
+        before: the fields of the configuration that was in use; None in files of earlier versions, which do not have it.
+        before_ms: its median time in the same final; None if it failed.
+        best_ms: the median time of the fastest configuration in the same final.
+        conclusive: False if another was faster, but not by more than the noise, or on a device that changed its speed.
     """
 
     config: dict[str, Any]
     gained: bool
     times: Times
     default_ms: float
+    before: dict[str, Any] | None = None
+    before_ms: float | None = None
+    best_ms: float | None = None
+    conclusive: bool = True
 
     @property
     def speedup(self) -> float:
         """The default's time over the winner's."""
         return self.default_ms / self.times.p50_ms
+
+    @property
+    def changed(self) -> bool:
+        """Whether it replaces the configuration that was in use."""
+        return self.before is not None and self.before != self.config
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,7 @@ class TaskResult:
             "config": None if winner is None else winner.config,
             "gained": winner is not None and winner.gained,
             **(dict.fromkeys(_TIMES) if winner is None else dataclasses.asdict(winner.times)),
-            "default_ms": None if winner is None else winner.default_ms,
+            **{name: None if winner is None else getattr(winner, name) for name in _WINNER},
             "speedup": None if winner is None else winner.speedup,
             "evaluated": len(search.evaluated),
             "candidates": search.candidates,
@@ -102,7 +116,7 @@ class TaskResult:
         if fields["config"] is not None:
             times = Times(*(fields[name] for name in _TIMES))
             config = fields["config"] | (fields.get("product") or {})  # earlier files name the tiles of a solve apart
-            winner = Winner(config, fields["gained"], times, fields["default_ms"])
+            winner = Winner(config, fields["gained"], times, **{name: fields[name] for name in _WINNER if name in fields})
         search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
         path = Path(fields["path"]) if fields["path"] else None
         plain = {name: fields[name] for name in _PLAIN}

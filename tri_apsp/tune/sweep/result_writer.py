@@ -38,7 +38,7 @@ class ResultWriter:
         thread.shutdown(wait=False)
 
     def check(self) -> None:
-        """Refuse, before hours of work, a sweep whose winners could not be saved.
+        """Refuse, before hours of work, a sweep whose winners could not be saved; remember the present entries.
 
         Raises:
             InputError: a folder cannot be written to, or stays locked; or a file cannot be used.
@@ -46,15 +46,22 @@ class ResultWriter:
         Cost: if another process writes there, the time until it is done, half a minute at most.
         """
         require_writable(self._device.slug, self._settings.save_dir)
-        for task in () if self._settings.force else self._plan.tasks:
-            _, reason = self._existing(task)
-            if reason is not None:
+        for task in self._plan.tasks:
+            file, reason = self._existing(task)
+            if reason is not None and not self._settings.force:
                 raise InputError(reason)
+            if file is not None:
+                tuned.remember(file)  # it is what the sweep must not make worse, also where no lookup searches
 
     def write(self, result: TaskResult) -> TaskResult:
-        """Save the winner; that of an interrupted search only if it gained, and no complete entry exists."""
+        """Save the winner, unless it is in use already and has an entry.
+
+        That of an interrupted search is saved only if it replaces another, and no complete entry exists.
+        """
         winner = result.winner
-        if winner is None or (not result.complete and (not winner.gained or self.has_entry(result.task))):
+        if winner is None or not (winner.changed or result.complete):
+            return result
+        if not (winner.changed and result.complete) and self.has_entry(result.task):
             return result
         return dataclasses.replace(result, path=self._save(result, winner))
 

@@ -17,7 +17,7 @@ from tri_apsp.tune.search.search import Search
 from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines
-from tri_apsp.tune.sweep.decision import choose_winner
+from tri_apsp.tune.sweep.decision import GAIN, SCREENED_GAIN, choose_winner
 from tri_apsp.tune.sweep.final import FinalBudget
 from tri_apsp.tune.sweep.plan import Settings
 from tri_apsp.tune.sweep.result import TaskResult
@@ -73,7 +73,7 @@ class TaskRun:
         return TaskResult(
             self._task,
             found,
-            choose_winner(self._task, self._baselines, outcomes),
+            choose_winner(self._task, self._baselines, outcomes, SCREENED_GAIN if final is None else GAIN),
             complete=final is not None,
             throttled=any(outcome.throttled for outcome in outcomes.values()),
         )
@@ -118,11 +118,15 @@ class TaskRun:
             return None
 
     def _screened(self, found: SearchResult) -> dict[CompleteConfig, Outcome]:
-        """Return the outcomes of the default and the fastest in the search, in place of those of a final."""
+        """Return the outcomes of the default, the configuration in use and the fastest in the search, in place of a final's."""
         outcomes = {self._baselines.default: Outcome(Kind.timeout, message="interrupted")}
         known = {self._config(trial.values): trial.outcome for trial in found.evaluated}
-        best = [self._config(trial.values) for trial in found.ranked[:1]]
-        return outcomes | {config: known[config] for config in (self._baselines.default, *best) if config in known}
+        wanted = [
+            self._baselines.default,
+            self._baselines.incumbent,
+            *(self._config(trial.values) for trial in found.ranked[:1]),
+        ]
+        return outcomes | {config: known[config] for config in wanted if config in known}
 
     def _config(self, values: Values) -> CompleteConfig:
         return self._space.config(values, self._baselines.default)

@@ -1,0 +1,146 @@
+"""The actions on tuned files: list, show, verify, export and import."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tri_apsp import tuned
+from tri_apsp.configs import from_fields
+from tri_apsp.console.exit_status import FAILED
+from tri_apsp.console.output import print_json
+from tri_apsp.device import describe
+from tri_apsp.errors import InputError
+from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.progress import milliseconds
+from tri_apsp.tune.space.task import Task, size_at
+from tri_apsp.tune.summary import format_config
+from tri_apsp.tune.sweep.baselines import baselines_of
+from tri_apsp.tune.sweep.decision import beats
+from tri_apsp.tune.sweep.plan import Plan
+from tri_apsp.tune.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from tri_apsp.tuned.schema import Entry, TunedFile
+
+__all__ = ["emit", "export_entries", "import_entries", "list_files", "show_entries", "verify_entries"]
+
+_HOLDS, _NOISE, _STALE, _FAILED = "holds", "within noise", "stale", "failed"
+
+_NOTHING = "no tuned file for this device has an entry that was asked for; `python -m tri_apsp.tune` writes one"
+
+
+def emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print `content` with --json, else `lines`."""
+    if args.json:
+        print_json(content)
+        return
+    for line in lines:
+        print(line)
+
+
+def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, str | None]]:
+    """Yield the path of each tuned file, the file if it can be read, and why it is not used here, None if it is."""
+    for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
+        try:
+            file = tuned.load(path)
+        except InputError as error:
+            yield path, None, str(error)
+        else:
+            yield path, file, tuned.refusal(file, describe(planned.devices[0]))
+
+
+def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
+    """Yield path, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
+    seen, wanted = set(), planned.settings
+    for path, file, reason in _files(args, planned):
+        if file is None or reason is not None:
+            continue  # --list names it
+        for entry in file.entries:
+            task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
+            sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
+            filters = (
+                (wanted.kernels, task.kernel), (sizes, task.n), (wanted.dtypes, task.dtype), (wanted.signs, task.sign),
+                ([wanted.engine] if wanted.engine else [], task.engine),
+            )  # fmt: skip
+            if task not in seen and all(not values or value in values for values, value in filters):
+                seen.add(task)
+                yield path, task, entry
+
+
+def list_files(args: argparse.Namespace, planned: Plan) -> int:
+    """Print the path of each tuned file, with its sizes or the reason for which it is not used here; return 0."""
+    rows: list[dict[str, Any]] = []
+    for path, file, reason in _files(args, planned):
+        sizes = {} if file is None else {"n": sorted({entry.n for entry in file.entries})}
+        rows.append({"file": str(path), "used": reason is None, "reason": reason, **sizes})
+    lines = [
+        f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}"
+        for row in rows
+    ]
+    emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
+    return 0
+
+
+def show_entries(args: argparse.Namespace, planned: Plan) -> int:
+    """Print the entries that are used here and were asked for; return 0."""
+    rows = [
+        {"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in _entries(args, planned)
+    ]
+    lines = []
+    for row in rows:
+        settings = format_config(row["config"])
+        lines.append(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+    emit(args, {"entries": rows}, lines or [_NOTHING])
+    return 0
+
+
+def verify_entries(args: argparse.Namespace, planned: Plan) -> int:
+    """Time each saved configuration and the default again, print a verdict for each, and return the exit status."""
+    rows = []
+    with closing(Workers(planned.devices[:1])) as workers:
+        for path, task, entry in _entries(args, planned):
+            baselines = baselines_of(task, planned.devices[0])
+            saved = from_fields(task.engine, entry.config).over(baselines.default)
+            default, winner = workers.final(task, [baselines.untuned, saved], planned.settings.budget.rounds)
+            verdict = _verdict(winner, default, same=saved == baselines.untuned)
+            now = None if default.times is None or winner.times is None else default.times.p50_ms / winner.times.p50_ms
+            message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
+            row = {"file": str(path), "task": str(task), "verdict": verdict, "speedup": now, "stored_speedup": entry.speedup}
+            rows.append({**row, "message": message})
+            if not args.json:
+                found = message if now is None else f"{now:.2f} x the default now, {entry.speedup:.2f} x when it was tuned"
+                print(f"{task}: {verdict}: {found}", flush=True)
+    emit(args, {"entries": rows}, [] if rows else [_NOTHING])
+    return FAILED if any(row["verdict"] in (_STALE, _FAILED) for row in rows) else 0
+
+
+def _verdict(saved: Outcome, default: Outcome, *, same: bool) -> str:
+    """Return whether a saved configuration is still to be used.
+
+    "holds": it beats the default, or is the default; "within noise": neither beats the other, or the device changed its speed;
+    "stale": the default beats it; "failed": one of them could not be timed.
+    """
+    if saved.times is None or default.times is None:
+        return _FAILED
+    if same or beats(saved.times, default.times):
+        return _HOLDS
+    return _STALE if beats(default.times, saved.times) and not (saved.throttled or default.throttled) else _NOISE
+
+
+def export_entries(args: argparse.Namespace) -> int:
+    """Write what was tuned for this device to the file of --export; return 0."""
+    held = tuned.export_file(args.export, args.device)
+    count = "1 tuned file" if len(held) == 1 else f"{len(held)} tuned files"
+    emit(args, {"file": str(args.export), "holds": list(map(str, held))}, [f"written  {args.export}: {count}"])
+    return 0
+
+
+def import_entries(args: argparse.Namespace) -> int:
+    """Save the tuned files of the file of --import; return 0."""
+    paths = tuned.import_file(args.imported, args.save_dir, force=args.force)
+    emit(args, {"files": list(map(str, paths))}, [f"written  {path}" for path in paths])
+    return 0

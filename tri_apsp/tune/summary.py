@@ -1,0 +1,80 @@
+"""What the tuner prints at the end of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from tri_apsp import tuned
+from tri_apsp.console.output import flat_fields, print_fields
+from tri_apsp.tune.progress import failures_line, milliseconds
+from tri_apsp.tune.sweep.result import SweepResult, Winner
+
+__all__ = ["count_tasks", "format_config", "print_summary"]
+
+
+def count_tasks(count: int) -> str:
+    """Return a number of tasks with its unit."""
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def format_config(config: dict[str, Any]) -> str:
+    """Return the fields of a configuration in one line."""
+    return ", ".join(f"{name} {value}" for name, value in flat_fields(config).items())
+
+
+def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> None:
+    """Print each configuration that replaces another, how much was gained, and where it was written.
+
+    Args:
+        result: the result of the sweep.
+        tasks: the number of tasks that were planned.
+        save_dir: the directory that was asked for; None: the default.
+    """
+    for done in result.results:
+        winner = done.winner
+        if winner is not None and winner.changed:
+            print(f"{done.task}:")
+            before = "failed" if winner.before_ms is None else milliseconds(winner.before_ms)
+            print(f"  before  {before}, {format_config(winner.before or {})}")
+            print(f"  now     {milliseconds(winner.times.p50_ms)}, {format_config(winner.config)}")
+        elif done.error:
+            print(f"{done.task}: {done.error}")
+    winners = [done.winner for done in result.results if done.winner is not None]
+    note = ""
+    if result.interrupted:
+        note = ", interrupted; --resume continues"
+    elif len(result.results) < tasks:
+        note = " in the time given; --resume with more --time-budget continues"
+    fields = [("tuned", f"{len(winners)} of {count_tasks(tasks)}{note}")]
+    if winners:
+        tried = sum(len(done.search.evaluated) for done in result.results)
+        fields.append(("changed", _changes(winners, tried)))
+    fields += [("failures", failures_line(result.failures)), ("time", f"{result.seconds:.0f} s")]
+    print_fields([*fields, *_written(result.files, save_dir)])
+
+
+def _changes(winners: Sequence[Winner], tried: int) -> str:
+    """Return what became faster, or how near the configurations in use are to the best that was tried."""
+    changed = sum(winner.changed for winner in winners)
+    gains = [winner.before_ms / winner.times.p50_ms for winner in winners if winner.changed and winner.before_ms is not None]
+    if changed:
+        mean = f": {geometric_mean(gains):.2f} times as fast as before" if gains else ""
+        spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
+        return f"{changed} of {count_tasks(len(winners))}{mean}{spread}"
+    which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
+    excess = max(winner.times.p50_ms / (winner.best_ms or winner.times.p50_ms) - 1 for winner in winners)
+    text = f"nothing: {which} are already within {excess:.1%} of the best of {tried} tried"
+    unclear = sum(not winner.conclusive for winner in winners)
+    return text + (f"; inconclusive for {count_tasks(unclear)}, repeat it on an idle machine" if unclear else "")
+
+
+def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, str]]:
+    if not files:
+        return [("written", "nothing")]
+    rows = [("written" if index == 0 else "", str(path)) for index, path in enumerate(files)]
+    if save_dir is None or save_dir.resolve() in [directory.resolve() for directory in tuned.directories()]:
+        return [*rows, ("", "later solves on this machine use it")]
+    return [*rows, ("to use", f"set TRI_APSP_CONFIG_DIR={save_dir.resolve()} for later solves")]
