@@ -82,6 +82,16 @@ class TestWhere:
         assert found.small_product == GpuTiles(64, 64, 8, num_stages=2)
         assert found.method is None
 
+    def test_the_nearest_entry_of_all_locations_is_used(self, gpu, entry, made, directories):
+        """Tuning one size leaves the entries that were shipped for others in use; of the same size, that of the user counts."""
+        user = tuned.save(made(entry(1024, block_m=32)), directories["user"])
+        shipped = tuned.save(made(entry(1024, block_m=128), entry(2048, block_m=64)), directories["shipped"])
+        assert [(find(n).product.block_m, find(n).source) for n in (600, 1024, 1448, 1449, 2048)] == [
+            (32, str(user)), (32, str(user)), (32, str(user)), (64, str(shipped)), (64, str(shipped)),
+        ]  # fmt: skip
+        tuned.save(made(entry(1024, sign="nonnegative", block_m=64)), directories["shipped"])
+        assert find(nonnegative=True).source == str(shipped), "the right sign counts more than the location"
+
     def test_files_of_another_dtype_or_engine_are_not_used(self, gpu, entry, made):
         tuned.save(made(entry(1024)))
         for engine, dtype in (("nvidia", torch.int32), ("portable", torch.float32)):
@@ -195,7 +205,8 @@ class TestNearest:
             entry(1500, sign="any", batch=4),
             entry(1024, sign="any", batch=1),
         ]
-        assert lookup.nearest(made(*reversed(order)), 1024, 4, "nonnegative") == order
+        found = lookup.nearest([("a path", made(*reversed(order)))], 1024, 4, "nonnegative")
+        assert [each for *_, each in found] == order
 
     def test_a_batch_takes_the_kernel_of_batches(self, gpu, entry, made):
         tuned.save(made(entry(256, "closure", closure_warps=2), kernel="closure"))

@@ -30,8 +30,8 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
     ranks and runs on such devices take the same configurations, and without an entry the defaults.
 
     A file holds the entries of all files of its kernel and dtype that can be used; of those with the same sign, n and batch the
-    one of the first location. Among entries near a size, the nearest is then used, from whichever location it came. Files of
-    other GPUs of the same compute capability are included, since kernels without an entry take theirs.
+    one of the first location, as lookups take it. Files of other GPUs of the same compute capability are included, since
+    kernels without an entry take theirs.
 
     Args:
         path: a directory that does not exist, is empty, or was written by this function, for this device or for others. In it,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -55,10 +55,10 @@ def find(
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from. Nothing is measured.
 
-    For each kernel, the first location with an entry within a factor of two of the size supplies its nearest entry. The
-    locations are TRI_APSP_CONFIG_DIR, the files of `remember`, and the other `directories` in their order. A kernel without
-    such an entry takes that of the nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry, the
-    default is used. Fields of `using` override these, and fields of `given` override both.
+    For each kernel, the nearest entry within a factor of two of the size is used, and of entries with the same key the one of
+    the first location: TRI_APSP_CONFIG_DIR, the files of `remember`, then the other `directories` in their order. A kernel
+    without such an entry takes that of the nearest GPU of the same architecture; see `files_of_other_gpus`. Without any entry,
+    the default is used. Fields of `using` override these, and fields of `given` override both.
 
     Args:
         engine: "cpu", "nvidia" or "portable".
@@ -152,26 +152,27 @@ class _Search:
 
         Args:
             record: the kernel.
-            files: returns the files of a kernel, each with its source; the first with an entry near the size decides.
+            files: returns the files of a kernel, the most important first, each with its source.
             quiet: collect no warnings about entries that cannot run here, or may be out of date.
         """
         call = self._call
         size = record.lookup_size(call.n, self.config if self._given is None else self._given.over(self.config))
-        for source, file in files(call.engine, record.name, call.dtype, call.device):
-            for entry in nearest(file, size, call.batch, call.sign):
-                fields = {name: value for name, value in entry.config.items() if name not in self._settled}
-                if not fields:
-                    return True  # a solve has set them
-                tuned = from_fields(call.engine, fields)
-                changed = dataclasses.replace(self.config, **{name: getattr(tuned, name) for name in fields})
-                reason = invalid_because(changed, call.device)
-                if not quiet:
-                    self._collect_warnings(source, fields, reason, version_mismatch(call.engine, entry.run or file))
-                if reason is None:
-                    self.config = changed
-                    self.used[source] = None
-                    self._settled |= entry.config.keys()
-                    return True
+        for source, file, entry in nearest(
+            files(call.engine, record.name, call.dtype, call.device), size, call.batch, call.sign
+        ):
+            fields = {name: value for name, value in entry.config.items() if name not in self._settled}
+            if not fields:
+                return True  # a solve has set them
+            tuned = from_fields(call.engine, fields)
+            changed = dataclasses.replace(self.config, **{name: getattr(tuned, name) for name in fields})
+            reason = invalid_because(changed, call.device)
+            if not quiet:
+                self._collect_warnings(source, fields, reason, version_mismatch(call.engine, entry.run or file))
+            if reason is None:
+                self.config = changed
+                self.used[source] = None
+                self._settled |= entry.config.keys()
+                return True
         return False
 
     def _collect_warnings(self, source: str, fields: dict[str, Any], reason: str | None, mismatch: str | None) -> None:
@@ -183,17 +184,25 @@ class _Search:
             collect(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
 
 
-def nearest(file: TunedFile, n: int, batch: int, sign: str) -> list[Entry]:
-    """Return the entries of `file` within a factor of two of `n`, best first.
+def nearest(files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str) -> list[tuple[str, TunedFile, Entry]]:
+    """Return the entries of `files` within a factor of two of `n`, best first, each with its source and file.
 
-    Entries of the same sign come first; among these, entries for one graph or for a batch, as `batch` is; then the nearest n.
+    Entries of the GPU of the first file come first; among these, entries of the same sign, then entries for one graph or for a
+    batch, as `batch` is, then the nearest n, then the nearest batch. Entries that are alike keep the order of `files`.
     """
+    gpus: dict[str, int] = {}
 
-    def distance(entry: Entry) -> tuple[bool, bool, float, float]:
+    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, float, float]:
+        _, file, entry = found
         other_kind = (entry.batch > 1) != (batch > 1)
-        return entry.sign != sign, other_kind, abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
+        sizes = abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
+        return gpus[file.slug], entry.sign != sign, other_kind, *sizes
 
-    return sorted((entry for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n), key=distance)
+    near = []
+    for source, file in files:
+        gpus.setdefault(file.slug, len(gpus))
+        near += [(source, file, entry) for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n]
+    return sorted(near, key=distance)
 
 
 def _sets(given: Config | None, fields: tuple[str, ...]) -> bool:
