@@ -60,7 +60,7 @@ def test_without_triton(cli, monkeypatch):
     monkeypatch.setattr("tri_apsp.console.machine.triton_version", triton_version.__wrapped__)  # which keeps no answer
     found = cli("info", "--json").json
     assert found["versions"]["triton"] is None
-    assert "not installed" in found["engines"]["cpu"]["unusable"]["portable"]
+    assert "needs a GPU" in found["engines"]["cpu"]["unusable"]["portable"]  # no remedy that would not help
 
 
 def test_text(cli, monkeypatch):

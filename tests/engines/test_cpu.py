@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -34,6 +37,41 @@ def test_torch_threads_are_obeyed_and_change_no_bit(threads: int) -> None:
         assert torch.equal(tri_apsp.shortest_paths(weights).distances, expected)
     finally:
         torch.set_num_threads(before)
+
+
+# Prints the number of threads of each pool that a solve asks for; a solve on one thread asks for none.
+POOLS = """
+import os, sys
+if sys.argv[1] == "pinned":
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+import torch, tri_apsp
+from tri_apsp.engines import cpu
+found, pool = [], cpu._pool
+cpu._pool = lambda process, threads: found.append(threads) or pool(process, threads)
+tri_apsp.shortest_paths(torch.rand(128, 128))
+assert not found
+tri_apsp.shortest_paths(torch.rand(512, 512))
+print(*{*found} or {1})
+print(torch.get_num_threads())
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "variables", "threads"),
+    [
+        ("", {"OMP_NUM_THREADS": "1"}, "1"),
+        ("", {"NUMBA_NUM_THREADS": "1"}, ""),
+        pytest.param("pinned", {}, "1", marks=pytest.mark.skipif(sys.platform != "linux", reason="needs an affinity mask")),
+    ],
+)
+def test_the_environment_sets_the_threads(argument: str, variables: dict[str, str], threads: str) -> None:
+    """As README says."""
+    others = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-W", "ignore", "-c", POOLS, argument]
+    found = subprocess.run(command, env=others | variables, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    used, of_torch = found.stdout.split()
+    assert used == (threads or of_torch)
 
 
 @pytest.mark.parametrize(

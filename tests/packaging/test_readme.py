@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tri_apsp import errors
+from tri_apsp.console.tables import read_csv
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS
 from tri_apsp.methods import METHODS
@@ -22,10 +23,63 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_two_commands_of_one_line():
+def test_commands_of_one_line():
     marked = re.findall(r"^<!-- command: (.+) -->\n```bash\n(.+)\n```$", README, re.MULTILINE)
-    assert [name for name, _ in marked] == ["main job", "tests"]
+    assert [name for name, _ in marked] == ["main job", "cpu install", "tests"]
     assert [f"{command}\n" for _, command in marked] == blocks("bash")
+
+
+def test_the_cpu_build_is_the_one_that_is_pinned():
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    (version,) = re.findall(r"^torch==(\S+)$", constraints, re.MULTILINE)
+    assert f"pip install torch=={version} --index-url https://download.pytorch.org/whl/cpu && pip install -c " in README
+
+
+def test_the_first_screen():
+    """What it is, one command, one picture, one table, the contents; all other sections come later."""
+    first, *sections = README.split("\n## ")
+    order = ["<!-- command: main job -->", "](reports/rate.svg)", "\n| machine |", "[Install](#install) ·"]
+    places = [first.index(part) for part in order]
+    assert places == sorted(places)
+    assert (first.count("```bash"), first.count("!["), len(re.findall(r"^\|---", first, re.MULTILINE))) == (1, 1, 1)
+    names = [section.partition("\n")[0] for section in sections]
+    assert names[:3] == ["Install", "Use", "When not to use this"]
+    assert re.findall(r"\]\(#([\w-]+)\)", first.rpartition("\n\n")[2]) == [name.lower().replace(" ", "-") for name in names]
+
+
+MACHINES = {"NVIDIA H200": "nvidia-h200", "AMD EPYC 9004, two cores": "amd-epyc-2-cores", "AMD EPYC 9004, one core": "scipy"}
+KINDS = {"no negative weight": {}, "weights of any sign": {"sign": "any"}, "int16": {"dtype": "int16"}, "": {}}
+
+
+def figures():
+    """Yield (machine, engine, kind, operation, n, figure) of each figure in a table of README."""
+    for table in re.findall(r"^\| machine .*\n(?:\|.*\n)+", README, re.MULTILINE):
+        head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines())
+        for label, *cells in rows:
+            machine = next(name for name in MACHINES if label.startswith(name))
+            engine, _, kind = label.removeprefix(f"{machine}, ").partition(" engine")
+            for column, cell in zip(head[1:], cells, strict=True):
+                if cell:
+                    operation, n = re.fullmatch(r"(product|solve) n = (\d+)", column).groups()
+                    yield pytest.param(MACHINES[machine], engine, kind.lstrip(", "), operation, n, cell, id=f"{label} {column}")
+
+
+@pytest.mark.parametrize(("machine", "engine", "kind", "operation", "n", "figure"), [*figures()])
+def test_every_figure_names_its_machine_and_is_measured(machine, engine, kind, operation, n, figure):
+    """The figure is that of a row in reports/, of any of the machines of that kind."""
+    wanted = {"dtype": "float32", "sign": "nonnegative", "n": n, "batch": "1", "engine": engine} | KINDS[kind]
+    if machine == "scipy":
+        machine, wanted["engine"] = "amd-epyc-2-cores", "cpu"
+    rates = set()
+    for path in (ROOT / "reports" / machine).glob("*.csv"):
+        for row in read_csv(path):
+            if all(row.get(name, value) == value for name, value in wanted.items()) and "operation" in row:
+                seconds = row["scipy_seconds"] if "scipy" in engine else row["p50_seconds"]
+                if seconds and (operation == "product") == (row["operation"] == "min_plus"):
+                    rates.add(int(n) ** 3 / float(seconds))
+    value, prefix = figure.split()
+    digits, unit = len(value.partition(".")[2]), {"T": 1e12, "G": 1e9}[prefix]
+    assert float(value) in {round(rate / unit, digits) for rate in rates}
 
 
 def test_the_example_prints_the_output_shown(capsys):

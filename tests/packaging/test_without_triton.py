@@ -1,24 +1,73 @@
-"""Triton exists for Linux only: without it the package imports, and the cpu engine solves."""
+"""Triton is no dependency: without it everything runs on a CPU, and a GPU needs one sentence of help."""
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import Config, EngineError, engines
+from tri_apsp.device import Device
 
 CODE = """
 import sys
 sys.modules["triton"] = None  # what `import triton` then finds is ModuleNotFoundError
-import torch
-import tri_apsp
-import tri_apsp.cli.main
-inf = float("inf")
-result = tri_apsp.shortest_paths(torch.tensor([[0, 1, inf], [inf, 0, 2], [inf, inf, 0]]))
-assert result.distances.tolist() == [[0, 1, 3], [inf, 0, 2], [inf, inf, 0]]
-print(result.engine, tri_apsp.engines.unusable_because("portable", torch.device("cpu")))
+from tri_apsp.__main__ import main
+from tri_apsp.report.__main__ import build_parser
+from tri_apsp.tune.__main__ import main as tune
+for words in (
+    ["generate", "grid", "--n", "64", "-o", "grid.gr"],
+    ["solve", "grid.gr", "--device", "cpu"],
+    ["bench", "--device", "cpu", "--n", "64", "--repeat", "3"],
+    ["info"],
+):
+    assert main(words) == 0, words
+assert tune(["--device", "cpu", "--kernel", "product", "--n", "64", "--trials", "2", "--save-dir", "tuned"]) == 0
+build_parser()
+assert not [name for name in sys.modules if name.startswith(("triton.", "tri_apsp.kernels.nvidia"))]
 """
+REMEDY = 'which is not installed; pip install "tri_apsp[gpu]", or use the CPU.'
+GPU = torch.device("cuda", 0)
 
 
-def test_the_cpu_engine_needs_no_triton():
-    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=300)
-    assert result.stderr == ""
-    assert result.stdout == "cpu the portable engine needs Triton, which is not installed; pip install triton.\n"
+def test_every_command_on_a_cpu_needs_no_triton(tmp_path):
+    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert " 4096 of 4096 pairs\n" in result.stdout
+    assert "the portable engine needs a GPU, but the device is cpu" in result.stdout
+    assert "pip install" not in result.stdout  # a machine without a GPU has no use for Triton
+
+
+@pytest.fixture
+def no_triton(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "triton" else find(name, *rest))
+    engines.has_triton.cache_clear()
+    monkeypatch.setattr(engines, "describe", lambda device: Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 99 << 10, (9, 0)))
+    yield
+    engines.has_triton.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("config", "subject"),
+    [
+        (None, "weights on cuda:0 need"),
+        (Config(engine="nvidia"), "the nvidia engine needs"),
+        (Config(engine="portable"), "the portable engine needs"),
+    ],
+)
+def test_a_gpu_without_triton_is_one_sentence(no_triton, config, subject):
+    with pytest.raises(EngineError) as caught:
+        engines.choose(GPU, config)
+    assert str(caught.value) == f"{subject} Triton, {REMEDY}"
+
+
+def test_the_interpreter_needs_triton(no_triton, monkeypatch):
+    cpu = torch.device("cpu")
+    assert "needs a GPU" in str(tri_apsp.engines.unusable_because("portable", cpu))
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert tri_apsp.engines.unusable_because("portable", cpu) == f"the portable engine needs Triton, {REMEDY}"

@@ -23,6 +23,8 @@ ENGINES: dict[str, tuple[str, str]] = {
     "portable": ("tri_apsp.engines.portable", "PortableEngine"),
 }
 
+_NO_TRITON = 'which is not installed; pip install "tri_apsp[gpu]", or use the CPU.'
+
 
 def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None = None) -> str | None:
     """Return why engine `name` cannot run on tensors of `device` (and `dtype`) as one sentence, or None if it can."""
@@ -31,21 +33,20 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
     if name == "cpu":
         reason = f"the cpu engine needs the CPU, but the device is {device}; choose the CPU, or leave the engine out."
         return None if device.type == "cpu" else reason
-    if not has_triton():
-        return f"the {name} engine needs Triton, which is not installed; pip install triton."
-    if name == "nvidia":
-        return _nvidia_unusable_because(device, dtype)
+    if device.type == "cpu" and name == "nvidia":
+        return "the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         return (
             "the portable engine needs a GPU, but the device is cpu; choose a GPU, leave the engine out, or set "
             "TRITON_INTERPRET=1 before Python starts to run its kernels in Triton's (slow) interpreter."
         )
-    return None
+    if not has_triton():
+        return f"the {name} engine needs Triton, {_NO_TRITON}"
+    return _nvidia_unusable_because(device, dtype) if name == "nvidia" else None
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
-    if device.type == "cpu":
-        return "the nvidia engine needs a GPU, but the device is cpu; choose a GPU, or leave the engine out."
+    """Return why the nvidia engine cannot run on a GPU."""
     capability = describe(device).capability
     found = "none" if capability is None else "{}.{}".format(*capability)
     if capability is None or capability < (8, 0):
@@ -73,6 +74,8 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
         if reason is not None:
             raise EngineError(reason)
         return config.engine
+    if device.type != "cpu" and not has_triton():
+        raise EngineError(f"weights on {device} need Triton, {_NO_TRITON}")  # one sentence instead of one for each engine
     reasons = []
     for name in ENGINES:
         reason = unusable_because(name, device, dtype)
