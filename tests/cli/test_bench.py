@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp.bench import measure
 from tri_apsp.bench.bounds import bound
+from tri_apsp.bench.cases import Case
 from tri_apsp.cli import bench
 from tri_apsp.device import Device
 from tri_apsp.semirings import SIGNS
@@ -155,3 +156,17 @@ def test_gpu(cli):
     for row in rows:
         assert row["outside_seconds"] is None or 0 <= row["outside_seconds"] <= row["p50_seconds"]
         assert row["bound_fraction"] is None or 0 < row["bound_fraction"] < 1
+
+
+def test_solve_and_bench_time_the_same(cli, tmp_path):
+    """Compilation, or reading the file, would take a hundred times as long as this solve."""
+    path = tmp_path / "graph.pt"
+    torch.save(Case(512).weights(torch.device("cpu")), path)
+    found = cli("bench", "--n", 512, "--method", "auto", "--device", "cpu", "--scipy-up-to", 0, "--json").json
+    assert " --sign nonnegative --method auto " in found["command"]
+    _, row = found["rows"]
+    solved = cli("solve", path, "--device", "cpu", "--json").json
+    assert row["operation"] == "auto"
+    assert 0.1 < solved["seconds"] / row["p50_seconds"] < 10
+    assert solved["ops_per_second"] == pytest.approx(512**3 / solved["seconds"])
+    assert row["ops_per_second"] == pytest.approx(512**3 / row["p50_seconds"])

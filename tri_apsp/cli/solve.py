@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
             }
         )
         return
-    counted = f"median of {runs} runs" if runs > 1 else "one run"
+    counted = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
     fields = [
         ("graph", f"{args.graph}: {n} vertices, {edges} edges"),
         ("method", f"{result.method}: {selection.reason}"),
@@ -117,15 +117,17 @@ def run(args: argparse.Namespace) -> None:
 def _timed_solve(
     weights: torch.Tensor, method: str, config: Config, *, is_small: bool, show_progress: bool
 ) -> tuple[Result, float, int]:
-    """Return the result of a solve, its seconds, and the number of runs that they are the median of.
+    """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
 
-    A small solve is repeated even if its first run takes long, which is then for kernels that were not compiled before.
+    The number is 0 if the seconds are those of the first run. The later runs are those that bench times too: they find kernels
+    loaded and memory allocated. A small solve is repeated even if its first run takes long, which is then for kernels that were
+    not compiled before.
     """
     with progress(show_progress) as report:
         result, seconds = timed(lambda: _solve(weights, method, config, report), weights.device)
     in_place = result.distances.data_ptr() == weights.data_ptr()
     if in_place or (seconds > _SHORT_SECONDS and not is_small):
-        return result, seconds, 1
+        return result, seconds, 0
     del result  # the next runs need its memory
     return timed_again(partial(solve, weights, method=method, config=config), weights.device)
 

@@ -50,10 +50,10 @@ def command_line(module: str, *words: object, **options: object) -> str:
     Args:
         module: after python -m.
         words: the first arguments.
-        options: the others by their names, with one value or a list of them; None and an empty list are left out.
+        options: the others by their names, with one value or several in a list or tuple; None and an empty list are left out.
     """
     every = ["python", "-m", module, *words]
     for name, value in options.items():
-        values = value if isinstance(value, list) else [] if value is None else [value]
+        values = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
         every += [f"--{name.replace('_', '-')}", *values] if values else []
     return shlex.join(f"{word:g}" if isinstance(word, float) else str(word) for word in every)
