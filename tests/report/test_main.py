@@ -31,9 +31,10 @@ def test_help_needs_no_matplotlib():
 import sys
 from tri_apsp.report.__main__ import main
 sys.modules["matplotlib"] = None
-for words in (["--help"], ["cutoff", "--help"], ["tuning", "--help"]):
+from tri_apsp.report.__main__ import STUDIES
+for words in ([], *([name] for name in STUDIES), ["tuning"], ["index"]):
     try:
-        main(words)
+        main([*words, "--help"])
     except SystemExit as exit_:
         assert exit_.code == 0
 """
@@ -81,11 +82,13 @@ def test_an_error_is_one_sentence(words, status, sentence, capsys, tmp_path):
     assert output.err.count("\n") == 1
 
 
-def test_without_matplotlib_the_remedy_is_named(monkeypatch, capsys):
+@pytest.mark.parametrize("words", [*([name, "--device", "cpu"] for name in STUDIES), ["tuning", "--from", "x"], ["index"]])
+def test_without_matplotlib_the_remedy_is_named_before_anything_is_measured(words, monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith(("matplotlib", "tri_apsp.report."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["cutoff", "--device", "cpu"]) == 2
+    monkeypatch.setattr("tri_apsp.tune.workers.pool.Workers", lambda devices: pytest.fail("measured"))
+    assert main(words) == 2
     assert (
         capsys.readouterr().err == "error: reports need matplotlib, but it is not installed; pip install 'tri_apsp[report]'.\n"
     )

@@ -54,7 +54,7 @@ def test_all_points_are_screened_and_the_best_timed_in_interleaved_rounds(tmp_pa
     assert found.best.row["stage"] == "final"
     assert {x: one.ms for x, one in found.curve(found.grid.panels[0].curves[0]).items()} == {128: 1.5, 256: 1, 512: 2}
     assert found.best.rate == pytest.approx(512**3 / 1e-3, rel=1e-5)
-    assert found.unmeasured == 0
+    assert found.missing == []
     assert measurer.closed
     rows = list(csv.DictReader((tmp_path / "raw.csv").open()))
     assert len(rows) == 12
@@ -85,7 +85,7 @@ def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     monkeypatch.undo()
     rendered = known(grid(), StudyRows(tmp_path / "raw.csv", PARAMETERS))
     assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
-    assert (rendered.unmeasured, len(rendered.screened)) == (0, 9)
+    assert (rendered.missing, len(rendered.screened)) == ([], 9)
 
 
 def test_failures_are_kept_with_their_class(tmp_path):
@@ -117,19 +117,19 @@ def test_a_run_ends_with_its_budget_and_the_next_run_continues(tmp_path):
     found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
     total = len(grid().points) + len(grid(256).points)
     assert 0 < len(slow.screened) < total
-    assert sum(one.unmeasured for one in found) == total - len(slow.screened)
+    assert sum(len(one.missing) for one in found) == total - len(slow.screened)
     assert found[1].screened, "the first grid took the time of the second"
     rest = FakeMeasurer(cost)
     found = run(tmp_path / "raw.csv", rest, grid(), grid(256))
     assert len(rest.screened) == total - len(slow.screened)
-    assert [one.unmeasured for one in found] == [0, 0]
+    assert [one.missing for one in found] == [[], []]
 
 
 def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path):
     calls = iter(range(100))
     slow_start = FakeMeasurer(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
-    assert [one.unmeasured for one in found] == [0, 0]
+    assert [one.missing for one in found] == [[], []]
 
 
 def test_an_interrupt_keeps_the_rows(tmp_path):

@@ -159,7 +159,34 @@ def test_a_task_that_failed_is_named(sweep: Tune, report: Callable[..., tuple[Pa
     assert "Not tuned: cpu product, float32 nonnegative, n = 512 (a task needs a configuration that works" in " ".join(
         page.split()
     )
-    assert "in the geometric mean of 1 tasks" in " ".join(page.split())
+    assert "in the geometric mean of 1 task; for" in " ".join(page.split())
+
+
+def test_an_interrupted_task_has_no_conclusion(sweep: Tune, report: Callable[..., tuple[Path, str]]) -> None:
+    source = sweep("one", "--kernel", "product", "--n", 512, 1024, "--trials", 30)
+    path = source / "sweep.json"
+    content = json.loads(path.read_text())
+    content["interrupted"] = True
+    content["results"][1]["complete"] = False
+    path.write_text(json.dumps(content))
+    folder, page = report(source)
+    text = " ".join(page.split())
+    missing = "interrupted 1 of 2 tasks, which do not count here; ended before the last task 1 of 1 sweeps"
+    continued = "The command of the sweep with `--resume` continues."
+    assert f"Incomplete: {missing}. {continued} Tuned configurations are " in text
+    assert "in the geometric mean of 1 task; for" in text
+    assert re.search(r"^\| cpu \| product \|.* of 1 \|", page, re.MULTILINE)
+    assert "Points of interrupted tasks are missing." in text
+    assert "interrupted: the best of what was evaluated" in text
+
+    content["results"][0]["complete"] = False
+    path.write_text(json.dumps(content))
+    shutil.rmtree(folder)
+    folder, page = report(source)
+    assert "No task was tuned to its end, so there is no result yet." in " ".join(page.split())
+    assert "times as fast as the defaults" not in page
+    assert "(speed-up.svg)" not in page
+    assert not (folder / "speed-up.svg").exists()
 
 
 def test_the_best_of_each_cell(sweep: Tune) -> None:

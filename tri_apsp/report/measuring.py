@@ -120,9 +120,20 @@ class GridResult:
     error: str = ""
 
     @property
-    def unmeasured(self) -> int:
-        """The number of configurations that were not tried."""
-        return len(self.grid.points) - len(self.screened)
+    def missing(self) -> list[Point]:
+        """The configurations that were not tried."""
+        tried = {id(result.point) for result in self.screened}
+        return [point for point in self.grid.points if id(point) not in tried]
+
+    @property
+    def lacks_final(self) -> bool:
+        """Whether all configurations were tried, but the fastest were not timed once more."""
+        return not self.missing and not self.finals and len(self.finalists) > 1
+
+    @property
+    def progress(self) -> str:
+        """How many configurations were tried: "3 of 7 configurations"."""
+        return f"{len(self.screened)} of {len(self.grid.points)} configurations"
 
     @property
     def correct(self) -> list[Measured]:
@@ -201,7 +212,7 @@ def measure(
     results: dict[int, GridResult] = {}
     with closing(make(device)) as measurer:
         for _ in range(_PASSES):
-            todo = [index for index in range(len(grids)) if index not in results or results[index].unmeasured]
+            todo = [index for index in range(len(grids)) if index not in results or results[index].missing]
             for done, index in enumerate(todo):
                 share = (end - time.monotonic()) / (len(todo) - done)
                 results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")
@@ -264,5 +275,5 @@ def _rounds(finalists: Sequence[Measured], seconds: float) -> int:
 def _line(result: GridResult) -> str:
     failures = failures_line(Counter(failure.kind for failure in result.failed))
     best = "" if result.best is None else f", best {milliseconds(result.best.ms)}"
-    known = f"{len(result.screened)} of {len(result.grid.points)} configurations{best}; {failures}"
+    known = f"{result.progress}{best}; {failures}"
     return f"{result.grid.heading}: {result.error or known}"

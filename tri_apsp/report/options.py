@@ -8,7 +8,10 @@ from pathlib import Path
 from tri_apsp.console.options import add_device, at_least
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-__all__ = ["add_out", "add_study_options", "add_tuning_options", "seconds"]
+__all__ = ["DEFAULT_OUT", "add_out", "add_study_options", "add_tuning_options", "seconds"]
+
+
+DEFAULT_OUT = Path("reports")
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +64,7 @@ def seconds(text: str) -> float:
 def add_out(parser: argparse.ArgumentParser) -> None:
     """Add --out, the only option of `index`."""
     parser.add_argument(
-        "--out", type=Path, default=Path("reports"), metavar="DIR", help="folder of all reports; default: reports"
+        "--out", type=Path, default=DEFAULT_OUT, metavar="DIR", help=f"folder of all reports; default: {DEFAULT_OUT}"
     )
 
 

@@ -10,20 +10,22 @@ from tri_apsp.report import plots
 from tri_apsp.report.grids import Panel
 from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
+from tri_apsp.report.missing import missing_block, missing_sentence
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Study, Target
 
 __all__ = ["write_study"]
 
 _MAX_FAILURES = 12
-_RATE = "rate, of the best"
 
 
-def write_study(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str) -> Path:
+def write_study(
+    study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = ""
+) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
     The page has two generated blocks: `result` at its beginning and `details` at its end. Text outside these blocks is written
-    by hand, and stays.
+    by hand, and stays. A grid of which configurations were not measured is shown as far as it was, but has no result.
 
     Args:
         study: the study.
@@ -31,17 +33,18 @@ def write_study(study: Study, target: Target, results: Sequence[GridResult], fol
         results: one result per grid.
         folder: the folder of the page, plots and rows.
         name: the name of the files, without suffix.
+        command: the command that measures what is missing.
 
     Raises:
         InputError: the page lacks the markers of a block.
     """
     drawn: dict[str, GridResult] = {}
-    for result in results:
+    for result in sorted(results, key=lambda result: bool(result.missing)):  # the first one is at the beginning of the page
         if (best := result.best) is not None:
             plot = f"{name}-{result.grid.name}-{result.grid.task.dtype}-n{result.grid.task.n}"
             _draw(result, best, folder / plot)
             drawn[plot] = result
-    blocks = {"result": _result(drawn), "details": _details(target, results, drawn, f"{name}.csv")}
+    blocks = {"result": _result(results, drawn, command), "details": _details(target, results, drawn, f"{name}.csv")}
     papers = f"../papers.md#{study.question[:-1].lower().replace(' ', '-')}"
     remark = f"What the papers found: [papers.md]({papers})." if (folder.parent / "papers.md").is_file() else ""
     return write_page(folder / f"{name}.md", f"{study.question} {target.device.name}, {target.engine} engine", blocks, remark)
@@ -72,30 +75,39 @@ def _curves(result: GridResult) -> list[_Curve]:
     return [_Curve(panel, points) for panel in result.grid.panels if (points := result.curve(panel.curves[0]))]
 
 
-def _result(drawn: Mapping[str, GridResult]) -> str:
+def _result(results: Sequence[GridResult], drawn: Mapping[str, GridResult], command: str) -> str:
+    missing = missing_block(results, command)
     if not drawn:
-        return "Nothing was measured yet."
+        tried = any(result.screened for result in results)
+        nothing = "No configuration that was tried could be timed." if tried else "Nothing was measured yet."
+        return "\n\n".join([paragraph(missing_sentence(results), nothing), *missing])
     plot, first = next(iter(drawn.items()))
     rows = []
     for result in drawn.values():
         for curve in _curves(result):
+            if result.missing:
+                rows.append([result.grid.heading, curve.x_label, f"no result: {result.progress} measured", "", "", ""])
+                continue
             fastest = ", ".join(f"{x:g}" for x in (curve.best, *(x for x in curve.alike if x != curve.best)))
             papers = ", ".join(f"{share} ({x})" for x, share in curve.papers.items())
             gain = "" if result.default is None else f"{curve.rate / result.default.rate:.2f}"
             rows.append([result.grid.heading, curve.x_label, fastest, amount(curve.rate), papers, gain])
     header = ["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"]
-    return "\n\n".join([_sentence(first), figure(plot, _caption(first)), table(header, rows)])
+    sentence = "No grid was measured whole, so there is no result yet." if first.missing else _sentence(first)
+    opening = paragraph(missing_sentence(results), sentence)
+    return "\n\n".join([opening, *missing, figure(plot, _caption(first)), table(header, rows)])
 
 
 def _sentence(result: GridResult) -> str:
-    """Return the result of the first plot of a grid."""
+    """Return the result of the first plot of a grid of which every configuration was tried."""
     curve = _curves(result)[0]
     papers = ""
     if curve.papers:
         noun, verb = ("value", "reaches") if len(curve.papers) == 1 else ("values", "reach")
         papers = f"; the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())} of this rate"
     rate = f"{amount(curve.rate)} operations/s"
-    return paragraph(f"{result.grid.heading}: the fastest {curve.x_label} is {curve.best:g}, with {rate}{papers}.")
+    first = ", as first measured" if result.lacks_final else ""
+    return f"{result.grid.heading}: the fastest {curve.x_label} is {curve.best:g}, with {rate}{first}{papers}."
 
 
 def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
@@ -104,7 +116,7 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
         grids.append(f"### {result.grid.heading}")
         if index:  # the figure of the first grid is at the beginning of the page
             grids.append(figure(plot, _caption(result)))
-        grids += map(_curve_table, _curves(result))
+        grids += [_curve_table(curve, _share(result)) for curve in _curves(result)]
     rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
     parts = [
         section("All measurements", _protocol(target, results), *grids) if drawn else "",
@@ -115,14 +127,19 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
     return "\n\n".join(part for part in parts if part)
 
 
-def _curve_table(curve: _Curve) -> str:
+def _share(result: GridResult) -> str:
+    """Return the name of a rate relative to the highest of a grid."""
+    return "of the best measured" if result.missing else "of the best"
+
+
+def _curve_table(curve: _Curve, share: str) -> str:
     rows = []
     for x, point in curve.points.items():
         times = [f"{float(point.row[name]):.4g}" for name in ("p50_ms", "p20_ms", "p80_ms")]
-        share = f"{point.rate / curve.rate:.0%}{' ≈' if x in curve.alike else ''}"
+        relative = f"{point.rate / curve.rate:.0%}{' ≈' if x in curve.alike else ''}"
         config = ", ".join(f"{name} {value}" for name, value in point.point.values.items())
-        rows.append([f"{x:g}", *times, amount(point.rate), share, config])
-    return table([curve.x_label, "median ms", "p20", "p80", "operations/s", "of the best", "configuration"], rows)
+        rows.append([f"{x:g}", *times, amount(point.rate), relative, config])
+    return table([curve.x_label, "median ms", "p20", "p80", "operations/s", share, "configuration"], rows)
 
 
 def _caption(result: GridResult) -> str:
@@ -131,15 +148,17 @@ def _caption(result: GridResult) -> str:
     if plane:
         rest = ", with the best of the other parameters" if len(result.grid.points[0].values) > len(plane) else ""
         caption += f" Map: {plane[0]} and {plane[1]}{rest}, first measurement."
-    return caption
+    return caption + (f" Points are missing: {result.progress} were measured." if result.missing else "")
 
 
 def _draw(result: GridResult, best: Measured, path: Path) -> None:
     panels = [Plot(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
     plane = result.grid.plane
-    made, axes = plots.line_plots(result.grid.heading, panels, y_label=_RATE, others=int(plane is not None))
+    title = result.grid.heading + (f"\n{result.progress} measured" if result.missing else "")
+    rate = f"rate, {_share(result)}"
+    made, axes = plots.line_plots(title, panels, y_label=rate, others=int(plane is not None))
     if plane:
-        names = {"row_label": plane[0], "column_label": plane[1], "value_label": _RATE}
+        names = {"row_label": plane[0], "column_label": plane[1], "value_label": rate}
         plots.heat_map(axes[-1], _cells(result, plane), **names)
     plots.save(made, path)
 
@@ -186,21 +205,13 @@ def _failures(results: Sequence[GridResult]) -> str:
         for bad in result.failed
     ]
     if not failed:
-        return section("Failures", "None: the results of every configuration that was tried were right.")
+        tried = any(result.screened for result in results)
+        return section("Failures", "None: the results of every configuration that was tried were right.") if tried else ""
     more = f"{len(failed) - _MAX_FAILURES} more are in the raw rows." if len(failed) > _MAX_FAILURES else ""
     return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more)
 
 
 def _left_out(results: Sequence[GridResult]) -> str:
-    lines = []
-    for result in results:
-        if result.error:
-            lines.append(f"{result.grid.heading}: nothing could be measured: {result.error}")
-        elif result.unmeasured:
-            count = f"{result.unmeasured} of {len(result.grid.points)} configurations"
-            lines.append(f"{result.grid.heading}: {count}, for which the budget left no time; the same command measures them.")
     skipped = sum(result.grid.skipped for result in results)
-    if skipped:
-        reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"
-        lines.append(f"{skipped} combinations {reasons}.")
-    return section("Left out", bullets(lines)) if lines else ""
+    reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"
+    return section("Left out", bullets([f"{skipped} combinations {reasons}."])) if skipped else ""

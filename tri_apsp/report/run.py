@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.report.index import write_index
 from tri_apsp.report.measuring import known, measure
+from tri_apsp.report.missing import missing_sentence
+from tri_apsp.report.options import DEFAULT_OUT
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
@@ -50,9 +54,10 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     folder = args.out / target.device.slug
     name = study.name if target.engine != "portable" else f"{study.name}-portable"
     grids = study.grids(target, args.n, args.dtype)
+    options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
+    command = command_line("tri_apsp.report", study.name, **options)
     if measuring:
-        options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
-        origin = environment(target.torch_device, command_line("tri_apsp.report", study.name, **options), args.commit)
+        origin = environment(target.torch_device, command, args.commit)
         make_folder(folder, "--out")
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
@@ -61,7 +66,10 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters)
         results = [known(grid, rows) for grid in grids]
-    print(write_study(study, target, results, folder, name))
+    again = command if args.out == DEFAULT_OUT else f"{command} {shlex.join(['--out', str(args.out)])}"
+    print(write_study(study, target, results, folder, name, again))
+    if missing := missing_sentence(results):
+        print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
     write_index(args.out)
     return 0
 

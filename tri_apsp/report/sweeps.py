@@ -45,6 +45,11 @@ class Sweeps:
     exhaustive: dict[Task, TaskResult]
     errors: tuple[TaskResult, ...]
 
+    @property
+    def complete(self) -> dict[Task, Tuned]:
+        """The results whose search and final ended by themselves; an interrupted one has no conclusion."""
+        return {task: tuned for task, tuned in self.results.items() if tuned.result.complete}
+
     def kernels(self) -> list[tuple[str, str]]:
         """Return engine and kernel of the tasks, each once, in their order."""
         return list(dict.fromkeys((task.engine, task.kernel) for task in self.results))

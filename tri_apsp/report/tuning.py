@@ -61,15 +61,18 @@ def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
 
 
 def _result(sweeps: Sweeps) -> str:
-    every = list(sweeps.results.values())
+    every, missing = list(sweeps.complete.values()), _missing(sweeps)
+    if not every:
+        return paragraph(missing, "No task was tuned to its end, so there is no result yet.")
     sentence = paragraph(
+        missing,
         f"Tuned configurations are {_mean_speedup(every)} times as fast as the defaults in the geometric mean of {len(every)} "
-        f"tasks; for {_stays(every)} of them the default stays."
+        f"task{'s' * (len(every) != 1)}; for {_stays(every)} of them the default stays.",
     )
     dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
     rows = []
     for engine, kernel in sweeps.kernels():
-        found = of_kernel(sweeps.results, engine, kernel)
+        found = of_kernel(sweeps.complete, engine, kernel)
         means = [_mean_speedup([one for one in found if one.result.task.dtype == dtype]) for dtype in dtypes]
         exhaustive = [result for result in of_kernel(sweeps.exhaustive, engine, kernel) if default_ms(result) < math.inf]
         shares = [best_ms(result) / default_ms(result) for result in exhaustive]
@@ -81,8 +84,22 @@ def _result(sweeps: Sweeps) -> str:
         "mean over sizes and signs. A configuration replaces the default only if it is faster by more than 2% and by more "
         "than the noise. Last column: tasks of which every candidate was evaluated, as first measured."
     )
-    figure = markdown.figure("speed-up", "Speed-up by n: geometric mean over dtypes and signs; bars from least to most.")
-    return "\n\n".join([sentence, figure, table(head, rows), notes])
+    without = " Points of interrupted tasks are missing." if len(every) < len(sweeps.results) else ""
+    caption = f"Speed-up by n: geometric mean over dtypes and signs; bars from least to most.{without}"
+    return "\n\n".join([sentence, markdown.figure("speed-up", caption), table(head, rows), notes])
+
+
+def _missing(sweeps: Sweeps) -> str:
+    """Return what was not tuned, in one sentence, with the command that continues; "" if nothing is known to be missing."""
+    interrupted = len(sweeps.results) - len(sweeps.complete)
+    stopped = sum(bool(header.get("interrupted")) for header in sweeps.headers)
+    parts = [
+        f"interrupted {interrupted} of {len(sweeps.results)} tasks, which do not count here" if interrupted else "",
+        f"without a result {len(sweeps.errors)}, listed under Best configurations" if sweeps.errors else "",
+        f"ended before the last task {stopped} of {len(sweeps.headers)} sweeps" if stopped else "",
+    ]
+    listed = "; ".join(part for part in parts if part)
+    return f"Incomplete: {listed}. The command of the sweep with `--resume` continues." if listed else ""
 
 
 def _mean_speedup(tuned: Sequence[Tuned]) -> str:

@@ -31,16 +31,18 @@ def draw(sweeps: Sweeps, folder: Path) -> list[str]:
     return list(drawn)
 
 
-def _speed_ups(sweeps: Sweeps) -> Figure:
-    """Draw one plot per kernel, all with the same axis of speed-ups."""
+def _speed_ups(sweeps: Sweeps) -> Figure | None:
+    """Draw one plot per kernel, all with the same axis of speed-ups; None if no task is complete."""
     panels = []
-    for engine, kernel in sweeps.kernels():
+    for engine, kernel in dict.fromkeys((task.engine, task.kernel) for task in sweeps.complete):
         by_n: dict[int, list[float]] = {}
-        for tuned in of_kernel(sweeps.results, engine, kernel):
+        for tuned in of_kernel(sweeps.complete, engine, kernel):
             by_n.setdefault(tuned.result.task.n, []).append(tuned.winner.speedup)
         n = sorted(by_n)
         mean, low, high = ([value(by_n[x]) for x in n] for value in (geometric_mean, min, max))
         panels.append(plots.Plot("n", [plots.Line("", n, mean, low, high)], f"{engine} {kernel}"))
+    if not panels:
+        return None
     made, axes = plots.line_plots("Speed-up over the default", panels, y_label="speed-up", height=2.8)
     for one in axes:
         one.axhline(1, color="0.6", linewidth=1)
@@ -51,7 +53,7 @@ def _search(sweeps: Sweeps) -> Figure | None:
     """Draw the best time so far of each kernel; None if no default was evaluated, or nothing besides the defaults."""
     curves = []
     for engine, kernel in sweeps.kernels():
-        results = [tuned for tuned in of_kernel(sweeps.results, engine, kernel) if default_ms(tuned.result) < math.inf]
+        results = [tuned for tuned in of_kernel(sweeps.complete, engine, kernel) if default_ms(tuned.result) < math.inf]
         last = max((len(tuned.result.search.evaluated) for tuned in results), default=0)
         counts = sorted({*(2**power for power in range(last.bit_length())), last})
         if results:

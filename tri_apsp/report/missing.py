@@ -1,0 +1,42 @@
+"""What a study has not measured, for the beginning of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tri_apsp.report.markdown import bullets
+from tri_apsp.report.measuring import GridResult
+
+__all__ = ["missing_block", "missing_sentence"]
+
+# A grid may lack hundreds of configurations, of which a page names the first.
+_MAX_NAMED = 8
+
+
+def missing_sentence(results: Sequence[GridResult]) -> str:
+    """Return how much is missing; "" if every configuration of every grid was tried, and the fastest once more."""
+    missing, every = sum(len(result.missing) for result in results), sum(len(result.grid.points) for result in results)
+    grids, finals = sum(bool(result.missing) for result in results), sum(result.lacks_final for result in results)
+    parts = [
+        f"{missing} of {every} configurations, in {grids} of {len(results)} grids" if missing else "",
+        f"the final in {finals} of {len(results)} grids" if finals else "",
+    ]
+    listed = "; ".join(part for part in parts if part)
+    return f"Incomplete, not measured: {listed}." if listed else ""
+
+
+def missing_block(results: Sequence[GridResult], command: str) -> list[str]:
+    """Return what is missing in each grid, and the command that measures it; empty if nothing is."""
+    lines = [_line(result) for result in results if result.missing or result.lacks_final]
+    return ["This command measures what is missing:", f"    {command}", bullets(lines)] if lines else []
+
+
+def _line(result: GridResult) -> str:
+    if result.lacks_final:
+        return f"{result.grid.heading}: the final, which times the fastest configurations together."
+    missing, error = result.missing, f" The measurement failed: {result.error}" if result.error else ""
+    if not result.screened:
+        return f"{result.grid.heading}: all {len(missing)} configurations.{error}"
+    named = [", ".join(f"{name} {value}" for name, value in point.values.items()) for point in missing[:_MAX_NAMED]]
+    named += [f"{len(missing) - _MAX_NAMED} more"] if len(missing) > _MAX_NAMED else []
+    return f"{result.grid.heading}: {len(missing)} of {len(result.grid.points)} configurations: {'; '.join(named)}.{error}"
