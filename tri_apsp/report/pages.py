@@ -144,7 +144,8 @@ def _curve_table(curve: _Curve, share: str) -> str:
 
 def _caption(result: GridResult) -> str:
     plane = result.grid.plane
-    caption = f"{result.grid.heading}: rates relative to the best, bars from p20 to p80; each paper's relative to its own best."
+    best = "the best measured" if result.missing else "the best"
+    caption = f"{result.grid.heading}: rates relative to {best}, bars from p20 to p80; each paper's relative to its own best."
     if plane:
         rest = ", with the best of the other parameters" if len(result.grid.points[0].values) > len(plane) else ""
         caption += f" Map: {plane[0]} and {plane[1]}{rest}, first measurement."
