@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import queue
+import subprocess
 import sys
 import threading
 import time
@@ -149,6 +150,23 @@ class TestTime:
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)
 
+    def test_an_interrupt_ends_the_tuner_too(self, tuner, tmp_path, monkeypatch):
+        behave, _ = tuner
+        behave("(here / 'pid').write_text(str(os.getpid()))\ntime.sleep(60)")
+
+        def interrupted(process, seconds=None):
+            if seconds is None:
+                return wait(process)
+            time.sleep(0.7)
+            raise KeyboardInterrupt
+
+        wait = subprocess.Popen.wait
+        monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solve()
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((tmp_path / "pid").read_text()), 0)
+
     def test_waiting_for_another_process_ends(self, tuner, tmp_path):
         import filelock
 
@@ -213,6 +231,7 @@ def test_nothing_is_tuned_where_the_result_would_not_be_used(tuner, directories,
     [
         ("nvidia", {"n": 4096}, ["product", "closure", "solve"]),
         ("nvidia", {"n": 64, "batch": 1000}, ["batch"]),
+        ("nvidia", {"n": 4096, "batch": 2}, ["product", "solve"]),
         ("nvidia", {"n": 4096, "product": True}, ["product"]),
         ("nvidia", {"n": 512, "product": True}, ["product", "small_product"]),
         ("portable", {"n": 64, "batch": 1000}, ["product", "closure", "panels", "solve"]),

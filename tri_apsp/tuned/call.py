@@ -47,8 +47,10 @@ class Call:
     def kernels_to_tune(self) -> list[str]:
         """Return the kernels that decide how fast the call is."""
         records = [record for record in records_of(self.engine) if self.kind in record.calls]
-        if self.kind == "batch":
-            records = [record for record in records if record.calls == ("batch",)] or records
+        if self.kind == "batch":  # a kernel for batches solves small graphs alone, and large ones not at all
+            own = [record for record in records if record.calls == ("batch",)]
+            small = [record for record in own if self.n <= 2 * max(record.full_sizes)]
+            records = small or [record for record in records if record not in own]
         if self.kind == "product":  # not small_product for a product that is larger than any of these
             default = default_config(self.engine, DTYPES_BY_NAME[self.dtype])
             records = [record for record in records if record.lookup_size(self.n, default) == self.n]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+import torch
+
+from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.other_gpus import covers_architecture
@@ -34,24 +37,22 @@ def policy() -> str:
 
 def is_large(call: Call) -> bool:
     """Return whether "auto" and "require" apply to a call: from the operations of the least size that a full sweep tunes."""
-    return call.batch * call.n**3 >= _REQUIRED_FROM**3 and not _is_interpreted(call)
+    return call.batch * call.n**3 >= _REQUIRED_FROM**3 and not _is_interpreted(call.engine, call.torch_device)
 
 
-def gains(call: Call) -> bool:
-    """Return whether a call for which nothing was tuned is likely to become noticeably faster by tuning.
+def gains(engine: str, device: torch.device, n: int, batch: int, *, product: bool) -> bool:
+    """Return whether a call that ran with the defaults is likely to become noticeably faster by tuning.
 
     Measured gains over the defaults: 3.8 times for a batch of graphs below 32 vertices on an H200; 1.02 in the geometric mean
     and at most 1.4 for all other tasks there (tuning/nvidia-h200); mostly 1.00 and at most 1.14 on two cores of an AMD EPYC.
     The defaults come from these machines, so on a GPU of another architecture other configurations may be faster. A call of
     fewer operations than a graph of 512 vertices takes less than milliseconds with any configuration.
     """
-    if call.engine == "cpu" or _is_interpreted(call):
+    if engine == "cpu" or _is_interpreted(engine, device) or batch * max(n, _TINY) ** 3 < _WARNED_FROM**3:
         return False
-    if call.batch * max(call.n, _TINY) ** 3 < _WARNED_FROM**3:
-        return False
-    return (call.n < _TINY and call.kind == "batch") or not covers_architecture(call.engine, call.device.capability)
+    return (n < _TINY and not product) or not covers_architecture(engine, describe(device).capability)
 
 
-def _is_interpreted(call: Call) -> bool:
+def _is_interpreted(engine: str, device: torch.device) -> bool:
     """Return whether Triton's interpreter runs the kernels, which is slow with any tiles."""
-    return call.engine != "cpu" and call.torch_device.type == "cpu"
+    return engine != "cpu" and device.type == "cpu"
