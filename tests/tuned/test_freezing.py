@@ -12,6 +12,7 @@ from tuned.conftest import GPU
 from tri_apsp import InputError, tuned
 from tri_apsp.__main__ import main
 from tri_apsp.tuned import pending
+from tri_apsp.tuned.store import require_writable
 
 CUDA = torch.device("cuda", 0)
 
@@ -113,6 +114,21 @@ def test_another_directory_is_refused_and_left_as_it_is(entry, made, directories
     with pytest.raises(InputError, match=r"^freeze must write to an empty|^tuned files must be written to .*File exists"):
         tuned.freeze(tmp_path / name)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["notes"]
+
+
+def test_nothing_is_saved_there(entry, made, directories, frozen):
+    frozen()
+    for write in (lambda: tuned.save(made(entry(1024)), force=True), lambda: require_writable("a-gpu")):
+        with pytest.raises(
+            InputError, match=r"^tuned files must not change in a frozen directory, which .*named is; [^\n]*\.$"
+        ):
+            write()
+    assert [path.name for path in directories["named"].iterdir() if path.name != ".lock"] == ["FROZEN"]
+
+
+def test_a_miss_there_is_silent(frozen):
+    frozen()
+    tuned.issue_warnings(find(), CUDA, torch.float32, n=1024)
 
 
 def test_info_shows_the_only_directory(directories, frozen, capsys):

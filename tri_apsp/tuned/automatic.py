@@ -48,9 +48,8 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
 
     # A power of two stands for all sizes near it, so that a failure costs a program that solves many sizes its 20 s once.
     task = (call.engine, call.device.slug, call.dtype, call.kind, call.n.bit_length())
-    unwanted = is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR")  # no lookup would use what the tuner writes
-    if task in _failed or unwanted:
-        return
+    if task in _failed or is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR"):
+        return  # lookups would not use what the tuner writes
     end = time.monotonic() + SECONDS
     folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
     try:

@@ -12,6 +12,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.tuned import automatic, pending
 from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.lookup import look_up
+from tri_apsp.tuned.paths import is_frozen, save_directory
 from tri_apsp.tuned.policy import gains, is_large, policy
 from tri_apsp.tuned.reading import search_folders
 
@@ -89,7 +90,7 @@ def issue_warnings(
     """
     if config.source == "default" and _MISS not in pending.ISSUED and gains(config.engine, device, n, batch, product=product):
         call = call_of(config.engine, device, dtype, n, batch, nonnegative=True, product=product)
-        if policy() == "warn":
+        if policy() == "warn" and not is_frozen(save_directory()):
             pending.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {n}; to tune: {call.command()}")
     if pending.PENDING:
         pending.issue()

@@ -16,7 +16,7 @@ from tri_apsp.device import Device, triton_version
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, identity_of
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.paths import file_name, save_directory
+from tri_apsp.tuned.paths import file_name, is_frozen, save_directory
 from tri_apsp.tuned.reading import read_usable, reload, schema_errors
 
 if TYPE_CHECKING:
@@ -94,9 +94,10 @@ def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = 
 
     Raises:
         InputError: such a file is there and `force` is not given; `file` was measured with other kernel sources; the directory
-            cannot be written to, is full, or stays locked for half a minute. The directory is then as it was.
+            is frozen, cannot be written to, is full, or stays locked for half a minute. The directory is then as it was.
     """
     require_current(file)
+    _require_not_frozen(Path(directory or save_directory()))
     path = path_of(file.engine, file.kernel, file.dtype, file.slug, directory)
     with locked(path.parent):
         present = require_replaceable(file, path, force=force)
@@ -128,8 +129,9 @@ def require_writable(slug: str, directory: Path | str | None = None) -> None:
     """Raise unless tuned files of the GPU `slug` can be written. Creates no folder; in an existing one it takes the lock once.
 
     Raises:
-        InputError: the directory cannot be written to, or another process locks it for half a minute.
+        InputError: the directory is frozen, cannot be written to, or is locked by another process for half a minute.
     """
+    _require_not_frozen(Path(directory or save_directory()))
     folder = Path(directory or save_directory()) / slug
     present = next(path for path in (folder, *folder.parents) if path.exists())
     if not (present.is_dir() and os.access(present, os.W_OK)):
@@ -139,6 +141,14 @@ def require_writable(slug: str, directory: Path | str | None = None) -> None:
     if present == folder:
         with locked(folder):
             pass
+
+
+def _require_not_frozen(directory: Path) -> None:
+    if is_frozen(directory):
+        raise InputError(
+            f"tuned files must not change in a frozen directory, which {directory} is; unset TRI_APSP_CONFIG_DIR or choose "
+            "another directory, and freeze again afterwards."
+        )
 
 
 @contextmanager
