@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "__init__": "api configs errors graphs semirings",
     "console": "errors device engines __init__",
     "bench": "device semirings configs gpu engines solver api console",
-    "cli": "errors device semirings configs tuned engines graphs methods solver api console bench __init__",
+    "cli": "errors device semirings configs tuned engines graphs methods solver api console bench tune report __init__",
     "__main__": "cli",
     "tune": "errors device semirings configs tuned engines methods solver console",
     "report": "errors device semirings configs tuned engines console tune",

@@ -1,18 +1,27 @@
-"""All-pairs shortest paths on GPUs and CPUs: torch tensors in, every distance out."""
+"""All-pairs shortest paths on GPUs and CPUs: torch tensors in, every distance out.
 
-from tri_apsp.api import Result, Selection, min_plus, select, shortest_paths
-from tri_apsp.configs import Config, CpuTiles, GpuTiles
-from tri_apsp.errors import (
-    ApspError,
-    DistanceRangeError,
-    EngineError,
-    InputError,
-    NegativeCycleError,
-    TooLargeError,
-    TuningWarning,
-)
-from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
-from tri_apsp.semirings import no_edge
+A name is imported when it is first used, so that a command line handles Ctrl-C and prints its help before torch is imported.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tri_apsp.api import Result, Selection, min_plus, select, shortest_paths
+    from tri_apsp.configs import Config, CpuTiles, GpuTiles
+    from tri_apsp.errors import (
+        ApspError,
+        DistanceRangeError,
+        EngineError,
+        InputError,
+        NegativeCycleError,
+        TooLargeError,
+        TuningWarning,
+    )
+    from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
+    from tri_apsp.semirings import no_edge
 
 __all__ = [
     "ApspError",
@@ -38,3 +47,35 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# The names above by their module, for __getattr__; a test compares them with the imports that type checkers read.
+_NAMES = {
+    "api": ("Result", "Selection", "min_plus", "select", "shortest_paths"),
+    "configs": ("Config", "CpuTiles", "GpuTiles"),
+    "errors": (
+        *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError", "TooLargeError"),
+        "TuningWarning",
+    ),
+    "graphs": ("from_networkx", "from_numpy", "from_scipy"),
+    "semirings": ("no_edge",),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value
+    if name in _submodules():
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_submodules()})
+
+
+def _submodules() -> set[str]:
+    from pkgutil import iter_modules
+
+    return {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}

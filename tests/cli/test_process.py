@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-from tri_apsp.console.exit_status import BROKEN_PIPE, FAILED
+import pytest
+
+from tri_apsp.console.exit_status import BAD_INPUT, BROKEN_PIPE, FAILED
 
 
 def test_solve(process, five, tmp_path):
@@ -31,3 +34,37 @@ def test_a_reader_that_exits(five):
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == BROKEN_PIPE
+
+
+BENCH = ["bench", "--device", "cpu", "--n", "8", "--repeat", "3", "--method", "kleene"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("words", [["solve", "{five}"], ["info"], BENCH, ["--help"], ["tune", "--list"], ["--version"]])
+def test_a_full_disk(five, words, options):
+    """The error is one line whether Python writes the output while the command runs or at its end."""
+    if options and words[0].startswith("--"):
+        options = ["--help"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "tri_apsp", *(word.format(five=five) for word in words), *options]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, timeout=120, check=False)
+    assert done.returncode == BAD_INPUT
+    assert done.stderr.startswith("error: the output must be written, but it cannot be (No space left on device); ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_rows_on_a_full_disk(process):
+    outcome = process(*BENCH, "--rows", "/dev/full", "--scipy-up-to", 0)
+    assert outcome.status == BAD_INPUT
+    assert outcome.err == (
+        "error: --rows must name a file that can be written, but /dev/full cannot be (No space left on device); name another.\n"
+    )
+
+
+def test_without_a_standard_output(five):
+    command = f"'{sys.executable}' -m tri_apsp solve '{five}' >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Sequence
+from importlib import import_module
 
 from tri_apsp import __version__
-from tri_apsp.cli import bench, generate, info, solve
 from tri_apsp.console.exit_status import BAD_INPUT, BROKEN_PIPE, FAILED, INTERRUPTED
-from tri_apsp.console.parser import Parser
+from tri_apsp.console.parser import Parser, program
 
-__all__ = ["COMMANDS", "build_parser"]
+__all__ = ["COMMANDS", "OTHERS", "build_parser"]
 
-COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str]] = {
-    "solve": (solve.configure, "compute all shortest distances of a graph file"),
-    "generate": (generate.configure, "write a random graph to a file"),
-    "info": (info.configure, "show this machine, versions, engines and tuned files"),
-    "bench": (bench.configure, "measure min-plus operations per second, beside SciPy"),
+COMMANDS = {
+    "solve": "compute all shortest distances of a graph file",
+    "generate": "write a random graph to a file",
+    "info": "show this machine, versions, engines and tuned files",
+    "bench": "measure min-plus operations per second, beside SciPy",
 }
-"""Subcommands by name: the function that adds the arguments, and the summary for --help."""
+"""Subcommands by name, with the summary for --help. The module of the name in this package has `configure`, which adds the
+arguments, and `run`."""
+
+OTHERS = {
+    "tune": "search for the fastest configurations of this machine, which later solves use",
+    "report": "measure a study on this machine, or show the results of a sweep, as CSV, plots and a page",
+}
+"""Subcommands that are command lines of their own, python -m tri_apsp.NAME."""
 
 _EPILOG = f"""\
 exit status:
@@ -33,16 +40,21 @@ An error is one sentence on stderr; nothing is printed on stdout then, and the o
 """
 
 
-def build_parser() -> Parser:
-    """Return the parser; each subcommand sets `run`, the function to call with the arguments."""
+def build_parser(words: Sequence[str]) -> Parser:
+    """Return the parser of a command line `words`; the subcommand sets `run`, the function to call with the arguments.
+
+    Only a subcommand that is one of `words` has its arguments: the help that lists all of them imports none of their modules.
+    """
     parser = Parser(
-        prog="python -m tri_apsp",
+        prog=program(),
         description="All-pairs shortest paths: every distance of a weighted directed graph.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tri_apsp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, (configure, summary) in COMMANDS.items():
-        configure(commands.add_parser(name, help=summary, description=f"{summary.capitalize()}."))
+    for name, summary in (COMMANDS | OTHERS).items():
+        command = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        if name in COMMANDS and name in words:
+            import_module(f"tri_apsp.cli.{name}").configure(command)
     return parser

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +14,12 @@ from typing import Any
 
 from tri_apsp.errors import ApspError, InputError, TuningWarning
 
-__all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded"]
+__all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded", "interruptible_imports"]
 
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+# A disk that is full, a quota or a limit that is reached, or a disk that fails.
+_CANNOT_WRITE = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -23,21 +29,30 @@ def guarded(run: Callable[[], int]) -> int:
         run: a command, which returns its exit status.
 
     Raises:
+        SystemExit: as `run` does.
         Exception: any other error of `run`, which is a bug.
     """
     try:
         with _tuning_warnings_in_one_line():
-            status = run()
-        sys.stdout.flush()  # a closed pipe must raise here, where it is caught
+            status = _flushed(run)
     except ApspError as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, InputError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more when it exits, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        _discard_stdout()
+        print(
+            f"error: the output must be written, but it cannot be ({error.strerror}); free some space, or write it to another "
+            "place.",
+            file=sys.stderr,
+        )
+        return BAD_INPUT
     except (MemoryError, RuntimeError) as error:
         if not _ran_out_of_memory(error):
             raise
@@ -48,6 +63,37 @@ def guarded(run: Callable[[], int]) -> int:
         )
         return FAILED
     return status
+
+
+@contextmanager
+def interruptible_imports() -> Iterator[None]:
+    """Make Ctrl-C end the process with INTERRUPTED at once, inside a `with` that imports libraries and does nothing else.
+
+    Some libraries, such as NumPy, discard a KeyboardInterrupt that is raised while they are imported.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # such as ignored, in a background job
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _flushed(run: Callable[[], int]) -> int:
+    """Return what `run` returns, once its output is written: a closed pipe or a full disk must raise here, not at exit."""
+    try:
+        return run()
+    finally:  # argparse leaves by SystemExit after it has printed a help
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _discard_stdout() -> None:
+    """Send what is left in the buffer of stdout nowhere: Python flushes it once more at exit, which must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager

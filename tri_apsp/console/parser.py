@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from typing import NoReturn
 
 from tri_apsp.console.exit_status import BAD_INPUT
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "program"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -15,3 +17,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"error: {message.rstrip('.')}; see {self.prog} --help.\n")
+
+
+def program() -> str:
+    """Return the command that was typed: the installed `tri-apsp`, or `python -m tri_apsp`."""
+    return "tri-apsp" if Path(sys.argv[0]).stem == "tri-apsp" else "python -m tri_apsp"

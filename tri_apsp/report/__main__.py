@@ -6,10 +6,9 @@ import argparse
 import sys
 from importlib import import_module
 
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded, interruptible_imports
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
-from tri_apsp.report.options import add_out, add_study_options, add_tuning_options
 
 __all__ = ["STUDIES", "build_parser", "main"]
 
@@ -20,11 +19,6 @@ STUDIES = {
     "stages": "pipeline depth and slices of k, beside Lund & Smith",
 }
 """The subject of each study. A study is the constant STUDY of the module with its name, where "_" stands for "-"."""
-
-_OTHERS = {
-    "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
-    "index": ("the index of all reports, and the figure of rates beside other projects", add_out),
-}
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the command to continue. Its page
@@ -38,39 +32,54 @@ exit status:
 """
 
 
-def build_parser() -> Parser:
-    """Return the parser; it imports no report."""
+def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
+    """Return the parser; `prog` is the command that was typed. It imports no report."""
+    from tri_apsp.report.options import add_out, add_study_options, add_tuning_options
+
     parser = Parser(
-        prog="python -m tri_apsp.report",
+        prog=prog,
         description="Measure a study on this machine, or render what was measured, as CSV, plots and a Markdown page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
-    every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | _OTHERS
+    every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | {
+        "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
+        "index": ("the index of all reports, and the figure of rates beside other projects", add_out),
+    }
     for name, (summary, add_options) in every.items():
         report = reports.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         add_options(report)
     return parser
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status.
+def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.report") -> int:
+    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call the command `prog`.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
     """
-    return guarded(lambda: _run(build_parser().parse_args(argv)))
+
+    def run() -> int:
+        with interruptible_imports():  # the options import torch
+            parser = build_parser(prog)
+        return _run(parser.parse_args(argv))
+
+    return guarded(run)
 
 
 def _run(args: argparse.Namespace) -> int:
     module = args.report.replace("-", "_")
     try:
         if args.report in STUDIES:
-            from tri_apsp.report.run import run_study
+            with interruptible_imports():
+                from tri_apsp.report.run import run_study
 
-            return run_study(import_module(f"tri_apsp.report.{module}").STUDY, args)
-        status: int = import_module(f"tri_apsp.report.{module}").run(args)
+                study = import_module(f"tri_apsp.report.{module}").STUDY
+            return run_study(study, args)
+        with interruptible_imports():
+            run = import_module(f"tri_apsp.report.{module}").run
+        status: int = run(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise

@@ -7,30 +7,31 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from tri_apsp.console.exit_status import guarded
-from tri_apsp.tune.options import build_parser
-from tri_apsp.tune.workers import processes
+from tri_apsp.console.exit_status import guarded, interruptible_imports
 
 __all__ = ["main"]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run `argv`, or the arguments of the process, and return the exit status.
+def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune") -> int:
+    """Run `argv`, or the arguments of the process, and return the exit status; help and errors call the command `prog`.
 
     Raises:
         SystemExit: as argparse does, after --help (0) and for arguments that it refuses (2).
     """
-    args = build_parser().parse_args(argv)
 
     def run() -> int:
-        if args.action in (None, "verify") and args.export is None and args.imported is None:  # others start no process
-            processes.start_server()  # it imports torch while this process does
-        from tri_apsp.tune.commands import run
+        with interruptible_imports():  # the options import torch
+            from tri_apsp.tune.options import build_parser
+            from tri_apsp.tune.workers import processes
+        args = build_parser(prog).parse_args(argv)
+        with interruptible_imports():
+            if args.action in (None, "verify") and args.export is None and args.imported is None:  # others start no process
+                processes.start_server()  # it imports torch while this process imports the rest
+            from tri_apsp.tune.commands import run
+        with _terminated_as_interrupted():
+            return run(args)
 
-        return run(args)
-
-    with _terminated_as_interrupted():
-        return guarded(run)
+    return guarded(run)
 
 
 @contextlib.contextmanager

@@ -34,10 +34,10 @@ exit status:
 """
 
 
-def build_parser() -> Parser:
-    """Return the parser."""
+def build_parser(prog: str = "python -m tri_apsp.tune") -> Parser:
+    """Return the parser; `prog` is the command that was typed."""
     parser = Parser(
-        prog="python -m tri_apsp.tune",
+        prog=prog,
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
