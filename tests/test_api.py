@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import get_args, get_type_hints
 
 import cases
 import numpy as np
@@ -11,9 +13,12 @@ import torch
 
 import tri_apsp
 from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.methods.auto import RULES
+from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
+from tri_apsp.tune import tune
 
 INF = float("inf")
 
@@ -84,6 +89,35 @@ def test_true_is_an_edge_of_weight_one() -> None:
         tri_apsp.shortest_paths(edges, overwrite=True)
 
 
+def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
+    """The memory is checked before the weights of 4 bytes per edge are allocated, for which torch has an error of its own."""
+    monkeypatch.setattr("tri_apsp.solver.arguments.fits_memory", lambda size, device: size < 4 * 30 * 30)
+    monkeypatch.setattr("tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated"))
+    edges = torch.zeros(30, 30, dtype=torch.bool)
+    for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):
+        with pytest.raises(TooLargeError, match=r"of bool must fit the memory.*in float32, but needs 3\.5 KiB and cpu has "):
+            call()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+def test_no_remedy_names_a_wider_dtype_where_there_is_none(dtype) -> None:
+    assert "wider" not in remedy_beyond(dtype)
+    weights = torch.tensor([[0, 2**62], [1, 0]])
+    with pytest.raises(InputError, match=r"give tri_apsp.no_edge\(dtype\) for missing edges, or use float64, or scale"):
+        tri_apsp.shortest_paths(weights)
+
+
+@pytest.mark.parametrize("call", [tri_apsp.shortest_paths, tri_apsp.select])
+def test_type_checkers_know_the_methods(call) -> None:
+    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS)
+
+
+def test_type_checkers_know_the_signs() -> None:
+    assert get_args(Sign) == SIGNS
+    assert get_type_hints(Case)["sign"] == Sign
+    assert get_type_hints(tune, localns={"Sign": Sign, "SweepResult": object})["signs"] == Sequence[Sign]
+
+
 def test_results_are_compared_by_identity() -> None:
     """Comparing the distances would raise, since a tensor has no single truth value."""
     weights = torch.rand(3, 3)
@@ -100,14 +134,14 @@ BAD_WEIGHTS = {
     "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
     "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
-    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; convert"),
-    "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert"),
+    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real or its .abs()"),
+    "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert it with .to\\(torch.float32\\)"),
     "sparse": (torch.eye(3).to_sparse(), "must be a dense tensor, but has layout sparse_coo; .*from_scipy"),
     "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),
     "minus infinity": (torch.tensor([[0, -INF], [1, 0]]), r"greater than minus infinity, but is -inf at \(0, 1\); replace"),
     "an integer above no_edge": (
         torch.tensor([[0, 16384], [1, 0]], dtype=torch.int16),
-        r"\[-16383, 16383\].*but one is 16384 at \(0, 1\); use tri_apsp.no_edge",
+        r"\[-16383, 16383\].*but one is 16384 at \(0, 1\); give tri_apsp.no_edge",
     ),
     "the smallest integer": (torch.tensor([[-32768]], dtype=torch.int16), "one is -32768"),
     "on the meta device": (torch.zeros(2, 2, device="meta"), "on the CPU or a CUDA device, but is on meta"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         EngineError,
         InputError,
         NegativeCycleError,
+        RoundingWarning,
         TooLargeError,
         TuningWarning,
     )
@@ -33,6 +34,7 @@ __all__ = [
     "InputError",
     "NegativeCycleError",
     "Result",
+    "RoundingWarning",
     "Selection",
     "TooLargeError",
     "TuningWarning",
@@ -53,8 +55,8 @@ _NAMES = {
     "api": ("Result", "Selection", "min_plus", "select", "shortest_paths"),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (
-        *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError", "TooLargeError"),
-        "TuningWarning",
+        *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),
+        *("RoundingWarning", "TooLargeError", "TuningWarning"),
     ),
     "graphs": ("from_networkx", "from_numpy", "from_scipy"),
     "semirings": ("no_edge",),

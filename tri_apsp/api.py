@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.solver import selection
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.product import product
@@ -14,7 +14,7 @@ from tri_apsp.solver.run import solve
 __all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths"]
 
 
-def select(weights: torch.Tensor, *, method: str = "auto", config: Config | None = None) -> Selection:
+def select(weights: torch.Tensor, *, method: MethodChoice = "auto", config: Config | None = None) -> Selection:
     """Return what shortest_paths(weights) would run, without running it; see tri_apsp.methods.auto for the rules.
 
     Args and errors: as for shortest_paths. The values of `weights` are not read; they are taken to be non-negative.
@@ -26,7 +26,7 @@ def shortest_paths(
     weights: torch.Tensor,
     *,
     sizes: torch.Tensor | None = None,
-    method: str = "auto",
+    method: MethodChoice = "auto",
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,

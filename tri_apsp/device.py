@@ -21,10 +21,12 @@ import psutil
 import torch
 
 from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.messages import counted
 
 __all__ = [
     "Device",
     "assume",
+    "byte_size",
     "check_memory",
     "check_product_memory",
     "cpu_count",
@@ -84,7 +86,9 @@ def resolve(name: str) -> torch.device:
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= cuda_count():
         found = cuda_count()
-        raise InputError(f"device {name} must exist, but this machine has {found} usable CUDA device(s); use cpu or auto.")
+        raise InputError(
+            f"device {name} must exist, but this machine has {counted(found, 'usable CUDA device')}; use cpu or auto."
+        )
     return device
 
 
@@ -256,14 +260,17 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
     per_graph, free = n * n * per_value, free_memory(device)
     if batch * per_graph > free:
         graphs = f"{batch} graphs of " if batch > 1 else ""
-        fit, remedy = f"{'one of ' if batch > 1 else ''}{int((free / per_value) ** 0.5)} vertices", "a smaller graph"
+        fit, remedy = (
+            f"{'one of ' if batch > 1 else ''}{counted(int((free / per_value) ** 0.5), 'vertex', 'vertices')}",
+            "a smaller graph",
+        )
         if batch > 1 and per_graph <= free:
             fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
         name, copies = str(dtype).removeprefix("torch."), "" if matrices == 1 else f" for {matrices:g} matrices"
         raise TooLargeError(
-            f"a problem must fit the memory of its device, but {graphs}{n} vertices in {name} need "
-            f"{_size(batch * per_graph)}{copies} and {device.type} has {_size(free)} free, which fits {fit}; use a narrower "
-            f"dtype, a device with more memory, or {remedy}."
+            f"a problem must fit the memory of its device, but {graphs}{counted(n, 'vertex', 'vertices')} in {name} need "
+            f"{byte_size(batch * per_graph)}{copies} and {device.type} has {byte_size(free)} free, which fits {fit}; use a "
+            f"narrower dtype, a device with more memory, or {remedy}."
         )
 
 
@@ -277,13 +284,14 @@ def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device:
     needed, free = m * per_row, free_memory(device)
     if needed > free:
         raise TooLargeError(
-            f"a product must fit the memory of its device, but the product needs {_size(needed)} and {device.type} has "
-            f"{_size(free)} free, which fits {free // per_row} of its {m} rows; multiply fewer rows of `a` at a time, use a "
-            "narrower dtype, or a device with more memory."
+            f"a product must fit the memory of its device, but the product needs {byte_size(needed)} and {device.type} has "
+            f"{byte_size(free)} free, which fits {free // per_row} of its {counted(m, 'row')}; multiply fewer rows of `a` at a "
+            "time, use a narrower dtype, or a device with more memory."
         )
 
 
-def _size(size: float) -> str:
+def byte_size(size: float) -> str:
+    """Format a number of bytes: "12.3 MiB"."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
             break

@@ -1,4 +1,4 @@
-"""The errors and the warning that a caller may get. Each message is one sentence: rule, value, remedy."""
+"""The errors and the warnings that a caller may get. Each message is one sentence: rule, value, remedy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ __all__ = [
     "EngineError",
     "InputError",
     "NegativeCycleError",
+    "RoundingWarning",
     "TooLargeError",
     "TuningWarning",
 ]
@@ -21,6 +22,10 @@ class ApspError(Exception):
 
 class TuningWarning(UserWarning):
     """Results are correct but may take longer than necessary: nothing was tuned for the problem, or a file is not used."""
+
+
+class RoundingWarning(UserWarning):
+    """A whole number does not fit a float dtype exactly, so distances may be rounded."""
 
 
 class InputError(ApspError, ValueError):
@@ -36,7 +41,7 @@ class EngineError(ApspError, RuntimeError):
 
 
 class DistanceRangeError(ApspError, OverflowError):
-    """A distance exists but the dtype cannot hold it; a wider dtype can."""
+    """A distance exists but the dtype cannot hold it; a wider dtype, or float64, can."""
 
 
 class NegativeCycleError(ApspError, ValueError):

@@ -10,12 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import torch
 
 from tri_apsp.errors import InputError
 
-__all__ = ["DTYPES", "DTYPES_BY_NAME", "SIGNS", "DistanceRange", "distance_range", "dtype_name", "floor", "no_edge"]
+__all__ = [
+    "DTYPES",
+    "DTYPES_BY_NAME",
+    "SIGNS",
+    "DistanceRange",
+    "Sign",
+    "distance_range",
+    "dtype_name",
+    "floor",
+    "from_bool",
+    "no_edge",
+    "remedy_beyond",
+]
 
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
 
@@ -28,7 +41,9 @@ def dtype_name(dtype: torch.dtype) -> str:
 DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
 
 
-SIGNS = ("nonnegative", "any")
+Sign: TypeAlias = Literal["nonnegative", "any"]
+
+SIGNS: tuple[Sign, ...] = get_args(Sign)
 """The signs of weights between which kernels and measurements distinguish."""
 
 
@@ -50,6 +65,19 @@ def no_edge(dtype: torch.dtype) -> float | int:
         valid = ", ".join(DTYPES_BY_NAME)
         raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
     return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
+
+
+def from_bool(edges: torch.Tensor) -> torch.Tensor:
+    """Return float32 weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new tensor of its shape."""
+    return torch.full(edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device).masked_fill_(edges, 1)
+
+
+def remedy_beyond(dtype: torch.dtype) -> str:
+    """Return what to do about a value that `dtype` cannot hold, for the end of a message."""
+    wider = {torch.int16: "int32", torch.int32: "int64", torch.float32: "float64"}
+    if dtype in wider:
+        return f"use a wider dtype, such as {wider[dtype]}"
+    return "use float64, or scale the weights" if dtype == torch.int64 else "scale the weights"
 
 
 def floor(dtype: torch.dtype) -> float | int:

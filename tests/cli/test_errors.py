@@ -58,7 +58,6 @@ def test_text_file(cli, save, tmp_path, case):
 DENSE = {
     "not square": (np.zeros((3, 4)), [], BAD_INPUT, ["square", "(3, 4)"]),
     "dtype": (np.zeros((3, 3), np.float16), [], BAD_INPUT, ["float16", *map(dtype_name, DTYPES)]),
-    "boolean": (np.zeros((3, 3), bool), [], BAD_INPUT, ["bool", *map(dtype_name, DTYPES)]),
     "NaN": (np.array([[0, np.nan], [1, 0]]), [], BAD_INPUT, ["NaN", "[0, 1]"]),
     "minus infinity": (np.array([[0, 1], [-np.inf, 0]]), [], BAD_INPUT, ["-inf", "[1, 0]"]),
     "undirected": (np.zeros((2, 2)), ["--undirected"], BAD_INPUT, ["both directions"]),

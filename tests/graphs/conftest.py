@@ -26,13 +26,13 @@ def save(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 
 @pytest.fixture
-def refuses() -> Callable[..., AbstractContextManager[None]]:
+def refuses() -> Callable[..., AbstractContextManager[pytest.ExceptionInfo[ApspError]]]:
     """Expect an error whose message is one sentence that contains every part given."""
 
     @contextmanager
-    def expect(*parts: str, error: type[ApspError] = InputError) -> Iterator[None]:
+    def expect(*parts: str, error: type[ApspError] = InputError) -> Iterator[pytest.ExceptionInfo[ApspError]]:
         with pytest.raises(error) as caught:
-            yield
+            yield caught
         message = str(caught.value)
         assert message.endswith(".")
         assert "\n" not in message

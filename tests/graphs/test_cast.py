@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tri_apsp.errors import DistanceRangeError
+from tri_apsp.errors import DistanceRangeError, RoundingWarning
 from tri_apsp.graphs import cast, cast_weights
 from tri_apsp.semirings import DTYPES, no_edge
 
@@ -64,7 +64,7 @@ def test_floats_round_to_the_nearest():
     ],
 )
 def test_values_out_of_range(value, old, new, refuses):
-    with refuses("less than", "use a wider dtype", error=DistanceRangeError):
+    with refuses("less than", "use float64, or scale" if new == torch.int64 else "use a wider dtype", error=DistanceRangeError):
         cast_weights(torch.tensor([[0, value], [0, 0]], dtype=old), new)
 
 
@@ -94,8 +94,36 @@ def test_the_lowest_integer_is_minus_no_edge(old, new):
 
 
 def test_an_error_of_floats_names_the_wider_dtype(refuses):
-    with refuses("less than 3.4028", "stored as float32", "one is 1e+300", "or float64", error=DistanceRangeError):
+    with refuses("less than 3.4028", "stored as float32", "one is 1e+300", "such as float64", error=DistanceRangeError):
         cast_weights(torch.tensor([[0, 1e300], [0, 0]], dtype=torch.float64), torch.float32)
+
+
+LARGE = 2**24 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "new", "rounded"),
+    [
+        (LARGE, torch.int32, torch.float32, True),
+        (-LARGE, torch.int64, torch.float32, True),
+        (LARGE, torch.float64, torch.float32, True),
+        (2**53 + 1, torch.int64, torch.float64, True),
+        (LARGE - 1, torch.int32, torch.float32, False),
+        (LARGE + 1, torch.int32, torch.float32, False),
+        (LARGE, torch.int32, torch.float64, False),
+        (LARGE, torch.float64, torch.int32, False),
+        (0.1, torch.float64, torch.float32, False),
+        (1e30, torch.float64, torch.float32, False),
+        (no_edge(torch.int64), torch.int64, torch.float32, False),
+        (float("inf"), torch.float64, torch.float32, False),
+    ],
+)
+def test_a_whole_number_that_is_rounded(recwarn, value, old, new, rounded):
+    cast_weights(torch.tensor([[0, value], [value, 0]], dtype=old), new)
+    assert [(warning.category, warning.filename) for warning in recwarn] == [(RoundingWarning, __file__)] * rounded
+    for warning in recwarn:
+        remedy = "float64 or int64" if new == torch.float32 else "int64"
+        assert f"but a weight is {value}; use {remedy} for exact distances." in str(warning.message)
 
 
 @pytest.mark.parametrize("block", [1, 7, 16])

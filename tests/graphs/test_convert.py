@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
+from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning, TooLargeError
 from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
@@ -93,7 +93,7 @@ class TestNumpy:
     def test_types_that_are_not_real_numbers(self, kind, refuses):
         array = np.zeros((2, 2), kind)
         for dtype in (None, torch.float32):
-            with refuses(array.dtype.name, "astype"):
+            with refuses(array.dtype.name, "give its .real" if kind == "complex64" else "astype"):
                 from_numpy(array, dtype)
 
     @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 3, 4), (1, 1, 2, 2)])
@@ -158,7 +158,7 @@ class TestScipy:
         assert from_scipy(small, torch.int16)[0, 1] == 7
         with refuses("uint8", "dtype=torch.float32"):
             from_scipy(small)
-        with refuses("complex128", "astype"):
+        with refuses("complex128", "give its .real, or abs() of it"):
             from_scipy(sp.csr_array(np.eye(2, dtype=np.complex128)), torch.float32)
 
     def test_bool(self):
@@ -268,3 +268,25 @@ class TestNetworkx:
 
     def test_no_nodes(self):
         assert from_networkx(nx.Graph()).shape == (0, 0)
+
+
+ROUNDED = 2**24 + 1
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda: from_networkx(nx.DiGraph([(0, 1, {"weight": ROUNDED})])),
+        lambda: from_networkx(nx.DiGraph([(0, 1, {"weight": float(ROUNDED)}), (1, 2, {"weight": 0.5})])),
+        lambda: from_scipy(sp.coo_array(([ROUNDED], ([0], [1])), shape=(2, 2)), torch.float32),
+        lambda: from_numpy(np.array([[0, ROUNDED], [ROUNDED, 0]]), torch.float32),
+    ],
+)
+def test_a_whole_number_that_float32_rounds(recwarn, convert):
+    convert()
+    (warning,) = recwarn
+    assert (warning.category, warning.filename) == (RoundingWarning, __file__)
+    assert str(warning.message) == (
+        "float32 is exact for whole numbers below 16777216 only, but a weight is 16777217; use float64 or int64 for exact "
+        "distances."
+    )

@@ -108,7 +108,7 @@ def test_a_gigantic_header_allocates_nothing(save):
         ("p sp 2 1\na 0 2 3\n", ("from 1 to 2", "line 2 has '0'")),
         ("p sp 2 1\na 1.5 2 3\n", ("whole numbers", "line 2 has '1.5'")),
         ("p sp 2 1\na 1 99999999999999999999 3\n", ("line 2 has '99999999999999999999'",)),
-        ("p sp 2 1\na 1 2 3\na 2 1 3\nc\n", ("the 1 edges", "line 3 is one more", "correct the header")),
+        ("p sp 2 1\na 1 2 3\na 2 1 3\nc\n", ("the 1 edge ", "line 3 is one more", "correct the header")),
         ("p sp 2 0\na 1 2 3\n", ("the 0 edges", "line 2 is one more")),
         ("p sp 2 3\na 1 2 3\na 2 1 3\n", ("the 3 edges", "ends after 2, at line 3", "cut short")),
         ("p sp 2 3\n", ("ends after 0",)),

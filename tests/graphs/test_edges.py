@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
+from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning, TooLargeError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.graphs import edges as edges_module
 from tri_apsp.semirings import DTYPES, no_edge
@@ -94,7 +94,7 @@ def test_both_ways_reverses_all_edges_except_loops():
     ],
 )
 def test_a_weight_the_dtype_cannot_hold(dtype, weight, refuses):
-    with refuses(str(weight), "use a wider dtype", error=DistanceRangeError):
+    with refuses(str(weight), "use float64" if dtype == torch.int64 else "use a wider dtype", error=DistanceRangeError):
         edge_list(2, (0, 1, weight)).to_weights(dtype)
 
 
@@ -109,8 +109,12 @@ def test_a_fraction_in_an_integer_dtype(refuses):
         edge_list(2, (0, 1, 1.5)).to_weights(torch.int32)
 
 
-def test_float32_may_round_large_integers():
-    assert edge_list(2, (0, 1, 2**24 + 1)).to_weights(torch.float32)[0, 1] == 2**24
+def test_float32_rounds_large_integers_with_one_warning(monkeypatch):
+    monkeypatch.setattr(edges_module, "_BLOCK", 1)
+    graph = edge_list(2, (0, 1, 2**24 + 1), (1, 0, 2**24 + 3))
+    with pytest.warns(RoundingWarning, match="a weight is 16777217;") as caught:
+        assert graph.to_weights(torch.float32).tolist() == [[0, 2**24], [2**24 + 4, 0]]
+    assert len(caught) == 1
 
 
 def test_memory_is_checked_before_it_is_allocated(refuses):

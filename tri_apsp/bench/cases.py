@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.semirings import SIGNS
+from tri_apsp.semirings import SIGNS, Sign
 
 __all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "scipy_distances"]
 
@@ -33,7 +33,7 @@ class Case:
     n: int
     dtype: torch.dtype = torch.float32
     batch: int = 1
-    sign: str = SIGNS[0]
+    sign: Sign = SIGNS[0]
 
     @property
     def nonnegative(self) -> bool:
@@ -46,7 +46,7 @@ class Case:
         return self.batch * self.n**3
 
     @property
-    def graphs(self) -> tuple[int, int, str]:
+    def graphs(self) -> tuple[int, int, Sign]:
         """What identifies the graphs, which are the same in every dtype."""
         return self.n, self.batch, self.sign
 
@@ -67,7 +67,7 @@ class Case:
 
 
 def cases_of(
-    sizes: Sequence[int], batches: Sequence[int], dtypes: Sequence[torch.dtype], signs: Sequence[str]
+    sizes: Sequence[int], batches: Sequence[int], dtypes: Sequence[torch.dtype], signs: Sequence[Sign]
 ) -> Iterator[Case]:
     """Yield a case for each dtype and sign, and each of `sizes` with its count of graphs in `batches`."""
     for dtype in dtypes:

@@ -15,7 +15,7 @@ from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
 from tri_apsp.semirings import dtype_name
 
@@ -74,7 +74,7 @@ class _Call:
 
 def measure(
     cases: Sequence[Case],
-    methods: Sequence[str],
+    methods: Sequence[MethodChoice],
     device: torch.device,
     *,
     config: Config,
@@ -122,7 +122,7 @@ def measure(
 
 
 def _checked_calls(
-    weights: torch.Tensor, methods: Sequence[str], config: Config, expected: torch.Tensor | None
+    weights: torch.Tensor, methods: Sequence[MethodChoice], config: Config, expected: torch.Tensor | None
 ) -> Iterator[_Call]:
     """Yield the call of each operation after a first call returned the right result.
 

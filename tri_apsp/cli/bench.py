@@ -21,6 +21,7 @@ from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
@@ -171,8 +172,8 @@ def _cases(args: argparse.Namespace, device: torch.device) -> list[Case]:
         raise InputError("--batch must come with --n, but that is missing; give the vertices of a graph.")
     if len(batches) not in (1, len(sizes)):
         raise InputError(
-            f"--batch must give one count, or one for each of the {len(sizes)} sizes of --n, but gives {len(batches)}; "
-            "give as many."
+            f"--batch must give one count, or one for each of the {counted(len(sizes), 'size')} of --n, but gives "
+            f"{len(batches)}; give as many."
         )
     if "any" in args.sign and min(sizes) < 2:
         raise InputError("--n must be at least 2 for --sign any, but is 1, which has no edge to be negative; leave it out.")

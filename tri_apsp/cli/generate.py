@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, write_graph
+from tri_apsp.messages import counted
 
 __all__ = ["configure", "run"]
 
@@ -27,4 +28,4 @@ def run(args: argparse.Namespace) -> None:
     check_output(args.output, GRAPH_FORMATS)
     graph = generate(args.kind, args.n, p=args.p, seed=args.seed)
     write_graph(graph, args.output)
-    print(f"{args.output}: {graph.n} vertices, {graph.edges} edges")
+    print(f"{args.output}: {counted(graph.n, 'vertex', 'vertices')}, {counted(graph.edges, 'edge')}")

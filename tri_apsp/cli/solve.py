@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,22 @@ from tri_apsp import engines
 from tri_apsp.api import Result, select
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
 from tri_apsp.cli.summary import Summary, summarise
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import NegativeCycleError, TooLargeError
-from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, check_output, read_graph, write_distances
+from tri_apsp.graphs import (
+    DISTANCE_FORMATS,
+    READ_FORMATS,
+    check_output,
+    read_graph,
+    warn_of_rounding,
+    whole_end,
+    write_distances,
+)
+from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
@@ -99,15 +107,15 @@ def run(args: argparse.Namespace) -> None:
             }
         )
         return
-    counted = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
+    timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
     fields = [
-        ("graph", f"{args.graph}: {n} vertices, {edges} edges"),
+        ("graph", f"{args.graph}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"),
         ("method", f"{result.method}: {selection.reason}"),
         ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(weights.dtype)}"),
         ("tuned", result.config.source if result.config.source not in ("default", "given") else ""),
         ("preparation", f"{compilation:.1f} s to compile and load kernels, not counted below" if compilation > 1 else ""),
-        ("time", f"{seconds:.4g} s ({counted}), {amount(n**3 / seconds)} operations/s"),
-        ("reachable", f"{summary.reachable_pairs} of {n * n} pairs"),
+        ("time", f"{seconds:.4g} s ({timing}), {amount(n**3 / seconds)} operations/s"),
+        ("reachable", f"{summary.reachable_pairs} of {counted(n * n, 'pair')}"),
         ("distances", f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""),
         ("written", str(args.output or "")),
     ]
@@ -115,7 +123,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _timed_solve(
-    weights: torch.Tensor, method: str, config: Config, *, is_small: bool, show_progress: bool
+    weights: torch.Tensor, method: MethodChoice, config: Config, *, is_small: bool, show_progress: bool
 ) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
 
@@ -132,7 +140,7 @@ def _timed_solve(
     return timed_again(partial(solve, weights, method=method, config=config), weights.device)
 
 
-def _solve(weights: torch.Tensor, method: str, config: Config, report: Callable[[float], None] | None) -> Result:
+def _solve(weights: torch.Tensor, method: MethodChoice, config: Config, report: Callable[[float], None] | None) -> Result:
     """Solve in memory beside the weights, so that an error can name a whole negative cycle; in place if memory is short."""
     try:
         return solve(weights, method=method, config=config, report=report)
@@ -143,10 +151,5 @@ def _solve(weights: torch.Tensor, method: str, config: Config, report: Callable[
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:
     if not dtype.is_floating_point or not isinstance(summary.max_distance, int):
         return
-    end = round(2 / torch.finfo(dtype).eps)  # end + 1 is rounded to end
-    if summary.max_distance >= end:
-        print(
-            f"warning: {dtype_name(dtype)} is exact for whole numbers below {end} only, but the longest distance is "
-            f"{summary.max_distance}; use --dtype float64 or int64 for exact distances.",
-            file=sys.stderr,
-        )
+    if summary.max_distance >= whole_end(dtype):  # to which the next whole number is rounded
+        warn_of_rounding(dtype, f"the longest distance is {summary.max_distance}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from tri_apsp.errors import InputError
 
@@ -21,13 +21,20 @@ __all__ = [
     "CpuTiles",
     "GpuConfig",
     "GpuTiles",
+    "MethodChoice",
+    "MethodName",
     "NvidiaConfig",
     "PortableConfig",
     "from_fields",
     "to_fields",
 ]
 
-METHOD_NAMES = ("floyd_warshall", "kleene", "squaring", "iterative")
+MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
+
+MethodChoice: TypeAlias = Literal["auto", MethodName]
+"""What a caller may ask for."""
+
+METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may not import methods."""
 
 
@@ -82,7 +89,7 @@ class Config:
     """
 
     engine: str | None = None
-    method: str | None = None
+    method: MethodName | None = None
     block_size: int | None = None
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None

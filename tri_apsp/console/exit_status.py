@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tri_apsp.errors import ApspError, InputError, TuningWarning
+from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
 
 __all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded", "interruptible_imports"]
 
@@ -33,7 +33,7 @@ def guarded(run: Callable[[], int]) -> int:
         Exception: any other error of `run`, which is a bug.
     """
     try:
-        with _tuning_warnings_in_one_line():
+        with _warnings_in_one_line():
             status = _flushed(run)
     except ApspError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -97,12 +97,12 @@ def _discard_stdout() -> None:
 
 
 @contextmanager
-def _tuning_warnings_in_one_line() -> Iterator[None]:
-    """Print each TuningWarning as one line without its source line; other warnings appear as they always do."""
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print each warning of this package as one line without its source line; other warnings appear as they always do."""
     show = warnings.showwarning
 
     def show_in_one_line(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        if issubclass(category, TuningWarning):
+        if issubclass(category, (RoundingWarning, TuningWarning)):
             print(f"warning: {message}", file=sys.stderr)
         else:
             show(message, category, *rest, **named)

@@ -11,6 +11,7 @@ import torch
 import tri_apsp
 from tri_apsp.console.output import gib
 from tri_apsp.device import cuda_count, describe, installed_version, triton_version
+from tri_apsp.messages import counted
 
 __all__ = ["device_facts", "device_line", "devices", "versions", "versions_line"]
 
@@ -35,9 +36,9 @@ def device_facts(device: torch.device) -> dict[str, Any]:
 def device_line(device: torch.device) -> str:
     """Return the facts of a device in one line of text."""
     facts = device_facts(device)
-    units = "cores" if facts["capability"] is None else "multiprocessors"
+    units = counted(facts["units"], "core" if facts["capability"] is None else "multiprocessor")
     capability = "" if facts["capability"] is None else f", compute capability {facts['capability']}"
-    return f"{facts['name']}, {facts['units']} {units}, {gib(facts['memory'])}{capability}"
+    return f"{facts['name']}, {units}, {gib(facts['memory'])}{capability}"
 
 
 def versions() -> dict[str, str | None]:

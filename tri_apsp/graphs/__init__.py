@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tri_apsp.graphs.cast import cast_weights
+from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, whole_end
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
@@ -31,6 +31,8 @@ __all__ = [
     "grid_of",
     "read_graph",
     "sparse_rows",
+    "warn_of_rounding",
+    "whole_end",
     "write_distances",
     "write_graph",
 ]

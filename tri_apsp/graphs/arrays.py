@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -9,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import check_dense
-from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
+from tri_apsp.graphs.convert import as_tensor, edges_of_sparse, remedy_for
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import open_input
-from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool
 
 __all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
 
@@ -71,7 +73,8 @@ def read_pt(path: Path) -> DenseGraph:
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with open_input(path) as source:
+    with open_input(path) as source, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a damaged file, which the error explains
         tensor = torch.load(source, map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(
@@ -81,22 +84,26 @@ def read_pt(path: Path) -> DenseGraph:
 
 
 def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
-    if array.dtype.name not in DTYPES_BY_NAME:
+    if array.dtype.name not in DTYPES_BY_NAME and array.dtype != np.bool_:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has {array.dtype.name}; "
-            "convert it with .astype and save it again."
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has {array.dtype.name}; "
+            f"{remedy_for(array.dtype)}, and save it again."
         )
     return _dense_tensor(as_tensor(array), name)
 
 
 def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
-    if tensor.dtype not in DTYPES:
+    if tensor.dtype not in (*DTYPES, torch.bool):
+        remedy = "give its .real or its .abs()" if tensor.dtype.is_complex else "convert it with .to(torch.float32)"
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has "
-            f"{dtype_name(tensor.dtype)}; convert it with .to and save it again."
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
+            f"{dtype_name(tensor.dtype)}; {remedy}, and save it again."
         )
     if tensor.ndim != 2:
         raise InputError(f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix.")
+    if tensor.dtype == torch.bool:
+        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
+        tensor = from_bool(tensor)
     check_dense(tensor, name)
     return DenseGraph(tensor)
 

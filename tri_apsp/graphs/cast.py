@@ -9,10 +9,11 @@ import numpy.typing as npt
 import torch
 
 from tri_apsp.device import check_memory
-from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
+from tri_apsp.messages import warn_caller
+from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
-__all__ = ["cast_values", "cast_weights", "check_dense", "widen"]
+__all__ = ["Cast", "cast_weights", "check_dense", "warn_of_rounding", "whole_end", "widen"]
 
 # Values per block of the conversion, which limits temporaries to a few dozen MiB for a matrix of any size.
 _BLOCK = 1 << 22
@@ -29,6 +30,9 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     Returns:
         A new contiguous tensor of the same shape on the same device, or `weights` itself if it has `dtype` already.
         A float is rounded to the nearest float of `dtype`.
+
+    Warns:
+        RoundingWarning: once, if a whole number is not exact in `dtype`.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for a fraction where `dtype` is an integer.
@@ -47,13 +51,64 @@ def cast_weights(weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if weights.numel():
         step = max(1, _BLOCK // n)
         source, target = weights.flatten(0, -2), result.flatten(0, -2)
+        cast = Cast(dtype)
         for start in range(0, len(source), step):
-            target[start : start + step] = cast_values(source[start : start + step], dtype)
+            target[start : start + step] = cast(source[start : start + step])
+        cast.warn()
     return result
 
 
-def cast_values(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Convert values of any shape, which include neither NaN nor -inf, as `cast_weights` does.
+class Cast:
+    """Converts blocks of weights to `dtype`, and then warns once if a whole number was rounded."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._rounded: int | None = None
+
+    def __call__(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values of any shape, which include neither NaN nor -inf, in the dtype; errors as `cast_weights`."""
+        result = _cast(values, self._dtype)
+        if self._rounded is None and self._dtype.is_floating_point:
+            self._rounded = _first_rounded(values, result)
+        return result
+
+    def warn(self) -> None:
+        """Warn if a whole number of some block was rounded."""
+        if self._rounded is not None:
+            warn_of_rounding(self._dtype, f"a weight is {self._rounded}")
+
+
+def whole_end(dtype: torch.dtype) -> int:
+    """Return the number below which a float dtype holds every whole number: 2**24 or 2**53."""
+    return round(2 / torch.finfo(dtype).eps)
+
+
+def warn_of_rounding(dtype: torch.dtype, found: str) -> None:
+    """Issue the RoundingWarning of a float dtype; `found` names the whole number that it does not hold exactly."""
+    remedy = "float64 or int64" if dtype == torch.float32 else "int64"
+    warn_caller(
+        f"{dtype_name(dtype)} is exact for whole numbers below {whole_end(dtype)} only, but {found}; use {remedy} for exact "
+        "distances.",
+        RoundingWarning,
+    )
+
+
+def _first_rounded(values: torch.Tensor, result: torch.Tensor) -> int | None:
+    """Return a whole number among `values` that `result`, in a float dtype, does not hold exactly; None if there is none."""
+    limits = torch.finfo if values.is_floating_point() else torch.iinfo
+    end = whole_end(result.dtype)
+    if limits(values.dtype).max <= end or (values.is_floating_point() and values.dtype.itemsize <= result.dtype.itemsize):
+        return None
+    # From 2**53 on a float64 is whole, whether or not the number that it was rounded from is.
+    within = values != no_edge(values.dtype) if not values.is_floating_point() else values.abs() < whole_end(torch.float64)
+    # A whole number that is beyond `end` but exact is no reason to warn; neither is a fraction, which is rounded as always.
+    large = values[within & (values.abs() > end)]
+    wrong = large[(large == large.trunc()) & (large.to(result.dtype).to(large.dtype) != large)]
+    return int(wrong[0]) if wrong.numel() else None
+
+
+def _cast(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Convert values of any shape, without a warning.
 
     Workspace: several times the memory of `values`.
 
@@ -91,7 +146,7 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
         limit = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
         raise DistanceRangeError(
             f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, but one is "
-            f"{values[outside][0].item()}; use a wider dtype or {'float64' if dtype.is_floating_point else 'float32'}."
+            f"{values[outside][0].item()}; {remedy_beyond(dtype)}{'' if dtype.is_floating_point else ', or use float32'}."
         )
 
 
@@ -125,7 +180,8 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     if not weights.is_floating_point() and (low < -missing or high > missing):
         raise InputError(
             f"{name} must lie in [-{missing}, {missing}] in {dtype_name(weights.dtype)}, where {missing} means no "
-            f"edge, but one is {low if low < -missing else high}; use a wider dtype, or {missing} for a missing edge."
+            f"edge, but one is {low if low < -missing else high}; {remedy_beyond(weights.dtype)}, or give {missing} for a "
+            "missing edge."
         )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import sparray, spmatrix
 
-__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
+__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy", "remedy_for"]
 
 
 # In these formats every stored entry is an edge; dia and bsr also store padding, which looks like an edge of weight 0.
@@ -52,6 +52,9 @@ def from_numpy(
 
     Returns:
         A new tensor of the shape of `array`, which shares no memory with it; its diagonal is 0 where it was not negative.
+
+    Warns:
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
 
     Raises:
         InputError: for another shape; for complex numbers or objects; for another dtype of `array` without the
@@ -99,6 +102,9 @@ def from_scipy(
     Returns:
         (n, n) tensor; its diagonal is 0 where no negative entry is stored.
 
+    Warns:
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+
     Raises:
         InputError, DistanceRangeError, TooLargeError: as `from_numpy`.
     """
@@ -126,6 +132,9 @@ def from_networkx(
 
     Returns:
         (n, n) tensor; its diagonal is 0 where no loop is negative.
+
+    Warns:
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
 
     Raises:
         InputError: for another kind of graph; for a node that is listed twice or is not in the graph; for a weight that is
@@ -223,6 +232,9 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
 
 def _check_real(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biuf":
-        raise InputError(
-            f"{name} must hold real numbers, but has dtype {dtype.name}; convert it, such as with .astype(np.float32)."
-        )
+        raise InputError(f"{name} must hold real numbers, but has dtype {dtype.name}; {remedy_for(dtype)}.")
+
+
+def remedy_for(dtype: np.dtype[Any]) -> str:
+    """Return how to make numbers of an array that holds none, or none that this package takes."""
+    return "give its .real, or abs() of it" if dtype.kind == "c" else "convert it, such as with .astype(np.float32)"

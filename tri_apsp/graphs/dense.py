@@ -71,6 +71,9 @@ class DenseGraph:
         Returns:
             A new (n, n) tensor.
 
+        Warns:
+            RoundingWarning: once, if a whole number is not exact in `dtype`.
+
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
             InputError: for an integer `dtype` and a weight that is not a whole number.

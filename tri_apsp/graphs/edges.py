@@ -11,7 +11,8 @@ import torch
 
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
-from tri_apsp.graphs.cast import cast_values, widen
+from tri_apsp.graphs.cast import Cast, widen
+from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
 __all__ = ["MAX_VERTICES", "EdgeList"]
@@ -56,7 +57,7 @@ class EdgeList:
             if array.ndim != 1 or array.shape != self.sources.shape or array.dtype.kind not in kinds:
                 raise InputError(
                     f"`{name}` must be a 1-D array of {'numbers' if 'f' in kinds else 'integers'}, one per edge, "
-                    f"but has shape {array.shape} and dtype {array.dtype} for {self.sources.size} edges; convert it."
+                    f"but has shape {array.shape} and dtype {array.dtype} for {counted(self.sources.size, 'edge')}; convert it."
                 )
         for name in ("sources", "targets"):
             array = getattr(self, name)
@@ -95,6 +96,9 @@ class EdgeList:
         Returns:
             (n, n) tensor. A loop counts only if it is negative: the diagonal is 0 elsewhere.
 
+        Warns:
+            RoundingWarning: once, if a whole number is not exact in `dtype`.
+
         Raises:
             TooLargeError: before anything is allocated, if (n, n) values do not fit the free memory of `device`.
             InputError: for an integer `dtype` and a weight that is not a whole number.
@@ -106,12 +110,13 @@ class EdgeList:
         check_memory(self.n, 1, dtype, place)
         result = torch.full((self.n, self.n), missing, dtype=dtype, device=place)
         result.fill_diagonal_(0)
-        flat = result.view(-1)
+        flat, cast = result.view(-1), Cast(dtype)
         for start in range(0, self.edges, _BLOCK):
             part = slice(start, start + _BLOCK)
             index = torch.from_numpy(self.sources[part] * self.n + self.targets[part]).to(place)
-            values = cast_values(torch.from_numpy(np.ascontiguousarray(self.weights[part])), dtype).to(place)
+            values = cast(torch.from_numpy(np.ascontiguousarray(self.weights[part]))).to(place)
             flat.scatter_reduce_(0, index, values, reduce="amin")
+        cast.warn()
         return result
 
     def both_ways(self) -> EdgeList:

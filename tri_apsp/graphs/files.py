@@ -81,6 +81,11 @@ def open_input(path: Path) -> Iterator[BinaryIO | Path]:
 
 
 def _reason(error: Exception) -> str:
+    words = str(error).lower()
+    if "object arrays" in words or "python objects" in words:  # NumPy continues with how to load them, which may run code
+        return "its values are Python objects"
+    if "pickle" in words or "weights only" in words:  # what the loaders suppose of any unknown content
+        return "it is damaged, or of another format"
     # The first sentence only, since torch adds a long explanation of how to load unsafely.
     return str(error).split("\n")[0].split(". ")[0].strip().rstrip(".") or type(error).__name__
 

@@ -20,6 +20,7 @@ from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.text import Text
+from tri_apsp.messages import counted
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
 
@@ -120,12 +121,12 @@ def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
     for index, (number, line) in enumerate(body.lines()):
         if index == entries:
             return InputError(
-                f"{body.name} must list the {entries} entries that its header announces, but line {number} is one more; "
-                "correct the header or remove the line."
+                f"{body.name} must list the {counted(entries, 'entry', 'entries')} that its header announces, but line "
+                f"{number} is one more; correct the header or remove the line."
             )
         if len(line.split()) != width:
             return InputError(
-                f"each line of {body.name} must have {width} field{'s' * (width > 1)}, as line 1 says, but line {number} is "
+                f"each line of {body.name} must have {counted(width, 'field')}, as line 1 says, but line {number} is "
                 f"{line[:60]!r}; correct the line."
             )
         if line.encode("latin-1").translate(None, allowed) or "-inf" in line.lower():
@@ -134,8 +135,8 @@ def _damage(body: Text, width: int, entries: int, allowed: bytes) -> InputError:
                 f"{body.name} must hold {kind} as line 1 says, but line {number} is {line[:60]!r}; correct the line or line 1."
             )
     return InputError(
-        f"{body.name} must list the {entries} entries that its header announces, but ends before that, at line {number}; "
-        "the file is cut short: copy it again or correct the header."
+        f"{body.name} must list the {counted(entries, 'entry', 'entries')} that its header announces, but ends before that, "
+        f"at line {number}; the file is cut short: copy it again or correct the header."
     )
 
 

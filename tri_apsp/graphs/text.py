@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.messages import counted
 
 __all__ = ["Grammar", "Text", "parse_count", "parse_edges", "write_rows"]
 
@@ -96,7 +97,7 @@ class Grammar:
         if self.marker and fields[0] != self.marker:
             found = f"begins with {fields[0]!r}"
         elif len(fields) != len(names):
-            found = f"has {len(fields)} field{'s' * (len(fields) > 1)}: {shown!r}"
+            found = f"has {counted(len(fields), 'field')}: {shown!r}"
         else:
             found = f"holds names instead of numbers: {shown!r}"
         return InputError(
@@ -215,8 +216,8 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
             raise grammar.explain(text.name, number, fields, columns)
         if len(sources) == expected:
             raise InputError(
-                f"{text.name} must list the {expected} edges that its header announces, but line {number} is one more; "
-                "correct the header or remove the line."
+                f"{text.name} must list the {counted(expected, 'edge')} that its header announces, but line {number} is one "
+                "more; correct the header or remove the line."
             )
         for field, ends in zip(marked, (sources, targets), strict=False):
             # More than 30 digits are out of range, and int raises an error of its own for thousands of them.
@@ -229,8 +230,8 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
         weights.append(parse_number(marked[2], text.name, number) if columns == 3 else 1)
     if expected is not None and len(sources) < expected:
         raise InputError(
-            f"{text.name} must list the {expected} edges that its header announces, but ends after {len(sources)}, at "
-            f"line {number}; the file is cut short: copy it again or correct the header."
+            f"{text.name} must list the {counted(expected, 'edge')} that its header announces, but ends after "
+            f"{len(sources)}, at line {number}; the file is cut short: copy it again or correct the header."
         )
     kind = np.int64 if all(isinstance(weight, int) and abs(weight) < 2**62 for weight in weights) else np.float64
     return np.array(sources, np.int64), np.array(targets, np.int64), np.array(weights, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, MethodName
 
 __all__ = ["RULES", "Rule", "choose", "reason"]
 
@@ -14,7 +14,7 @@ __all__ = ["RULES", "Rule", "choose", "reason"]
 class Rule:
     """Take `method` where `applies(n, config)`; `reason` is for users, and may name fields of the configuration in braces."""
 
-    method: str
+    method: MethodName
     reason: str
     applies: Callable[[int, Config], bool]
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.errors import InputError
-from tri_apsp.semirings import DTYPES, dtype_name
+from tri_apsp.device import byte_size, fits_memory, free_memory
+from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.semirings import DTYPES, dtype_name, from_bool
 
 __all__ = ["Problem", "check_operands", "check_overwrite", "check_weights"]
 
@@ -51,6 +52,7 @@ def check_weights(weights: object, *, sizes: object | None = None, check_sizes: 
             f"`weights` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; "
             "pad missing vertices with no_edge."
         )
+    tensor = _numbers(tensor, "weights")
     batched = tensor.dim() == 3
     if sizes is not None:
         return Problem(tensor, batched, _check_sizes(sizes, tensor, check_sizes))
@@ -114,7 +116,7 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
                 f"`a`, `b` and `c` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
                 "move one of them."
             )
-        if tensor.dtype != first.dtype:
+        if _solved_dtype(tensor) != _solved_dtype(first):
             raise InputError(
                 f"`a`, `b` and `c` must have one dtype, but `a` is {dtype_name(first.dtype)} and `{name}` "
                 f"{dtype_name(tensor.dtype)}; convert one of them."
@@ -130,6 +132,7 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
     result = (*shapes["a"][:-1], shapes["b"][-1])
     if c is not None and shapes["c"] != result:
         raise InputError(f"`c` must have the shape of the product, {result}, but has {shapes['c']}; reshape it.")
+    named = {name: _numbers(tensor, name) for name, tensor in named.items()}
     if not batched:
         named = {name: tensor[None] for name, tensor in named.items()}
     return named["a"], named["b"], named.get("c"), batched
@@ -164,13 +167,35 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; build a dense one "
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
-    if value.dtype == torch.bool:
-        return torch.full(value.shape, float("inf"), dtype=torch.float32, device=value.device).masked_fill_(value, 1)
-    if value.dtype not in DTYPES:
-        valid = ", ".join(map(dtype_name, DTYPES))
-        raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; convert it.")
+    if value.dtype not in (*DTYPES, torch.bool):
+        valid, remedy = ", ".join(map(dtype_name, DTYPES)), "convert it with .to(torch.float32)"
+        if value.dtype.is_complex:
+            remedy = "give its .real or its .abs()"
+        raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; {remedy}.")
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
     if value.requires_grad:
         raise InputError(f"`{name}` must not require a gradient, since none is computed, but does; call .detach() on it.")
     return value
+
+
+def _solved_dtype(tensor: torch.Tensor) -> torch.dtype:
+    return torch.float32 if tensor.dtype == torch.bool else tensor.dtype
+
+
+def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    """Return a tensor that has one of DTYPES, or the weights that a tensor of bool stands for.
+
+    Raises:
+        TooLargeError: before these are allocated, if they do not fit the memory.
+    """
+    if tensor.dtype != torch.bool:
+        return tensor
+    size = tensor.numel() * torch.float32.itemsize
+    if not fits_memory(size, tensor.device):
+        raise TooLargeError(
+            f"`{name}` of bool must fit the memory of its device in float32, but needs {byte_size(size)} and "
+            f"{tensor.device.type} has {byte_size(free_memory(tensor.device))} free; use a smaller graph, fewer graphs at a "
+            "time, or a device with more memory."
+        )
+    return from_bool(tensor)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, MethodName
 
 __all__ = ["Result", "Selection"]
 
@@ -22,7 +22,7 @@ class Selection:
         reason: why the method was chosen.
     """
 
-    method: str
+    method: MethodName
     engine: str
     config: CompleteConfig
     reason: str
@@ -40,6 +40,6 @@ class Result:
     """
 
     distances: torch.Tensor
-    method: str
+    method: MethodName
     engine: str
     config: CompleteConfig

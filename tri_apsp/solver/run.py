@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from tri_apsp import engines, tuned
-from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import METHODS, Method, Observer
@@ -40,7 +40,7 @@ def solve(
     weights: torch.Tensor,
     *,
     sizes: torch.Tensor | None = None,
-    method: str = "auto",
+    method: MethodChoice = "auto",
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,

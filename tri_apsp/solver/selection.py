@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tri_apsp import engines, tuned
-from tri_apsp.configs import Config
+from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS, auto
 from tri_apsp.solver.arguments import Problem
@@ -14,7 +14,7 @@ __all__ = ["is_one_closure", "select"]
 _GIVEN = "asked for by name"
 
 
-def select(problem: Problem, method: str, config: Config | None, *, nonnegative: bool) -> Selection:
+def select(problem: Problem, method: MethodChoice, config: Config | None, *, nonnegative: bool) -> Selection:
     """Return what solves `problem`: the method by name or by the rules of methods.auto, and a complete configuration.
 
     Args:

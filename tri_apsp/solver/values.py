@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.semirings import distance_range, dtype_name, no_edge
+from tri_apsp.semirings import distance_range, dtype_name, no_edge, remedy_beyond
 from tri_apsp.value_range import ValueRange, value_range
 
 __all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of_range"]
@@ -60,16 +60,15 @@ def check_values(tensor: torch.Tensor, name: str, found: ValueRange, sizes: torc
             if abs(value) > limit:
                 raise InputError(
                     f"`{name}` of dtype {dtype_name(tensor.dtype)} must lie in [-{limit}, {limit}], where {limit} means no "
-                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; use tri_apsp.no_edge(dtype) for missing "
-                    "edges, or a wider dtype."
+                    f"edge, but one is {value} at {_where(tensor == value, sizes)}; give tri_apsp.no_edge(dtype) for missing "
+                    f"edges, or {remedy_beyond(tensor.dtype)}."
                 )
     return Bounds(lowest, found.highest_below)
 
 
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
     """Raise DistanceRangeError for distances of an integer dtype; `reason` names the value that does not fit."""
-    wider = {torch.int16: "int32", torch.int32: "int64"}.get(dtype, "float64")
-    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; use a wider dtype, such as {wider}.")
+    raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; {remedy_beyond(dtype)}.")
 
 
 def padding_of(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
@@ -83,7 +82,7 @@ def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
         if value is not None and not allowed.lowest <= value < allowed.beyond:
             raise DistanceRangeError(
                 f"beside negative weights, {dtype_name(dtype)} weights must lie in "
-                f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; use a wider dtype."
+                f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; {remedy_beyond(dtype)}."
             )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tri_apsp.semirings import Sign
     from tri_apsp.tune.sweep.result import SweepResult
 
 __all__ = ["tune"]
@@ -19,7 +20,7 @@ def tune(
     kernels: Sequence[str] = (),
     n: Sequence[int] = (),
     dtypes: Sequence[str] = (),
-    signs: Sequence[str] = (),
+    signs: Sequence[Sign] = (),
     *,
     engine: str | None = None,
     device: str = "auto",

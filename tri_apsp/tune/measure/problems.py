@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import torch
 
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, MethodName
 from tri_apsp.engines import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.methods import METHODS, Observer, auto
@@ -271,7 +271,7 @@ class _Solve(_Distances):
         if self._solved is not None and not torch.equal(self._outputs[0], self._initial[0]):
             raise WrongResultError("the weights changed in a solve that must not write to them")
 
-    def _method(self, config: CompleteConfig) -> str:
+    def _method(self, config: CompleteConfig) -> MethodName:
         return config.method or auto.choose(self.task.n, config).method
 
     def _found(self) -> list[torch.Tensor]:

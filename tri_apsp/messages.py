@@ -1,0 +1,23 @@
+"""The wording of counts in messages, and the line of code that a warning names."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+__all__ = ["counted", "warn_caller"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: "1 vertex", "2 vertices"; `plural` is the noun with an s by default."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line that called this package, however many of its functions lie between."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
