@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         TooLargeError,
         TuningWarning,
     )
-    from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
+    from tri_apsp.graphs import from_networkx, from_numpy, from_scipy, read_graph, write_distances
     from tri_apsp.semirings import no_edge
 
 __all__ = [
@@ -44,8 +44,10 @@ __all__ = [
     "from_scipy",
     "min_plus",
     "no_edge",
+    "read_graph",
     "select",
     "shortest_paths",
+    "write_distances",
 ]
 
 __version__ = "0.1.0"
@@ -58,7 +60,7 @@ _NAMES = {
         *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),
         *("RoundingWarning", "TooLargeError", "TuningWarning"),
     ),
-    "graphs": ("from_networkx", "from_numpy", "from_scipy"),
+    "graphs": ("from_networkx", "from_numpy", "from_scipy", "read_graph", "write_distances"),
     "semirings": ("no_edge",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, read_graph
+from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, load_graph
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
@@ -24,5 +24,5 @@ def test_formats(cli, tmp_path, extension):
     path = tmp_path / f"g{extension}"
     outcome = cli("generate", "sparse_rows", "--n", 12, "-o", path)
     assert outcome.out == f"{path}: 12 vertices, 36 edges\n"
-    graph = read_graph(path)
+    graph = load_graph(path)
     assert (graph.n, graph.edges) == (12, 36)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -68,3 +69,18 @@ def test_without_a_standard_output(five):
     command = f"'{sys.executable}' -m tri_apsp solve '{five}' >&-"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+def test_standard_input(five, pack):
+    command = [sys.executable, "-m", "tri_apsp", "solve", "-", "--format", "gr"]
+    done = subprocess.run(command, input=pack(five.read_bytes()), capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"graph      standard input: 5 vertices, ")
+
+
+def test_a_closed_standard_input():
+    command = f"'{sys.executable}' -m tri_apsp solve - --format gr <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (BAD_INPUT, "")
+    assert done.stderr.startswith("error: a graph must be read from an open file, but standard input is closed; ")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tri_apsp.errors import TooLargeError
-from tri_apsp.graphs import read_graph
+from tri_apsp.graphs import load_graph
 
 GOOD = """c a small graph
 p sp 4 3
@@ -20,7 +20,7 @@ a 4 1 -7
 
 
 def test_arcs_count_from_one(save):
-    graph = read_graph(save("g.gr", GOOD))
+    graph = load_graph(save("g.gr", GOOD))
     assert (graph.n, graph.edges) == (4, 3)
     assert graph.sources.tolist() == [0, 1, 3]
     assert graph.targets.tolist() == [1, 3, 0]
@@ -30,7 +30,7 @@ def test_arcs_count_from_one(save):
 
 @pytest.mark.parametrize("name", ["g.gr.gz", "G.GR"])
 def test_compressed_and_upper_case(save, name):
-    assert read_graph(save(name, GOOD)).edges == 3
+    assert load_graph(save(name, GOOD)).edges == 3
 
 
 @pytest.mark.parametrize(
@@ -46,32 +46,32 @@ def test_compressed_and_upper_case(save, name):
     ],
 )
 def test_variants_of_the_same_file(save, text):
-    graph = read_graph(save("g.gr", text))
+    graph = load_graph(save("g.gr", text))
     assert graph.n == 4
     assert list(zip(graph.sources, graph.targets, graph.weights, strict=True)) == [(0, 1, 5), (1, 3, 0), (3, 0, -7)]
 
 
 def test_fractions_inf_and_exponents(save):
-    graph = read_graph(save("g.gr", "p sp 2 4\na 1 2 1.5\na 1 2 inf\na 2 1 2e3\na 2 1 .5\n"))
+    graph = load_graph(save("g.gr", "p sp 2 4\na 1 2 1.5\na 1 2 inf\na 2 1 2e3\na 2 1 .5\n"))
     assert graph.weights.tolist() == [1.5, float("inf"), 2000, 0.5]
 
 
 def test_integers_stay_exact(save):
-    graph = read_graph(save("g.gr", f"p sp 2 1\na 1 2 {2**60 + 1}\n"))
+    graph = load_graph(save("g.gr", f"p sp 2 1\na 1 2 {2**60 + 1}\n"))
     assert graph.to_weights(torch.int64)[0, 1] == 2**60 + 1
 
 
 def test_no_vertices(save):
-    assert read_graph(save("g.gr", "p sp 0 0\n")).n == 0
+    assert load_graph(save("g.gr", "p sp 0 0\n")).n == 0
 
 
 def test_undirected(save):
-    graph = read_graph(save("g.gr", "p sp 2 1\na 1 2 3\n"), directed=False)
+    graph = load_graph(save("g.gr", "p sp 2 1\na 1 2 3\n"), directed=False)
     assert graph.to_weights(torch.int32).tolist() == [[0, 3], [3, 0]]
 
 
 def test_a_gigantic_header_allocates_nothing(save):
-    graph = read_graph(save("g.gr", "p sp 1000000000000 1\na 1 1000000000000 1\n"))
+    graph = load_graph(save("g.gr", "p sp 1000000000000 1\na 1 1000000000000 1\n"))
     assert graph.n == 10**12
     with pytest.raises(TooLargeError, match="1000000000000 vertices"):
         graph.to_weights(torch.float32)
@@ -116,12 +116,12 @@ def test_a_gigantic_header_allocates_nothing(save):
 )
 def test_errors_of_the_format(save, refuses, text, parts):
     with refuses("g.gr", *parts):
-        read_graph(save("g.gr", text))
+        load_graph(save("g.gr", text))
 
 
 def test_base_and_vertices_are_not_for_this_format(save, refuses):
     path = save("g.gr", GOOD)
     with refuses("`base`", "but is 0", "leave it out"):
-        read_graph(path, base=0)
+        load_graph(path, base=0)
     with refuses("`vertices`", "but is 9", "leave it out"):
-        read_graph(path, vertices=9)
+        load_graph(path, vertices=9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tri_apsp.graphs import read_graph
+from tri_apsp.graphs import load_graph
 
 
 def listed(graph):
@@ -15,84 +15,84 @@ def listed(graph):
 @pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv", "g.txt.gz", "g.csv.gz", "g.tsv.gz"])
 def test_each_format(save, name):
     separator = {"t": "  ", "c": ",", "v": "\t"}["t" if ".txt" in name else "c" if ".csv" in name else "v"]
-    graph = read_graph(save(name, "# a comment\n0 1 5\n\n# another\n2 0 0.5\n".replace(" ", separator)), base=0)
+    graph = load_graph(save(name, "# a comment\n0 1 5\n\n# another\n2 0 0.5\n".replace(" ", separator)), base=0)
     assert graph.n == 3
     assert listed(graph) == [(0, 1, 5), (2, 0, 0.5)]
 
 
 def test_base_one(save):
-    graph = read_graph(save("g.txt", "1 2 5\n"), base=1)
+    graph = load_graph(save("g.txt", "1 2 5\n"), base=1)
     assert (graph.n, listed(graph)) == (2, [(0, 1, 5)])
 
 
 def test_without_weights_every_edge_weighs_one(save):
-    assert listed(read_graph(save("g.txt", "0 1\n1 2\n"), base=0)) == [(0, 1, 1), (1, 2, 1)]
+    assert listed(load_graph(save("g.txt", "0 1\n1 2\n"), base=0)) == [(0, 1, 1), (1, 2, 1)]
 
 
 def test_vertices_adds_isolated_ones(save):
-    assert read_graph(save("g.txt", "0 1\n"), base=0, vertices=7).n == 7
-    assert read_graph(save("g.txt", "1 2\n"), base=1, vertices=7).n == 7
+    assert load_graph(save("g.txt", "0 1\n"), base=0, vertices=7).n == 7
+    assert load_graph(save("g.txt", "1 2\n"), base=1, vertices=7).n == 7
 
 
 def test_undirected(save):
-    graph = read_graph(save("g.csv", "0,1,4\n1,1,-2\n"), base=0, directed=False)
+    graph = load_graph(save("g.csv", "0,1,4\n1,1,-2\n"), base=0, directed=False)
     assert graph.to_weights(torch.int32).tolist() == [[0, 4], [4, -2]]
 
 
 @pytest.mark.parametrize("header", ["source,target,weight", "From, To, Cost", '"u","v","w"'])
 def test_names_of_columns(save, header):
-    assert listed(read_graph(save("g.csv", f"# x\n{header}\n0,1,4\n"), base=0)) == [(0, 1, 4)]
+    assert listed(load_graph(save("g.csv", f"# x\n{header}\n0,1,4\n"), base=0)) == [(0, 1, 4)]
 
 
 def test_windows_line_ends_and_byte_order_mark(save):
     text = "\ufeff# base 0 vertices 3\r\nsource,target,weight\r\n0,1,4\r\n"
-    graph = read_graph(save("g.csv", text))
+    graph = load_graph(save("g.csv", text))
     assert (graph.n, listed(graph)) == (3, [(0, 1, 4)])
 
 
 def test_spaces_around_fields(save):
-    assert listed(read_graph(save("g.csv", " 0 , 1 , 4\n"), base=0)) == [(0, 1, 4)]
-    assert listed(read_graph(save("g.txt", "  0\t1   4  \n"), base=0)) == [(0, 1, 4)]
+    assert listed(load_graph(save("g.csv", " 0 , 1 , 4\n"), base=0)) == [(0, 1, 4)]
+    assert listed(load_graph(save("g.txt", "  0\t1   4  \n"), base=0)) == [(0, 1, 4)]
 
 
 class TestDeclarations:
     def test_base_and_vertices(self, save):
-        graph = read_graph(save("g.txt", "# anything\n# base 1 vertices 4\n1 2 3\n"))
+        graph = load_graph(save("g.txt", "# anything\n# base 1 vertices 4\n1 2 3\n"))
         assert (graph.n, listed(graph)) == (4, [(0, 1, 3)])
 
     def test_base_alone(self, save):
-        assert read_graph(save("g.txt", "#base 0\n0 4\n")).n == 5
+        assert load_graph(save("g.txt", "#base 0\n0 4\n")).n == 5
 
     def test_vertices_and_no_edge(self, save):
-        assert read_graph(save("g.txt", "# base 0 vertices 4\n")).to_weights(torch.int16).diagonal().tolist() == [0] * 4
+        assert load_graph(save("g.txt", "# base 0 vertices 4\n")).to_weights(torch.int16).diagonal().tolist() == [0] * 4
 
     def test_a_base_that_is_not_declared(self, save, refuses):
         with refuses("g.txt", "pass --base 0 or --base 1"):
-            read_graph(save("g.txt", "1 2 3\n"))
+            load_graph(save("g.txt", "1 2 3\n"))
 
     def test_a_declaration_after_the_first_edge_is_ignored(self, save, refuses):
         with refuses("--base 0"):
-            read_graph(save("g.txt", "1 2 3\n# base 1\n"))
+            load_graph(save("g.txt", "1 2 3\n# base 1\n"))
 
     def test_a_base_that_is_neither_0_nor_1(self, save, refuses):
         with refuses("line 2", "'2'"):
-            read_graph(save("g.txt", "# x\n# base 2\n2 3\n"))
+            load_graph(save("g.txt", "# x\n# base 2\n2 3\n"))
         with refuses("`base` must be 0 or 1, but is 2"):
-            read_graph(save("g.txt", "2 3\n"), base=2)
+            load_graph(save("g.txt", "2 3\n"), base=2)
 
     def test_arguments_that_contradict(self, save, refuses):
         path = save("g.txt", "# base 1 vertices 3\n1 2\n")
         with refuses("`base`", "is 0 and line 1", "declares 1", "leave it out"):
-            read_graph(path, base=0)
+            load_graph(path, base=0)
         with refuses("`vertices`", "is 5 and line 1", "declares 3"):
-            read_graph(path, vertices=5)
-        assert read_graph(path, base=1, vertices=3).n == 3
+            load_graph(path, vertices=5)
+        assert load_graph(path, base=1, vertices=3).n == 3
 
     def test_a_count_that_is_not_a_number(self, save, refuses):
         with refuses("line 1 has 'many'"):
-            read_graph(save("g.txt", "# base 0 vertices many\n"))
+            load_graph(save("g.txt", "# base 0 vertices many\n"))
         with refuses("must not be negative, but is -1"):
-            read_graph(save("g.txt", "0 1\n"), base=0, vertices=-1)
+            load_graph(save("g.txt", "0 1\n"), base=0, vertices=-1)
 
 
 @pytest.mark.parametrize(
@@ -128,18 +128,18 @@ class TestDeclarations:
 )
 def test_errors_of_the_format(save, refuses, name, text, parts):
     with refuses(name, *parts):
-        read_graph(save(name, text), base=0)
+        load_graph(save(name, text), base=0)
 
 
 def test_a_vertex_above_the_given_number_of_vertices(save, refuses):
     with refuses("from 0 to 1", "line 2 has '2'", "vertex count"):
-        read_graph(save("g.txt", "0 1 5\n1 2 5\n"), base=0, vertices=2)
+        load_graph(save("g.txt", "0 1 5\n1 2 5\n"), base=0, vertices=2)
     with refuses("from 1 to 2", "line 1 has '0'"):
-        read_graph(save("g.txt", "0 1 5\n"), base=1, vertices=2)
+        load_graph(save("g.txt", "0 1 5\n"), base=1, vertices=2)
 
 
 def test_a_fraction_after_many_integers(save):
     lines = "".join(f"0 1 {weight}\n" for weight in range(1, 1001)) + "0 1 0.25\n"
-    graph = read_graph(save("g.txt", lines), base=0)
+    graph = load_graph(save("g.txt", lines), base=0)
     assert graph.weights[:3].tolist() == [1, 2, 3]
     assert graph.weights[-1] == 0.25

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from tri_apsp.graphs import read_graph
+from tri_apsp.graphs import load_graph
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
 
 INF = float("inf")
@@ -29,7 +29,7 @@ def test_every_dtype_is_kept(tmp_path, name, dtype):
         np.savez(path, weights=matrix, other=np.zeros(3))
     else:
         torch.save(torch.from_numpy(matrix), path)
-    graph = read_graph(path)
+    graph = load_graph(path)
     assert (graph.n, graph.edges, graph.natural_dtype) == (2, 1, dtype)
     assert graph.to_weights(dtype).tolist() == matrix.tolist()
 
@@ -41,30 +41,30 @@ def test_compressed(tmp_path, name):
         plain, MATRIX
     )
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert read_graph(packed).weights.tolist() == MATRIX.tolist()
+    assert load_graph(packed).weights.tolist() == MATRIX.tolist()
 
 
 def test_one_array_of_any_name(tmp_path):
     np.savez_compressed(tmp_path / "w.npz", distances=MATRIX)
-    assert read_graph(tmp_path / "w.npz").edges == 1
+    assert load_graph(tmp_path / "w.npz").edges == 1
 
 
 def test_column_order_and_big_endian(tmp_path):
     for array in (np.asfortranarray([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.0, 1.0], [2.0, 0.0]], ">f8")):
         np.save(tmp_path / "w.npy", array)
-        assert read_graph(tmp_path / "w.npy").weights.tolist() == [[0, 1], [2, 0]]
+        assert load_graph(tmp_path / "w.npy").weights.tolist() == [[0, 1], [2, 0]]
 
 
 def test_changing_the_weights_does_not_change_the_file(tmp_path):
     np.save(tmp_path / "w.npy", MATRIX)
     before = (tmp_path / "w.npy").read_bytes()
-    read_graph(tmp_path / "w.npy").weights[0, 1] = 9
+    load_graph(tmp_path / "w.npy").weights[0, 1] = 9
     assert (tmp_path / "w.npy").read_bytes() == before
 
 
 def test_no_vertices(tmp_path):
     np.save(tmp_path / "w.npy", np.zeros((0, 0)))
-    assert read_graph(tmp_path / "w.npy").n == 0
+    assert load_graph(tmp_path / "w.npy").n == 0
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
@@ -75,7 +75,7 @@ def test_sparse(tmp_path, kind, packed):
     if packed:
         (tmp_path / "s.npz.gz").write_bytes(gzip.compress(path.read_bytes()))
         path = tmp_path / "s.npz.gz"
-    graph = read_graph(path)
+    graph = load_graph(path)
     assert (graph.n, graph.edges, graph.natural_dtype) == (3, 2, torch.float32)
     assert graph.to_weights(torch.float32).tolist() == [[0, 5, INF], [INF, 0, 0], [INF, INF, 0]]
 
@@ -83,7 +83,7 @@ def test_sparse(tmp_path, kind, packed):
 def test_sparse_with_padding(tmp_path, refuses):
     sp.save_npz(tmp_path / "s.npz", sp.dia_array(np.eye(2)))
     with refuses("s.npz", "but is dia"):
-        read_graph(tmp_path / "s.npz")
+        load_graph(tmp_path / "s.npz")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_sparse_with_padding(tmp_path, refuses):
 def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
     (np.save if name == "w.npy" else np.savez)(tmp_path / name, array)
     with refuses(name, *parts):
-        read_graph(tmp_path / name)
+        load_graph(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
 def test_torch_files_that_do_not_hold_a_graph(tmp_path, refuses, value, parts):
     torch.save(value, tmp_path / "w.pt")
     with refuses("w.pt", *parts):
-        read_graph(tmp_path / "w.pt")
+        load_graph(tmp_path / "w.pt")
 
 
 @pytest.mark.parametrize("name", ["w.npy", "w.npz", "w.pt", "w.npy.gz"])
@@ -133,7 +133,7 @@ def test_true_is_an_edge_of_weight_1(tmp_path, name):
     )
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
-    graph = read_graph(tmp_path / name)
+    graph = load_graph(tmp_path / name)
     assert (graph.edges, graph.natural_dtype) == (1, torch.float32)
     assert graph.weights.tolist() == [[INF, 1], [INF, 1]]
 
@@ -146,7 +146,7 @@ class Unsafe:
 def test_a_torch_file_runs_no_code(tmp_path, refuses, capsys):
     torch.save(Unsafe(), tmp_path / "w.pt")
     with refuses("w.pt", "cannot be read"):
-        read_graph(tmp_path / "w.pt")
+        load_graph(tmp_path / "w.pt")
     assert capsys.readouterr().out == ""
 
 
@@ -166,10 +166,10 @@ def test_damaged_files(save, refuses, name):
     for damaged in (b"not what the name says", data[: len(data) // 2], data[:5], b"\x80\x05" + data, bytes(100)):
         with warnings.catch_warnings(), refuses(name, "cannot be read", "write it again") as caught:
             warnings.simplefilter("error")
-            read_graph(save(name, damaged))
+            load_graph(save(name, damaged))
         assert "pickle" not in str(caught.value)
     with refuses(name, "must not be empty"):
-        read_graph(save(name, b""))
+        load_graph(save(name, b""))
 
 
 def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
@@ -178,17 +178,17 @@ def test_a_header_of_a_larger_array_than_the_file_holds(save, refuses):
     np.lib.format.write_array_header_1_0(large, {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**8)})
     for name in ("w.npy", "w.npy.gz"):
         with refuses(name, "cannot be read"):
-            read_graph(save(name, large.getvalue() + small.getvalue()[-32:]))
+            load_graph(save(name, large.getvalue() + small.getvalue()[-32:]))
 
 
 def test_swapped_extensions(save, refuses):
     with refuses("rename it to .npz"):
-        read_graph(save("w.npy", saved("w.npz")))
+        load_graph(save("w.npy", saved("w.npz")))
     with refuses("rename it to .npy"):
-        read_graph(save("w.npz", saved("w.npy")))
+        load_graph(save("w.npz", saved("w.npy")))
 
 
 def test_several_arrays_of_which_none_is_named_weights(tmp_path, refuses):
     np.savez(tmp_path / "w.npz", a=MATRIX, b=MATRIX)
     with refuses("holds a, b", "save the weights alone"):
-        read_graph(tmp_path / "w.npz")
+        load_graph(tmp_path / "w.npz")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from tri_apsp.errors import TooLargeError
-from tri_apsp.graphs import read_graph
+from tri_apsp.graphs import load_graph
 
 INF = float("inf")
 COORDINATE = "%%MatrixMarket matrix coordinate"
@@ -18,53 +18,53 @@ ARRAY = "%%MatrixMarket matrix array"
 
 @pytest.mark.parametrize("name", ["g.mtx", "g.mtx.gz"])
 def test_general(save, name):
-    graph = read_graph(save(name, f"{COORDINATE} real general\n% a comment\n3 3 2\n1 2 1.5\n3 1 0\n"))
+    graph = load_graph(save(name, f"{COORDINATE} real general\n% a comment\n3 3 2\n1 2 1.5\n3 1 0\n"))
     assert (graph.n, graph.edges) == (3, 2)
     assert graph.to_weights(torch.float32).tolist() == [[0, 1.5, INF], [INF, 0, INF], [0, INF, 0]]
 
 
 def test_symmetric_counts_both_ways(save):
-    graph = read_graph(save("g.mtx", f"{COORDINATE} integer symmetric\n2 2 2\n2 1 7\n1 1 -1\n"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} integer symmetric\n2 2 2\n2 1 7\n1 1 -1\n"))
     assert graph.to_weights(torch.int32).tolist() == [[-1, 7], [7, 0]]
     assert graph.edges == 3
 
 
 def test_a_pattern_weighs_one(save):
-    graph = read_graph(save("g.mtx", f"{COORDINATE} pattern general\n2 2 1\n1 2\n"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} pattern general\n2 2 1\n1 2\n"))
     assert graph.to_weights(torch.int32)[0, 1] == 1
 
 
 def test_the_lightest_of_repeated_entries_counts(save):
-    graph = read_graph(save("g.mtx", f"{COORDINATE} integer general\n2 2 2\n1 2 9\n1 2 4\n"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} integer general\n2 2 2\n1 2 9\n1 2 4\n"))
     assert graph.to_weights(torch.int32)[0, 1] == 4
 
 
 def test_integers_are_exact(save):
-    graph = read_graph(save("g.mtx", f"{COORDINATE} integer general\n2 2 2\n1 2 {2**62 - 2}\n2 1 {-(2**53) - 1}\n"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} integer general\n2 2 2\n1 2 {2**62 - 2}\n2 1 {-(2**53) - 1}\n"))
     assert graph.to_weights(torch.int64).tolist() == [[0, 2**62 - 2], [-(2**53) - 1, 0]]
-    graph = read_graph(save("g.mtx", f"{ARRAY} integer general\n1 1\n{-(2**53) - 1}\n"))
+    graph = load_graph(save("g.mtx", f"{ARRAY} integer general\n1 1\n{-(2**53) - 1}\n"))
     assert graph.weights.tolist() == [[-(2**53) - 1]]
 
 
 def test_inf_is_no_edge_and_the_last_line_break_is_optional(save):
-    graph = read_graph(save("g.mtx", f"{COORDINATE} real general\r\n2 2 2\r\n1\t2 Inf\r\n\r\n2 1  .5"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} real general\r\n2 2 2\r\n1\t2 Inf\r\n\r\n2 1  .5"))
     assert graph.to_weights(torch.float32).tolist() == [[0, INF], [0.5, 0]]
 
 
 def test_the_size_of_a_matrix_takes_no_memory(save, refuses):
     n = 2**62
-    graph = read_graph(save("g.mtx", f"{COORDINATE} real general\n{n} {n} 1\n1 {n} 1\n"))
+    graph = load_graph(save("g.mtx", f"{COORDINATE} real general\n{n} {n} 1\n1 {n} 1\n"))
     assert (graph.n, graph.targets.tolist()) == (n, [n - 1])
     with refuses(f"{n} vertices", "GiB", error=TooLargeError):
         graph.to_weights(torch.float32)
     path = save("g.mtx", f"{ARRAY} real general\n{n} {n}\n1\n")
     with refuses(f"{n} vertices", "GiB", error=TooLargeError):
-        read_graph(path)
+        load_graph(path)
 
 
 @pytest.mark.parametrize("layout", ["array real general\n0 0\n", "coordinate real general\n0 0 0\n"])
 def test_no_vertices(save, layout):
-    assert read_graph(save("g.mtx", f"%%MatrixMarket matrix {layout}")).to_weights(torch.float32).shape == (0, 0)
+    assert load_graph(save("g.mtx", f"%%MatrixMarket matrix {layout}")).to_weights(torch.float32).shape == (0, 0)
 
 
 def test_the_line_of_an_error_in_a_large_file(save, refuses):
@@ -72,19 +72,19 @@ def test_the_line_of_an_error_in_a_large_file(save, refuses):
     lines[150_000] = "1 3 0.5"
     path = save("g.mtx", f"{COORDINATE} real general\n2 2 {len(lines)}\n" + "\n".join(lines))
     with refuses("line 150003 is '1 3 0.5'"):
-        read_graph(path)
+        load_graph(path)
 
 
 def test_an_array_is_stored_by_columns(save):
     text = f"{ARRAY} real general\n%\n2 2\n0\n3\n1.5\n0\n"
-    graph = read_graph(save("g.mtx", text))
+    graph = load_graph(save("g.mtx", text))
     assert graph.weights.tolist() == [[0, 1.5], [3, 0]]
     assert (graph.edges, graph.natural_dtype) == (2, torch.float64)
 
 
 def test_a_symmetric_array_holds_the_lower_triangle(save):
     text = f"{ARRAY} integer symmetric\n3 3\n0\n1\n2\n0\n3\n0\n"
-    graph = read_graph(save("g.mtx", text))
+    graph = load_graph(save("g.mtx", text))
     assert graph.weights.tolist() == [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
     assert graph.natural_dtype == torch.int64
 
@@ -94,9 +94,9 @@ def test_files_that_scipy_writes(tmp_path, symmetry):
     dense = np.array([[0, 2.5, 0], [2.5, 0, 4], [0, 4, 0]])
     scipy.io.mmwrite(tmp_path / "s.mtx", sp.coo_array(dense), symmetry=symmetry)
     expected = np.where((dense == 0) & ~np.eye(3, dtype=bool), np.inf, dense)
-    np.testing.assert_array_equal(read_graph(tmp_path / "s.mtx").to_weights(torch.float64).numpy(), expected)
+    np.testing.assert_array_equal(load_graph(tmp_path / "s.mtx").to_weights(torch.float64).numpy(), expected)
     scipy.io.mmwrite(tmp_path / "d.mtx", dense, symmetry=symmetry)
-    np.testing.assert_array_equal(read_graph(tmp_path / "d.mtx").to_weights(torch.float64).numpy(), dense)
+    np.testing.assert_array_equal(load_graph(tmp_path / "d.mtx").to_weights(torch.float64).numpy(), dense)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_files_that_scipy_writes(tmp_path, symmetry):
 )
 def test_errors_of_the_format(save, refuses, text, parts):
     with refuses("g.mtx", *parts):
-        read_graph(save("g.mtx", text))
+        load_graph(save("g.mtx", text))
 
 
 def test_a_dense_matrix_has_both_directions(save, refuses):
     path = save("g.mtx", f"{ARRAY} real general\n1 1\n0\n")
     with refuses("`directed`", "leave it out"):
-        read_graph(path, directed=False)
+        load_graph(path, directed=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tri_apsp.graphs import erdos_renyi, read_graph, text, write_graph
+from tri_apsp.graphs import erdos_renyi, load_graph, text, write_graph
 
 FILES = {
     "g.gr": "c x\np sp 4 3\nc y\na 1 2 5\na 4 3 -1\nc z\n\na 2 2 0\n",
@@ -21,9 +21,9 @@ def columns(graph):
 @pytest.mark.parametrize("name", FILES)
 def test_both_parsers_agree(save, monkeypatch, name):
     path = save(name, FILES[name])
-    both = columns(read_graph(path))
+    both = columns(load_graph(path))
     monkeypatch.setattr(text, "_parse_fast", lambda *arguments: None)
-    assert columns(read_graph(path)) == both
+    assert columns(load_graph(path)) == both
     assert both[:3] == (4, [0, 3, 1], [1, 2, 1])
 
 
@@ -36,10 +36,10 @@ def test_written_files_are_parsed_fast(tmp_path, monkeypatch, extension):
         raise AssertionError("the slow parser ran")
 
     monkeypatch.setattr(text, "_parse_slowly", fail)
-    assert columns(read_graph(tmp_path / f"g{extension}")) == columns(graph)
+    assert columns(load_graph(tmp_path / f"g{extension}")) == columns(graph)
 
 
 def test_comments_between_edges_are_parsed_fast(save, monkeypatch):
     monkeypatch.setattr(text, "_parse_slowly", None)
-    assert read_graph(save("g.txt", "# base 0\n0 1 1\n# here\n1 0 1\n")).edges == 2
-    assert read_graph(save("g.gr", "p sp 2 2\na 1 2 1\nc here\na 2 1 1\n")).edges == 2
+    assert load_graph(save("g.txt", "# base 0\n0 1 1\n# here\n1 0 1\n")).edges == 2
+    assert load_graph(save("g.gr", "p sp 2 2\na 1 2 1\nc here\na 2 1 1\n")).edges == 2

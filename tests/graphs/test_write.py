@@ -18,7 +18,7 @@ from tri_apsp.graphs import (
     EdgeList,
     check_output,
     erdos_renyi,
-    read_graph,
+    load_graph,
     write_distances,
     write_graph,
 )
@@ -169,7 +169,7 @@ class TestGraphs:
     @pytest.mark.parametrize("extension", TEXTS)
     def test_edges_read_back_in_order(self, tmp_path, extension):
         write_graph(self.edges, tmp_path / f"g{extension}")
-        found = read_graph(tmp_path / f"g{extension}")
+        found = load_graph(tmp_path / f"g{extension}")
         assert found.n == 5
         for name in ("sources", "targets", "weights"):
             np.testing.assert_array_equal(getattr(found, name), getattr(self.edges, name))
@@ -177,7 +177,7 @@ class TestGraphs:
     @pytest.mark.parametrize("extension", GRAPH_FORMATS)
     def test_weights_read_back(self, tmp_path, extension):
         write_graph(self.edges, tmp_path / f"g{extension}")
-        found = read_graph(tmp_path / f"g{extension}")
+        found = load_graph(tmp_path / f"g{extension}")
         assert torch.equal(found.to_weights(torch.float32), self.edges.to_weights(torch.float32))
 
     @pytest.mark.parametrize("extension", GRAPH_FORMATS)
@@ -186,15 +186,15 @@ class TestGraphs:
         far = no_edge(dtype)
         graph = DenseGraph(torch.tensor([[0, 3, far], [far, -1, far], [0, 16382, 0]], dtype=dtype))
         write_graph(graph, tmp_path / f"g{extension}")
-        found = read_graph(tmp_path / f"g{extension}")
+        found = load_graph(tmp_path / f"g{extension}")
         assert torch.equal(found.to_weights(dtype), graph.weights)
 
     @pytest.mark.parametrize("extension", [".npy", ".npz", ".pt"])
     def test_dense_files_keep_the_dtype(self, tmp_path, extension):
         write_graph(DenseGraph(torch.zeros(2, 2, dtype=torch.int16)), tmp_path / f"g{extension}")
         write_graph(self.edges, tmp_path / f"e{extension}")
-        assert read_graph(tmp_path / f"g{extension}").natural_dtype == torch.int16
-        assert read_graph(tmp_path / f"e{extension}").natural_dtype == torch.float32
+        assert load_graph(tmp_path / f"g{extension}").natural_dtype == torch.int16
+        assert load_graph(tmp_path / f"e{extension}").natural_dtype == torch.float32
 
     def test_the_text(self, tmp_path):
         edges = EdgeList(3, np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([4, 0.5, INF]))
@@ -219,7 +219,7 @@ class TestGraphs:
         none = np.empty(0, int)
         for n in (0, 3):
             write_graph(EdgeList(n, none, none, none), tmp_path / f"g{extension}")
-            found = read_graph(tmp_path / f"g{extension}")
+            found = load_graph(tmp_path / f"g{extension}")
             assert (found.n, found.edges) == (n, 0)
 
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -232,7 +232,7 @@ class TestGraphs:
         columns = list(zip(*edges, strict=True)) or [(), (), ()]
         graph = EdgeList(n, np.array(columns[0], int), np.array(columns[1], int), np.array(columns[2], int if whole else float))
         write_graph(graph, tmp_path / f"g{extension}")
-        found = read_graph(tmp_path / f"g{extension}")
+        found = load_graph(tmp_path / f"g{extension}")
         assert found.n == n
         for name in ("sources", "targets", "weights"):
             assert getattr(found, name).tolist() == getattr(graph, name).tolist()

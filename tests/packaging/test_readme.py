@@ -6,13 +6,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tri_apsp import errors
 from tri_apsp.console.tables import read_csv
 from tri_apsp.engines import ENGINES
-from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS
+from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
 from tri_apsp.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,9 +85,18 @@ def test_every_figure_names_its_machine_and_is_measured(machine, engine, kind, o
 
 
 def test_the_example_prints_the_output_shown(capsys):
-    (example,) = blocks("python")
+    example, _ = blocks("python")
     exec(example, {})
     assert capsys.readouterr().out == blocks("text")[0]
+
+
+def test_the_example_of_files_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    write_graph(grid_of(9), "grid.gr")
+    _, example = blocks("python")
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert np.load("distances.npy").tolist() == names["distances"].tolist()
 
 
 NAMES = """

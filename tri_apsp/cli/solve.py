@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 
@@ -18,12 +20,13 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
-from tri_apsp.errors import NegativeCycleError, TooLargeError
+from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
+    FORMATS,
     READ_FORMATS,
     check_output,
-    read_graph,
+    load_graph,
     warn_of_rounding,
     whole_end,
     write_distances,
@@ -34,6 +37,8 @@ from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
 
 __all__ = ["configure", "run"]
+
+_STDIN = "-"
 
 # A solve that takes less is repeated, and timed then: its first run also pays for first allocations and an idle clock.
 _SHORT_SECONDS = 1.0
@@ -50,7 +55,12 @@ _KEYS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve`."""
-    parser.add_argument("graph", type=Path, metavar="GRAPH", help=f"ends in one of {', '.join(READ_FORMATS)}")
+    parser.add_argument(
+        "graph",
+        metavar="GRAPH",
+        help=f"ends in one of {', '.join(READ_FORMATS)}; or - for standard input, which needs --format",
+    )
+    parser.add_argument("--format", choices=FORMATS, help="format of GRAPH; default: as its name ends")
     parser.add_argument("--method", default="auto", choices=["auto", *METHODS], help="default: auto")
     parser.add_argument(
         "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
@@ -74,7 +84,9 @@ def run(args: argparse.Namespace) -> None:
     if args.output is not None:
         check_output(args.output)
 
-    graph = read_graph(args.graph, base=args.base, directed=not args.undirected, vertices=args.vertices)
+    graph = load_graph(
+        _source(args.graph), format=args.format, base=args.base, directed=not args.undirected, vertices=args.vertices
+    )
     n, edges, base = graph.n, graph.edges, graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
@@ -108,8 +120,9 @@ def run(args: argparse.Namespace) -> None:
         )
         return
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
+    name = "standard input" if args.graph == _STDIN else args.graph
     fields = [
-        ("graph", f"{args.graph}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"),
+        ("graph", f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"),
         ("method", f"{result.method}: {selection.reason}"),
         ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(weights.dtype)}"),
         ("tuned", result.config.source if result.config.source not in ("default", "given") else ""),
@@ -120,6 +133,14 @@ def run(args: argparse.Namespace) -> None:
         ("written", str(args.output or "")),
     ]
     print_fields((label, value) for label, value in fields if value)
+
+
+def _source(graph: str) -> str | BinaryIO:
+    if graph != _STDIN:
+        return graph
+    if sys.stdin is None:
+        raise InputError("a graph must be read from an open file, but standard input is closed; redirect a file to it.")
+    return sys.stdin.buffer
 
 
 def _timed_solve(

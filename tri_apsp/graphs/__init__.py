@@ -7,16 +7,18 @@ from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.generators import GENERATORS, chain, complete, erdos_renyi, generate, grid, grid_of, sparse_rows
-from tri_apsp.graphs.read import READ_FORMATS, read_graph
+from tri_apsp.graphs.read import FORMATS, READ_FORMATS, Format, load_graph, read_graph
 from tri_apsp.graphs.write import DISTANCE_FORMATS, GRAPH_FORMATS, check_output, write_distances, write_graph
 
 __all__ = [
     "DISTANCE_FORMATS",
+    "FORMATS",
     "GENERATORS",
     "GRAPH_FORMATS",
     "READ_FORMATS",
     "DenseGraph",
     "EdgeList",
+    "Format",
     "Graph",
     "cast_weights",
     "chain",
@@ -29,6 +31,7 @@ __all__ = [
     "generate",
     "grid",
     "grid_of",
+    "load_graph",
     "read_graph",
     "sparse_rows",
     "warn_of_rounding",

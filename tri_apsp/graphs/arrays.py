@@ -15,28 +15,28 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse, remedy_for
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.files import open_input
+from tri_apsp.graphs.files import Source, open_input
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool
 
 __all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
 
 
-def read_npy(path: Path) -> DenseGraph:
+def read_npy(source: Source) -> DenseGraph:
     """Return the graph of a `.npy` file: one (n, n) array of weights.
 
     Raises:
         InputError: for any other content, such as objects.
     """
-    with open_input(path) as source:
+    with open_input(source) as place:
         # A plain file is mapped, so that a matrix larger than the memory is refused before it is loaded.
-        mode: Any = "c" if isinstance(source, Path) else None
-        array = np.load(source, mmap_mode=mode, allow_pickle=False)
+        mode: Any = "c" if isinstance(place, Path) else None
+        array = np.load(place, mmap_mode=mode, allow_pickle=False)
         if not isinstance(array, np.ndarray):
-            raise InputError(f"a .npy file must hold one array, but {path} is an archive; rename it to .npz.")
-    return _dense(array, f"the array in {path}")
+            raise InputError(f"a .npy file must hold one array, but {source} is an archive; rename it to .npz.")
+    return _dense(array, f"the array in {source}")
 
 
-def read_npz(path: Path) -> Graph:
+def read_npz(source: Source) -> Graph:
     """Return the graph of a `.npz` file.
 
     The archive holds a single array or one named `weights`, of shape (n, n); or a sparse matrix as scipy.sparse.save_npz
@@ -45,42 +45,42 @@ def read_npz(path: Path) -> Graph:
     Raises:
         InputError: for any other content, such as objects.
     """
-    with open_input(path) as source:
-        archive = np.load(source, allow_pickle=False)
+    with open_input(source) as place:
+        archive = np.load(place, allow_pickle=False)
         if isinstance(archive, np.ndarray):
-            raise InputError(f"a .npz file must be an archive, but {path} is a single array; rename it to .npy.")
+            raise InputError(f"a .npz file must be an archive, but {source} is a single array; rename it to .npy.")
         with archive:
             names = sorted(archive.files)
             if not {"format", "shape", "data"} <= set(names):
                 name = "weights" if "weights" in names else names[0] if len(names) == 1 else None
                 if name is None:
                     raise InputError(
-                        f"a .npz file must hold one array or one named weights, but {path} holds "
+                        f"a .npz file must hold one array or one named weights, but {source} holds "
                         f"{', '.join(names) or 'none'}; save the weights alone."
                     )
-                return _dense(archive[name], f"the array {name} in {path}")
+                return _dense(archive[name], f"the array {name} in {source}")
         from scipy.sparse import load_npz  # slow to import, and only a sparse file needs it
 
-        if not isinstance(source, Path):
-            source.seek(0)
-        matrix = load_npz(source)
-    return edges_of_sparse(matrix, f"the matrix in {path}")
+        if not isinstance(place, Path):
+            place.seek(0)
+        matrix = load_npz(place)
+    return edges_of_sparse(matrix, f"the matrix in {source}")
 
 
-def read_pt(path: Path) -> DenseGraph:
+def read_pt(source: Source) -> DenseGraph:
     """Return the graph of a `.pt` file: one (n, n) tensor of weights, as torch.save writes it.
 
     Raises:
         InputError: for any other content; code in the file is never run.
     """
-    with open_input(path) as source, warnings.catch_warnings():
+    with open_input(source) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a damaged file, which the error explains
-        tensor = torch.load(source, map_location="cpu", weights_only=True)
+        tensor = torch.load(place, map_location="cpu", weights_only=True)
     if not isinstance(tensor, torch.Tensor):
         raise InputError(
-            f"a .pt file must hold one tensor, but {path} holds a {type(tensor).__name__}; save the weights alone."
+            f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save the weights alone."
         )
-    return _dense_tensor(tensor.detach(), f"the tensor in {path}")
+    return _dense_tensor(tensor.detach(), f"the tensor in {source}")
 
 
 def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:

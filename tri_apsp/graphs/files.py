@@ -1,4 +1,4 @@
-"""Graph files as bytes: the format by file name, decompression, and atomic replacement of a file."""
+"""Graphs as bytes: files and streams, the format by file name, decompression, and atomic replacement of a file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,43 @@ import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from tri_apsp.errors import ApspError, InputError
 
-__all__ = ["file_format", "open_input", "open_output", "read_bytes"]
+__all__ = ["Source", "file_format", "open_input", "open_output", "read_bytes"]
+
+_GZIP = b"\x1f\x8b"
 
 
-def file_format(path: Path, formats: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Source:
+    """What a graph is read from: the file at `place`, or a binary stream.
+
+    Attributes:
+        place: a path or a stream.
+        extension: the format, as the extension of a file without ".gz".
+        packed: whether the bytes are compressed by gzip; of a stream, its first bytes tell.
+    """
+
+    place: Path | BinaryIO
+    extension: str
+    packed: bool = False
+
+    def __str__(self) -> str:
+        """Return what messages call it."""
+        if isinstance(self.place, Path):
+            return str(self.place)
+        name = getattr(self.place, "name", None)
+        return "standard input" if name == "<stdin>" else name if isinstance(name, str) else "the stream"
+
+
+def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -> str:
     """Return the extension of `path` in lower case, including ".gz"; it is one of `formats`.
+
+    `remedy` ends the message of the error.
 
     Raises:
         InputError: for an extension that is not in `formats`.
@@ -26,56 +53,65 @@ def file_format(path: Path, formats: Sequence[str]) -> str:
     extension = "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
     if extension not in formats:
         raise InputError(
-            f"a file name must end in one of {', '.join(formats)}, but {path} ends in {extension or 'none'}; rename it."
+            f"a file name must end in one of {', '.join(formats)}, but {path} ends in {extension or 'none'}; {remedy}."
         )
     return extension
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, decompressed if its name ends in ".gz".
+def read_bytes(source: Source) -> bytes:
+    """Return the content of a file or a stream, decompressed if it is packed.
 
     Raises:
-        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is named .gz but damaged.
+        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is named .gz but damaged; for a
+            stream of text.
     """
-    if path.is_dir():
-        raise InputError(f"a graph must be read from a file, but {path} is a folder; name a file in it.")
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"a graph file must exist, but there is no {path}; check the name.") from None
-    except OSError as error:
-        raise InputError(f"a graph file must be readable, but {path} is not ({error.strerror}); check it.") from error
-    if path.suffix.lower() == ".gz" and data:
+    data = _read(source)
+    if source.packed or (not isinstance(source.place, Path) and data.startswith(_GZIP)):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(
-                f"a .gz file must be a whole gzip file, but {path} is not ({_reason(error)}); copy or pack it again."
+                f"a .gz file must be a whole gzip file, but {source} is not ({_reason(error)}); copy or pack it again."
             ) from error
     if not data:
-        raise InputError(f"a graph file must not be empty, but {path} is; write the graph again.")
+        raise InputError(f"a graph file must not be empty, but {source} is; write the graph again.")
     return data
 
 
+def _read(source: Source) -> bytes:
+    try:
+        if not isinstance(source.place, Path):
+            data = source.place.read()
+            if not isinstance(data, bytes):
+                raise InputError(f"a stream must be binary, but {source} is text; open it in mode 'rb', or give its .buffer.")
+            return data
+        if source.place.is_dir():
+            raise InputError(f"a graph must be read from a file, but {source} is a folder; name a file in it.")
+        return source.place.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"a graph file must exist, but there is no {source}; check the name.") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"a graph file must be readable, but {source} is not ({reason}); check it.") from error
+
+
 @contextmanager
-def open_input(path: Path) -> Iterator[BinaryIO | Path]:
-    """Yield what NumPy and torch load from: the path itself, or the decompressed bytes if the name ends in ".gz".
+def open_input(source: Source) -> Iterator[BinaryIO | Path]:
+    """Yield what NumPy and torch load from: the path itself, or the bytes if they are packed or come from a stream.
 
     Raises:
         InputError: as `read_bytes`; and if the loader fails, with its reason.
     """
-    if path.suffix.lower() == ".gz" or not path.is_file() or path.stat().st_size == 0:
-        source: BinaryIO | Path = io.BytesIO(read_bytes(path))
-    else:
-        source = path
+    place: BinaryIO | Path = source.place
+    if source.packed or not isinstance(place, Path) or not place.is_file() or place.stat().st_size == 0:
+        place = io.BytesIO(read_bytes(source))
     try:
-        yield source
+        yield place
     except ApspError:
         raise
     except Exception as error:  # the loaders raise a dozen unrelated types for a damaged file
-        kind = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
         raise InputError(
-            f"a {kind.lower()} file must hold an array of numbers, but {path} cannot be read ({_reason(error)}); "
+            f"a {source.extension} file must hold an array of numbers, but {source} cannot be read ({_reason(error)}); "
             "write it again."
         ) from error
 

@@ -1,72 +1,102 @@
-"""Read a graph file, whose extension names its format."""
+"""Read a graph from a file, whose extension names its format, or from a stream."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias, get_args
+
+import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.arrays import read_npy, read_npz, read_pt
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.dimacs import read_dimacs
 from tri_apsp.graphs.edge_text import read_edge_text
-from tri_apsp.graphs.files import file_format, read_bytes
+from tri_apsp.graphs.files import Source, file_format, read_bytes
 from tri_apsp.graphs.matrix_market import read_matrix_market
 from tri_apsp.graphs.text import Text
 
-__all__ = ["READ_FORMATS", "read_graph"]
+__all__ = ["FORMATS", "READ_FORMATS", "Format", "load_graph", "read_graph"]
+
+Format: TypeAlias = Literal["gr", "mtx", "txt", "csv", "tsv", "npy", "npz", "pt"]
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+"""The formats that `read_graph` supports."""
+
+READ_FORMATS: tuple[str, ...] = tuple(f".{name}{packed}" for packed in ("", ".gz") for name in FORMATS)
+"""The file name extensions that name a format."""
 
 _EDGE_TEXTS = (".txt", ".csv", ".tsv")
 _TEXTS = {".gr": read_dimacs, ".mtx": read_matrix_market}
 _ARRAYS = {".npy": read_npy, ".npz": read_npz, ".pt": read_pt}
 
-READ_FORMATS: tuple[str, ...] = tuple(
-    extension + packed for packed in ("", ".gz") for extension in (*_TEXTS, *_EDGE_TEXTS, *_ARRAYS)
-)
-"""The file name extensions that `read_graph` supports."""
-
 
 def read_graph(
-    path: str | os.PathLike[str], *, base: int | None = None, directed: bool = True, vertices: int | None = None
-) -> Graph:
-    """Read a graph from a file.
+    source: str | os.PathLike[str] | BinaryIO,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+    *,
+    format: Format | None = None,
+    base: Literal[0, 1] | None = None,
+    vertices: int | None = None,
+    directed: bool = True,
+) -> torch.Tensor:
+    """Read the dense weights of a graph, as `shortest_paths` takes them, from a file or a stream.
 
     Args:
-        path: a file whose name ends in one of `READ_FORMATS`: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt
-            blanks, .csv commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also
-            compressed (.gz).
+        source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt blanks, .csv
+            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also compressed (.gz). Or a binary
+            stream, such as sys.stdin.buffer, compressed or not, which is read to its end.
+        dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense matrix, else float32.
+        device: of the result.
+        format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says. A stream needs it.
         base: the number of the first vertex of an edge list, 0 or 1; None: as a comment in the file declares.
+        vertices: the number of vertices of an edge list; None: as a comment in the file declares, or else up to the largest
+            vertex.
         directed: False: each edge of a file that lists edges counts in both directions.
-        vertices: the number of vertices of an edge list; None: as a comment in the file declares, or else up to the
-            largest vertex.
+
+    Returns:
+        A new (n, n) tensor. Vertex 0 is the first vertex of the file, whatever number it has there; of parallel edges the
+        lightest counts; the diagonal is 0 where it is not negative.
+
+    Warns:
+        RoundingWarning: once, if a whole number is not exact in a float dtype, such as 16777217 in float32.
+
+    Raises:
+        InputError: for a file that cannot be read or breaks a rule of its format, with the line in a text format; for a
+            fraction where `dtype` is an integer.
+        DistanceRangeError: for a weight that `dtype` cannot hold.
+        TooLargeError: before they are allocated, if the weights do not fit the memory of `device`.
+
+    Cost: about 0.5 s for a million edges, and O(n^2).
+    """
+    graph = load_graph(source, format=format, base=base, vertices=vertices, directed=directed)
+    return graph.to_weights(graph.natural_dtype if dtype is None else dtype, device)
+
+
+def load_graph(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    format: str | None = None,
+    base: int | None = None,
+    vertices: int | None = None,
+    directed: bool = True,
+) -> Graph:
+    """Read a graph before its weights are allocated; arguments and errors as `read_graph`.
 
     Returns:
         An `EdgeList`, or a `DenseGraph` for a file that holds a dense matrix. An `EdgeList` allocates nothing of size n^2
         before its `to_weights` has checked the memory.
-
-    Raises:
-        InputError: for a file that cannot be read or breaks a rule of its format; with the line in a text format.
-
-    Cost: about 0.5 s for a million edges.
     """
-    file = Path(path)
-    extension = file_format(file, READ_FORMATS).removesuffix(".gz")
-    if extension not in _EDGE_TEXTS:
-        for name, value in (("base", base), ("vertices", vertices)):
-            if value is not None:
-                raise InputError(
-                    f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {file}, whose format "
-                    "defines it; leave it out."
-                )
-    if base not in (None, 0, 1):
-        raise InputError(f"`base` must be 0 or 1, but is {base}; pass the number of the first vertex.")
-    if vertices is not None and vertices < 0:
-        raise InputError(f"`vertices` must not be negative, but is {vertices}; pass the number of vertices.")
+    opened = _source(source, format)
+    extension = opened.extension
+    _check_edge_text_arguments(opened, base, vertices)
     graph: Graph
     if extension in _ARRAYS:
-        graph = _ARRAYS[extension](file)
+        graph = _ARRAYS[extension](opened)
     else:
-        text = Text(str(file), read_bytes(file).removeprefix(b"\xef\xbb\xbf"))
+        text = Text(str(opened), read_bytes(opened).removeprefix(b"\xef\xbb\xbf"))
         text.check()
         if extension in _TEXTS:
             graph = _TEXTS[extension](text)
@@ -76,6 +106,39 @@ def read_graph(
         return graph
     if isinstance(graph, DenseGraph):
         raise InputError(
-            f"`directed` must be True for a dense matrix, which holds both directions, but is False for {file}; leave it out."
+            f"`directed` must be True for a dense matrix, which holds both directions, but is False for {opened}; leave it out."
         )
     return graph.both_ways()
+
+
+def _source(source: str | os.PathLike[str] | BinaryIO, format: str | None) -> Source:
+    if format is not None and format not in FORMATS:
+        raise InputError(f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; choose one of these.")
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        if format is None:
+            extension = file_format(path, READ_FORMATS, "rename it, or give its format (--format)")
+            return Source(path, extension.removesuffix(".gz"), extension.endswith(".gz"))
+        return Source(path, f".{format}", path.suffix.lower() == ".gz")
+    if not hasattr(source, "read"):
+        raise InputError(f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give one of these.")
+    if format is None:
+        raise InputError(
+            f"{Source(source, '')} must come with its format, but none is given; add --format with one of "
+            f"{', '.join(FORMATS)} (`format` in Python)."
+        )
+    return Source(source, f".{format}")
+
+
+def _check_edge_text_arguments(source: Source, base: int | None, vertices: int | None) -> None:
+    if source.extension not in _EDGE_TEXTS:
+        for name, value in (("base", base), ("vertices", vertices)):
+            if value is not None:
+                raise InputError(
+                    f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {source}, whose format "
+                    "defines it; leave it out."
+                )
+    if base not in (None, 0, 1):
+        raise InputError(f"`base` must be 0 or 1, but is {base}; pass the number of the first vertex.")
+    if vertices is not None and vertices < 0:
+        raise InputError(f"`vertices` must not be negative, but is {vertices}; pass the number of vertices.")

@@ -42,7 +42,11 @@ def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE
         InputError: for another extension, a folder that does not exist or is not writable, or a path that is a folder.
     """
     target = Path(path)
-    if target.is_dir():
+    try:
+        is_folder = target.is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise InputError(f"an output must be writable, but {target} is not ({error.strerror}); choose another.") from None
+    if is_folder:
         raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
     file_format(target, formats)
     if not target.parent.is_dir():
@@ -52,7 +56,7 @@ def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE
 
 
 def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> None:
-    """Write a distance matrix.
+    """Write a distance matrix to a file, which appears complete or not at all.
 
     Args:
         distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; on any device.
@@ -61,9 +65,17 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype.
 
     Raises:
-        InputError: for a path that `check_output` refuses, for a batch in `.csv`, or if the disk is full.
+        InputError: for another extension; for a folder that does not exist or is not writable; for a batch in `.csv`; or if
+            the disk is full.
+
+    Cost: O(n^2).
     """
     check_output(path, DISTANCE_FORMATS)
+    if not isinstance(distances, torch.Tensor):
+        raise InputError(
+            f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the distances of a Result, "
+            "result.distances."
+        )
     target = Path(path)
     extension = file_format(target, DISTANCE_FORMATS).removesuffix(".gz")
     if extension == ".csv" and distances.ndim != 2:
@@ -92,7 +104,7 @@ def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
 
 
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph; `read_graph` returns the same edges in the same order.
+    """Write a graph; `load_graph` returns the same edges in the same order.
 
     Args:
         graph: an `EdgeList` or a `DenseGraph`. Formats that list edges leave out those of weight inf, and the loops of a

@@ -1,0 +1,87 @@
+"""read_graph and load_graph: files, streams, and a format that is given."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.graphs import FORMATS, load_graph
+
+INF = float("inf")
+TEXTS = {
+    "gr": "p sp 2 1\na 1 2 3\n",
+    "mtx": "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3\n",
+    "txt": "# base 0\n0 1 3\n",
+    "csv": "# base 0\n0,1,3\n",
+    "tsv": "# base 0\n0\t1\t3\n",
+}
+MATRIX = np.array([[0, 3], [INF, 0]], np.float32)
+
+
+def content(format: str) -> bytes:
+    if format in TEXTS:
+        return TEXTS[format].encode()
+    stream = io.BytesIO()
+    save = {"npy": np.save, "npz": np.savez, "pt": lambda stream, array: torch.save(torch.from_numpy(array), stream)}[format]
+    save(stream, MATRIX)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_stream(format, pack):
+    weights = tri_apsp.read_graph(io.BytesIO(pack(content(format))), format=format)
+    assert weights.dtype == torch.float32
+    assert weights.tolist() == MATRIX.tolist()
+
+
+@pytest.mark.parametrize("name", ["graph", "graph.dat", "graph.txt", "graph.dat.gz"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_precedes_the_extension(tmp_path, format, name):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content(format)) if name.endswith(".gz") else content(format))
+    assert tri_apsp.read_graph(path, format=format).tolist() == MATRIX.tolist()
+
+
+def test_read_solve_write(tmp_path, save):
+    weights = tri_apsp.read_graph(save("g.txt", "1 2 3\n2 3 4\n"), torch.int32, base=1, directed=False)
+    assert weights.dtype == torch.int32
+    tri_apsp.write_distances(tri_apsp.shortest_paths(weights).distances, tmp_path / "d.npy")
+    assert np.load(tmp_path / "d.npy").tolist() == [[0, 3, 7], [3, 0, 4], [7, 4, 0]]
+
+
+def test_streams_and_formats_that_are_refused(save, refuses):
+    path = save("g.graph", TEXTS["gr"])
+    with refuses("ends in .graph; rename it, or give its format (--format)"):
+        load_graph(path)
+    with refuses("the stream must come with its format", "add --format with one of gr, mtx", "`format` in Python"):
+        load_graph(io.BytesIO(b""))
+    with refuses("`format` must be one of gr, mtx", "but is 'dimacs'"):
+        load_graph(path, format="dimacs")
+    with refuses("the stream is text; open it in mode 'rb'"):
+        load_graph(io.StringIO(TEXTS["gr"]), format="gr")
+    with refuses("`source` must be a path or a binary stream, but is a int"):
+        load_graph(3, format="gr")
+    with refuses("must not be empty, but the stream is"):
+        load_graph(io.BytesIO(b""), format="npy")
+    headless = save("g.gr", "c\n")
+    with headless.open("rb") as stream, refuses(f"{headless} must have a header"):
+        load_graph(stream, format="gr")
+
+
+def test_a_name_that_is_too_long(tmp_path, refuses):
+    name = "x" * 300
+    with refuses("must be readable", "ame too long"):
+        load_graph(tmp_path / f"{name}.gr")
+    with refuses("must be writable", "ame too long"):
+        tri_apsp.write_distances(torch.zeros(2, 2), tmp_path / f"{name}.npy")
+
+
+def test_a_result_is_not_written(refuses, tmp_path):
+    with refuses("but is a Result; give the distances of a Result, result.distances"):
+        tri_apsp.write_distances(tri_apsp.shortest_paths(torch.zeros(2, 2)), tmp_path / "d.npy")
