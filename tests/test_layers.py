@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "reference": "",
     "value_range": "semirings",
     "configs": "errors device",
-    "tuned": "errors device semirings configs",
+    "tuned": "errors messages device semirings configs",
     "kernels": "",
     "gpu": "device semirings value_range kernels",
     "graphs": "errors messages device semirings",

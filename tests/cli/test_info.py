@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import tri_apsp
+from tri_apsp import tuned
 from tri_apsp.cli import info
-from tri_apsp.device import Device, triton_version
+from tri_apsp.device import Device, describe, triton_version
 from tri_apsp.engines import ENGINES
+from tri_apsp.tuned import paths
+from tri_apsp.tuned.schema import Entry
 
 
 def test_json(cli):
@@ -42,10 +45,31 @@ def test_tuned_files(cli, tmp_path, monkeypatch):
     file.parent.mkdir()
     file.write_text(json.dumps({}))
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
-    tuned = cli("info", "--json").json["tuned"]
-    assert tuned["directories"][0] == str(tmp_path)
-    assert tuned["files"][0] == str(file)
-    assert str(file) in cli("info").out
+    found = cli("info", "--json").json["tuned"]
+    assert found["directories"][0] == str(tmp_path)
+    assert found["files"][0] == str(file)
+    out = cli("info").out
+    assert f" are saved to {tmp_path}, in {describe(torch.device('cpu')).slug}/" in out
+    assert f"  some-gpu/: {file.stem}; not used: " in out
+
+
+def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
+    """Files that are not used for one reason are one line; a directory, a version and a device are named once."""
+    gpu = Device("cuda", "Some GPU", "some-gpu", 9, 1 << 30, 1 << 17, (9, 0))
+    entry = Entry(
+        sign="any", n=5, config={"cutoff": 32}, p20_ms=1.0, p50_ms=1.0, p80_ms=1.0, default_ms=1.0, speedup=1.0, evaluated=1
+    )
+    header = {"space_hash": "", "protocol": "", "seed": 0, "budget_seconds": None, "complete": True}
+    for dtype in ("float32", "int32", "int64"):
+        tuned.save(tuned.new_file("cpu", "solve", dtype, gpu, [entry], **header), tmp_path)
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setattr(paths, "_CHECKOUT", tmp_path / "none")
+    out = cli("info").out
+    assert out.count("not used here") == 1
+    assert "  some-gpu/: 3 files; not used here: " in out
+    assert out.count(str(tmp_path)) == 2  # saved to, and searched in
+    for text in (describe(torch.device("cpu")).name + ", ", "torch 2", "versions"):
+        assert out.count(text) == 1
 
 
 def test_without_triton(cli, monkeypatch):
@@ -67,7 +91,7 @@ def test_text(cli, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     outcome = cli("info")
     assert (outcome.status, outcome.err) == (0, "")
-    for part in ("cores", "slug", "torch", "numba", "engines on cpu", "the portable engine needs", "searched in"):
+    for part in ("cores", "torch", "numba", "engines on cpu", "the portable engine needs", "saved to", "searched for in"):
         assert part in outcome.out
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
 
 import torch
 
 from tri_apsp import tuned
-from tri_apsp.console.machine import device_facts, device_line, devices, versions
+from tri_apsp.console.machine import device_facts, device_line, devices, versions, versions_line
 from tri_apsp.console.options import add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe
 from tri_apsp.engines import ENGINES, unusable_because
 from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES, dtype_name
 
 __all__ = ["configure", "run"]
@@ -39,8 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the facts of this machine and the engines that can run on it."""
     found = devices()
-    directories = [str(path) for path in tuned.directories()]
-    files = {str(path): _file(path, found) for path in tuned.files()}
+    files = {path: _file(path, found) for path in tuned.files()}
     if args.json:
         print_json(
             {
@@ -48,24 +49,38 @@ def run(args: argparse.Namespace) -> None:
                 "versions": versions(),
                 "engines": {str(device): _engines(device) for device in found},
                 "tuned": {
-                    "directories": directories,
-                    "files": list(files),
-                    "unused": {path: reason for path, (_, reason) in files.items() if reason is not None},
+                    "directories": [str(path) for path in tuned.directories()],
+                    "files": [str(path) for path in files],
+                    "unused": {str(path): reason for path, (_, reason) in files.items() if reason is not None},
                     "save_directory": str(tuned.save_directory()),
                 },
             }
         )
         return
-    fields = [(str(device), f"{device_line(device)}, slug {device_facts(device)['slug']}") for device in found]
-    fields += [(name, version or "none") for name, version in versions().items()]
+    fields = [(str(device), device_line(device)) for device in found]
+    fields.append(("versions", versions_line()))
     for device in found:
         engines = _engines(device)
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
-        fields += [(f"not {name}", reason) for name, reason in engines["unusable"].items()]
-    fields += [("tuned files", "searched in, in this order:"), *(("", path) for path in directories)]
-    fields += [("", "found:"), *(("", f"{path}: {reason or held}") for path, (held, reason) in files.items())]
-    fields += [] if files else [("", "none")]
+        fields += [("", reason) for reason in engines["unusable"].values()]
+    saved = dict.fromkeys(device_facts(device)["slug"] for device in found)
+    fields.append(("tuned files", f"are saved to {tuned.save_directory()}, in {' and '.join(f'{slug}/' for slug in saved)}"))
+    fields.append(("", "are searched for in these directories, in this order:"))
+    for directory in tuned.directories():
+        fields.append(("", f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}"))
+        fields += [("", f"    {line}") for line in _lines(directory, files)]
     print_fields(fields)
+
+
+def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:
+    """Yield a line for the files of a directory that hold the same, or are not used for the same reason."""
+    groups: dict[tuple[str, str, bool], list[str]] = {}
+    for path, (held, reason) in files.items():
+        if directory in path.parents:
+            groups.setdefault((path.parent.name, reason or held, reason is None), []).append(path.stem)
+    for (folder, text, used), names in groups.items():
+        listed = ", ".join(names) if used or len(names) == 1 else counted(len(names), "file")
+        yield f"{folder}/: {listed}; {text}"
 
 
 def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:

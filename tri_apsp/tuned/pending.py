@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
-from pathlib import Path
-
 from tri_apsp.errors import TuningWarning
+from tri_apsp.messages import warn_caller
 
 __all__ = ["ISSUED", "PENDING", "collect", "issue"]
 
@@ -16,8 +12,6 @@ PENDING: dict[str, str] = {}
 
 ISSUED: set[str] = set()
 """The topics on which this process has issued a warning."""
-
-_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"  # not resolved, as co_filename
 
 
 def collect(topic: str, message: str) -> None:
@@ -32,12 +26,4 @@ def issue() -> None:
         message = PENDING.pop(topic, None)  # None: another thread was faster
         if message is not None:
             ISSUED.add(topic)
-            warnings.warn(message, TuningWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """Return the `stacklevel` with which `issue` warns at the first frame outside this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
+            warn_caller(message, TuningWarning)
