@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -92,3 +94,31 @@ def test_every_way_to_install_finds_the_tuned_files(wheel, tmp_path):
     command = [sys.executable, "-I", "-c", SHIPPED, *map(str, expected)]
     result = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120)
     assert [Path(line) for line in result.stdout.splitlines()] == list(expected.values())
+
+
+def test_an_installed_solve_uses_what_the_tuner_of_a_clone_wrote(wheel, tmp_path):
+    """The tuner runs in the clone, as in README's main job, and the installed command solves in another folder."""
+    site, elsewhere = tmp_path / "site", tmp_path / "elsewhere"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-index", "--no-deps", "--quiet"]
+    subprocess.run([*pip, "--target", site, wheel], check=True, capture_output=True, timeout=120)
+    elsewhere.mkdir()
+    (elsewhere / "line.txt").write_text("# base 0\n0 255 1\n")
+    folders = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRI_APSP_")} | folders
+
+    def run(*command: object, folder: Path, **more: str) -> str:
+        words = list(map(str, command))
+        done = subprocess.run(
+            words, cwd=folder, env=environment | more, check=True, capture_output=True, text=True, timeout=120
+        )
+        return done.stdout
+
+    solve = [site / "bin" / "tri-apsp", "solve", "line.txt", "--device", "cpu", "--json"]
+    first = json.loads(run(*solve, folder=elsewhere, PYTHONPATH=str(site)))
+    few = ("--device", "cpu", "--kernel", "solve", "--n", 256, "--trials", 2)
+    run(sys.executable, "-m", "tri_apsp.tune", *few, folder=ROOT)
+    second = json.loads(run(*solve, folder=elsewhere, PYTHONPATH=str(site)))
+    written = tmp_path / "config" / "tri_apsp"
+    assert str(written) not in first["source"]
+    assert str(written) in second["source"]
+    assert first["sum_distances"] == second["sum_distances"]

@@ -48,8 +48,8 @@ _SECONDS = (
     f"longer than {_SHORT_SECONDS:g} s"
 )
 _KEYS = (
-    f"n, edges, method, engine, device, dtype, seconds ({_SECONDS}), ops_per_second (n^3 / seconds), reachable_pairs, "
-    "max_distance, sum_distances (all three with the diagonal; null where there is no value)"
+    f"n, edges, method, engine, source (of the configuration), device, dtype, seconds ({_SECONDS}), ops_per_second "
+    "(n^3 / seconds), reachable_pairs, max_distance, sum_distances (all three with the diagonal; null where there is no value)"
 )
 
 
@@ -109,6 +109,7 @@ def run(args: argparse.Namespace) -> None:
                 "edges": edges,
                 "method": result.method,
                 "engine": result.engine,
+                "source": result.config.source,
                 "device": str(device),
                 "dtype": dtype_name(weights.dtype),
                 "seconds": seconds,

@@ -12,10 +12,11 @@ from tri_apsp.console.machine import device_line
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import print_json
 from tri_apsp.device import describe
+from tri_apsp.messages import counted
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.stored import emit, export_entries, import_entries, list_files, show_entries, verify_entries
-from tri_apsp.tune.summary import count_tasks, print_summary
+from tri_apsp.tune.summary import print_summary
 from tri_apsp.tune.sweep.baselines import baselines_of
 from tri_apsp.tune.sweep.plan import Plan, Settings, plan
 from tri_apsp.tune.sweep.rows import write_rows
@@ -41,7 +42,7 @@ def _tune(args: argparse.Namespace, planned: Plan) -> int:
     if args.report is not None:
         make_folder(args.report, "--report")
     if not args.json:
-        print(f"{device_line(planned.devices[0])}: {count_tasks(len(planned.tasks))}", file=sys.stderr)
+        print(f"{device_line(planned.devices[0])}: {counted(len(planned.tasks), 'task')}", file=sys.stderr)
     result = sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=not args.json))
     if args.report is not None:
         write_rows(result, planned.settings, args.report)

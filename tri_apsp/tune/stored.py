@@ -14,6 +14,7 @@ from tri_apsp.console.exit_status import FAILED
 from tri_apsp.console.output import print_json
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task, size_at
@@ -134,8 +135,8 @@ def _verdict(saved: Outcome, default: Outcome, *, same: bool) -> str:
 def export_entries(args: argparse.Namespace) -> int:
     """Write what was tuned for this device to the file of --export; return 0."""
     held = tuned.export_file(args.export, args.device)
-    count = "1 tuned file" if len(held) == 1 else f"{len(held)} tuned files"
-    emit(args, {"file": str(args.export), "holds": list(map(str, held))}, [f"written  {args.export}: {count}"])
+    lines = [f"written  {args.export}: {counted(len(held), 'tuned file')}"]
+    emit(args, {"file": str(args.export), "holds": list(map(str, held))}, lines)
     return 0
 
 

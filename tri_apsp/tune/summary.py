@@ -9,15 +9,11 @@ from typing import Any
 
 from tri_apsp import tuned
 from tri_apsp.console.output import flat_fields, print_fields
+from tri_apsp.messages import counted
 from tri_apsp.tune.progress import failures_line, milliseconds
 from tri_apsp.tune.sweep.result import SweepResult, Winner
 
-__all__ = ["count_tasks", "format_config", "print_summary"]
-
-
-def count_tasks(count: int) -> str:
-    """Return a number of tasks with its unit."""
-    return "1 task" if count == 1 else f"{count} tasks"
+__all__ = ["format_config", "print_summary"]
 
 
 def format_config(config: dict[str, Any]) -> str:
@@ -48,7 +44,7 @@ def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> Non
         note = ", interrupted; --resume continues"
     elif len(result.results) < tasks:
         note = " in the time given; --resume with more --time-budget continues"
-    fields = [("tuned", f"{len(winners)} of {count_tasks(tasks)}{note}")]
+    fields = [("tuned", f"{len(winners)} of {counted(tasks, 'task')}{note}")]
     if winners:
         tried = sum(len(done.search.evaluated) for done in result.results)
         fields.append(("changed", _changes(winners, tried)))
@@ -63,12 +59,12 @@ def _changes(winners: Sequence[Winner], tried: int) -> str:
     if changed:
         mean = f": {geometric_mean(gains):.2f} times as fast as before" if gains else ""
         spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
-        return f"{changed} of {count_tasks(len(winners))}{mean}{spread}"
+        return f"{changed} of {counted(len(winners), 'task')}{mean}{spread}"
     which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
     excess = max(winner.times.p50_ms / (winner.best_ms or winner.times.p50_ms) - 1 for winner in winners)
     text = f"nothing: {which} are already within {excess:.1%} of the best of {tried} tried"
     unclear = sum(not winner.conclusive for winner in winners)
-    return text + (f"; inconclusive for {count_tasks(unclear)}, repeat it on an idle machine" if unclear else "")
+    return text + (f"; inconclusive for {counted(unclear, 'task')}, repeat it on an idle machine" if unclear else "")
 
 
 def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, Config, default_config, to_fields
-from tri_apsp.errors import InputError, TuningWarning
 from tri_apsp.tune.space.candidates import with_method
 from tri_apsp.tune.space.task import Task
 
@@ -53,15 +51,10 @@ def baselines_of(task: Task, device: torch.device) -> Baselines:
 
 def _used(task: Task, device: torch.device, given: Config | None) -> CompleteConfig:
     """Return the configuration that a call of the task's kind runs with if the caller gives `given`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TuningWarning)  # a miss is the reason to tune
-            return tuned.find(
-                task.engine, device, task.torch_dtype, given, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
-                product=task.record.problem == "product",
-            )  # fmt: skip
-    except InputError:  # TRI_APSP_REQUIRE_TUNED
-        return default_config(task.engine, task.torch_dtype)
+    return tuned.find(
+        task.engine, device, task.torch_dtype, given, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
+        product=task.record.problem == "product",
+    )  # fmt: skip
 
 
 def _comparable(config: CompleteConfig, task: Task) -> CompleteConfig:
