@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,14 @@ import torch
 from tri_apsp.errors import TooLargeError
 from tri_apsp.graphs import (
     GENERATORS,
+    KINDS,
     DenseGraph,
+    Kind,
     chain,
     complete,
     erdos_renyi,
     generate,
+    generators,
     grid,
     grid_of,
     sparse_rows,
@@ -164,3 +169,19 @@ class TestGenerate:
             generate("erdos_renyi", 5)
         with refuses("but is 0.5 for kind chain", "leave it out"):
             generate("chain", 5, p=0.5)
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_the_edges_that_the_memory_is_checked_for(kind, monkeypatch):
+    """The estimate is no less than the edges, and no more than a few times as many."""
+    checked = []
+    monkeypatch.setattr(generators, "_check_edges", lambda n, edges: checked.append(edges))
+    for n in (40, 400):
+        checked.clear()
+        graph = made(kind, n)
+        if kind != "complete":  # whose matrix is checked
+            assert 0.9 * graph.edges <= checked[0] <= 1.3 * graph.edges
+
+
+def test_type_checkers_know_the_kinds():
+    assert get_args(Kind) == tuple(GENERATORS) == tuple(KINDS)

@@ -6,7 +6,18 @@ from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, whole_end
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.graphs.generators import GENERATORS, chain, complete, erdos_renyi, generate, grid, grid_of, sparse_rows
+from tri_apsp.graphs.generators import (
+    GENERATORS,
+    KINDS,
+    Kind,
+    chain,
+    complete,
+    erdos_renyi,
+    generate,
+    grid,
+    grid_of,
+    sparse_rows,
+)
 from tri_apsp.graphs.read import FORMATS, READ_FORMATS, Format, load_graph, read_graph
 from tri_apsp.graphs.write import DISTANCE_FORMATS, GRAPH_FORMATS, check_output, write_distances, write_graph
 
@@ -15,11 +26,13 @@ __all__ = [
     "FORMATS",
     "GENERATORS",
     "GRAPH_FORMATS",
+    "KINDS",
     "READ_FORMATS",
     "DenseGraph",
     "EdgeList",
     "Format",
     "Graph",
+    "Kind",
     "cast_weights",
     "chain",
     "check_output",

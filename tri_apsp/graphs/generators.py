@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.device import check_memory
-from tri_apsp.errors import InputError
+from tri_apsp.device import byte_size, check_memory, free_memory
+from tri_apsp.errors import InputError, TooLargeError
 from tri_apsp.graphs.dense import DenseGraph, Graph
-from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
+from tri_apsp.messages import counted
 
-__all__ = ["GENERATORS", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
+__all__ = ["GENERATORS", "KINDS", "Kind", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
 
 _LIGHTEST, _HEAVIEST = 1, 16
 
+# Most bytes that a generator has allocated per vertex and per edge at one time: the arrays of an EdgeList, and temporary ones.
+_VERTEX_BYTES, _EDGE_BYTES = 16, 48
 
-def generate(kind: str, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
+Kind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "chain"]
+
+
+def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
     """Return a graph of `n` vertices from GENERATORS[kind].
 
     Args:
@@ -32,8 +39,9 @@ def generate(kind: str, n: int, *, p: float | None = None, seed: int = 0) -> Gra
         seed: not negative.
 
     Raises:
-        InputError: for another kind, a negative n or seed, or a p that is missing, out of range or not allowed.
-        TooLargeError: for kind "complete" if its matrix does not fit the memory.
+        InputError: for another kind, an n outside 0..2**62, a negative seed, or a p that is missing, out of range or not
+            allowed.
+        TooLargeError: before anything is allocated, if the graph does not fit the memory.
     """
     if kind not in GENERATORS:
         raise InputError(f"`kind` must be one of {', '.join(GENERATORS)}, but is {kind!r}; choose one of these.")
@@ -56,6 +64,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
 
     Raises:
         InputError: for a negative n or seed, or a p outside [0, 1].
+        TooLargeError: if the graph does not fit the memory.
 
     Cost: O(n + edges) for small p, O(n^2) at most; memory O(n + edges).
 
@@ -64,6 +73,7 @@ def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
     rng = _generator(n, seed)
     if not 0 <= p <= 1:
         raise InputError(f"`p` must be a probability in [0, 1], but is {p}; divide a percentage by 100.")
+    _check_edges(n, p * n * (n - 1))
     # The number of edges of a row is binomial; for a given number, all sets of that many targets are equally likely.
     return _rows(n, rng.binomial(max(0, n - 1), p, size=n), rng)
 
@@ -77,12 +87,14 @@ def sparse_rows(n: int, seed: int = 0) -> EdgeList:
 
     Raises:
         InputError: for a negative n or seed.
+        TooLargeError: if the graph does not fit the memory.
 
     Cost: O(n^2); memory O(edges).
 
     Source: the second kind of random matrix in Malison's tests, with the weights of this module.
     """
     rng = _generator(n, seed)
+    _check_edges(n, n * (n // 4))
     return _rows(n, np.full(n, n // 4, np.int64), rng)
 
 
@@ -129,6 +141,7 @@ def grid(rows: int, columns: int, seed: int = 0) -> EdgeList:
 
     Raises:
         InputError: for a negative argument.
+        TooLargeError: if the graph does not fit the memory.
 
     Cost: O(rows * columns).
     """
@@ -145,6 +158,7 @@ def grid_of(n: int, seed: int = 0) -> EdgeList:
 
 def _grid(n: int, columns: int, seed: int) -> EdgeList:
     rng = _generator(n, seed)
+    _check_edges(n, 4 * n)
     vertices = np.arange(n)
     # With 0 columns there are no vertices, and the divisor may be 1.
     left = vertices[:-1][vertices[1:] % max(1, columns) != 0]
@@ -162,10 +176,12 @@ def chain(n: int, seed: int = 0) -> EdgeList:
 
     Raises:
         InputError: for a negative n or seed.
+        TooLargeError: if the graph does not fit the memory.
 
     Cost: O(n).
     """
     rng = _generator(n, seed)
+    _check_edges(n, n)
     vertices = np.arange(n)
     return EdgeList(n, vertices[:-1], vertices[1:], _weights(rng, max(0, n - 1)))
 
@@ -174,14 +190,30 @@ def _generator(n: int, seed: int) -> np.random.Generator:
     for name, value in (("n", n), ("seed", seed)):
         if value < 0:
             raise InputError(f"`{name}` must not be negative, but is {value}; pass at least 0.")
+    if n > MAX_VERTICES:
+        raise InputError("`n` must be at most 2**62, the largest number of vertices, but is greater; pass fewer vertices.")
     return np.random.default_rng(seed)
+
+
+def _check_edges(n: int, edges: float) -> None:
+    """Refuse a graph of about so many edges that does not fit the free memory.
+
+    Raises:
+        TooLargeError: with the bytes needed and the bytes free.
+    """
+    needed, free = _VERTEX_BYTES * n + _EDGE_BYTES * edges, free_memory(torch.device("cpu"))
+    if needed > free:
+        raise TooLargeError(
+            f"a graph must fit the memory while it is generated, but {counted(n, 'vertex', 'vertices')} and about {edges:.3g} "
+            f"edges need {byte_size(needed)}, and {byte_size(free)} are free; generate fewer vertices."
+        )
 
 
 def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
     return rng.integers(_LIGHTEST, _HEAVIEST + 1, size=count)
 
 
-GENERATORS: dict[str, Callable[..., Graph]] = {
+GENERATORS: dict[Kind, Callable[..., Graph]] = {
     "erdos_renyi": erdos_renyi,
     "complete": complete,
     "sparse_rows": sparse_rows,
@@ -189,3 +221,12 @@ GENERATORS: dict[str, Callable[..., Graph]] = {
     "chain": chain,
 }
 """The kinds of graph that `generate` takes, by name."""
+
+KINDS: dict[Kind, str] = {
+    "erdos_renyi": "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges",
+    "complete": "each ordered pair of vertices is an edge: n (n - 1) edges",
+    "sparse_rows": "from each vertex n // 4 edges to others, drawn at random: n (n // 4) edges",
+    "grid": "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges",
+    "chain": "the path 0 -> 1 -> ... -> n - 1, of the largest possible diameter: n - 1 edges",
+}
+"""What each kind is, in a line for --help."""
