@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",
     "console": "errors messages device engines __init__",
-    "bench": "device semirings configs gpu engines solver api console",
+    "bench": "messages device semirings configs gpu engines solver api console",
     "cli": (
         "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
     ),

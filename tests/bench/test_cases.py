@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
+import psutil
 import pytest
 import torch
 
 from tri_apsp import reference
+from tri_apsp.bench import cases
 from tri_apsp.bench.cases import Case, cases_of, scipy_distances
 from tri_apsp.semirings import SIGNS
 
@@ -47,8 +51,30 @@ def test_cases_of():
 @pytest.mark.parametrize("sign", SIGNS)
 def test_scipy_agrees_with_the_reference(sign):
     case = Case(12, batch=2, sign=sign)
-    distances, seconds = scipy_distances(case)
+    distances, seconds = scipy_distances(case, lambda seconds: None)
     assert seconds > 0
     for found, weights in zip(distances, case.weights(CPU), strict=True):
         expected = reference.floyd_warshall(weights.double().numpy())
         assert torch.equal(found.double(), torch.as_tensor(expected, dtype=torch.float64))
+
+
+def test_the_caller_hears_of_scipy_from_time_to_time(monkeypatch):
+    passed = []
+    monkeypatch.setattr(cases, "_POLL_SECONDS", 0.01)
+    scipy_distances(Case(12), passed.append)
+    assert len(passed) > 2
+    assert passed == sorted(passed)
+
+
+def test_an_interrupt_ends_scipy_at_once(monkeypatch):
+    """Of a graph for which it needs ten seconds or more."""
+
+    def interrupt(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cases, "_POLL_SECONDS", 1.0)
+    before, start = set(psutil.Process().children()), time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        scipy_distances(Case(2500), interrupt)
+    assert time.perf_counter() - start < 8
+    assert set(psutil.Process().children()) <= before

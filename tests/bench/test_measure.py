@@ -85,9 +85,9 @@ def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
     """It runs once per graph, whatever the dtypes, and counts a batch by its operations."""
     solved = []
 
-    def counted(case):
+    def counted(case, wait):
         solved.append(case.graphs)
-        return right(case)
+        return right(case, wait)
 
     right = module.scipy_distances
     monkeypatch.setattr(module, "scipy_distances", counted)

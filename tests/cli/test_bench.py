@@ -70,12 +70,19 @@ def test_json(cli):
             assert (row["ratio"], row["scipy_seconds"]) == (None, None)
 
 
+def test_the_command_repeats_the_run(cli):
+    found = cli("bench", "--device", "cpu", "--n", 8, "--repeat", 3, "--scipy-up-to", 0, "--json").json
+    again = cli(*shlex.split(found["command"])[3:], "--json").json
+    assert again["command"] == found["command"]
+    assert len(again["rows"]) == len(found["rows"])
+
+
 def test_table(cli):
     words = ("--n", 32, 9, "--batch", 1, 40, "--sign", *SIGNS)
     outcome = cli("bench", "--device", "cpu", *words, "--method", "squaring", "iterative", "--repeat", 3)
     assert (outcome.status, outcome.err) == (0, "")
     header, table = outcome.out.split("\n\n")
-    for part in ("cpu ", "versions ", "torch", "command ", "bound ", "outside ", "scipy.sparse.csgraph.floyd_warshall"):
+    for part in ("cpu ", "versions ", "torch", "command ", "bound ", "other s ", "scipy.sparse.csgraph.floyd_warshall"):
         assert part in header
     lines = table.splitlines()
     assert [line.split()[0] for line in lines] == ["operation", *(["min_plus", "squaring", "iterative"] * 4)]

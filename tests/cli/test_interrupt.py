@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 from tri_apsp.console.exit_status import INTERRUPTED
@@ -43,3 +46,20 @@ def test_while_a_module_is_imported(tmp_path, words, module):
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+
+
+def test_while_scipy_runs():
+    """SciPy's loop would handle no signal until it ends."""
+    command = [sys.executable, "-m", "tri_apsp", "bench", "--device", "cpu", "--n", "3000", "--scipy-up-to", "3000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as bench:
+        found = []
+        while not found:
+            time.sleep(0.1)
+            found = psutil.Process(bench.pid).children()
+        time.sleep(3)
+        start = time.perf_counter()
+        os.killpg(bench.pid, signal.SIGINT)  # as a terminal does
+        _, err = bench.communicate(timeout=60)
+        assert time.perf_counter() - start < 3
+    assert (bench.returncode, err) == (INTERRUPTED, b"")
+    assert not any(process.is_running() for process in found)

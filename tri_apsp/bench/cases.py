@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from tri_apsp.semirings import SIGNS, Sign
+from tri_apsp.messages import counted
+from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
 __all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "scipy_distances"]
 
@@ -22,6 +28,8 @@ HEAVIEST = 100
 # as it is. It exceeds HEAVIEST so that no weight becomes 0, which SciPy would take for a missing edge.
 _POTENTIAL = HEAVIEST + 1
 
+_POLL_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Case:
@@ -34,6 +42,11 @@ class Case:
     dtype: torch.dtype = torch.float32
     batch: int = 1
     sign: Sign = SIGNS[0]
+
+    def __str__(self) -> str:
+        """Return the case in a few words, for progress."""
+        batch = f", {counted(self.batch, 'graph')}" if self.batch > 1 else ""
+        return f"{dtype_name(self.dtype)} {self.sign}, n = {self.n}{batch}"
 
     @property
     def nonnegative(self) -> bool:
@@ -76,17 +89,34 @@ def cases_of(
                 yield Case(n, dtype, batch, sign)
 
 
-def scipy_distances(case: Case) -> tuple[torch.Tensor, float]:
-    """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16; and its seconds."""
-    from scipy.sparse.csgraph import floyd_warshall  # slow to import
+def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Tensor, float]:
+    """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16; and its seconds.
 
-    weights = case.narrow_weights()
-    distances = torch.empty(weights.shape, dtype=torch.int16)
-    seconds = 0.0
-    for graph, solved in zip(weights.view(-1, case.n, case.n), distances.view(-1, case.n, case.n), strict=True):
-        dense = graph.to(torch.float64).numpy()
-        start = time.perf_counter()
-        result = floyd_warshall(dense)
-        seconds += time.perf_counter() - start
-        solved.copy_(torch.from_numpy(result))
-    return distances, seconds
+    Meanwhile `wait` receives the seconds passed, once per second. Ctrl-C ends SciPy at once.
+    """
+    weights = case.narrow_weights().to(torch.int16)
+    request = io.BytesIO()
+    np.save(request, weights.view(-1, case.n, case.n).numpy())
+    data: bytes | None = request.getvalue()
+    command = [sys.executable, "-m", "tri_apsp.bench.scipy_process"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    start = time.perf_counter()
+    # A session of its own, since Ctrl-C reaches every process of the terminal's.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+    ) as process:
+        try:
+            while True:
+                try:
+                    output, _ = process.communicate(data, timeout=_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    data = None  # it is being sent
+                    wait(time.perf_counter() - start)
+        finally:
+            process.kill()
+    if process.returncode:
+        raise RuntimeError(f"SciPy's process ended with exit status {process.returncode}")
+    answer = io.BytesIO(output)
+    distances = torch.from_numpy(np.load(answer)).view(weights.shape)
+    return distances, float(np.load(answer))

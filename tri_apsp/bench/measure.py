@@ -41,7 +41,7 @@ class Row:
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
         bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none.
-        outside_seconds: p50_seconds less the time of a solve in the products of its engine; None for min_plus.
+        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
         ratio: scipy_seconds / p50_seconds.
     """
@@ -81,6 +81,7 @@ def measure(
     repeat: int,
     scipy_up_to: int,
     clock_hz: float | None,
+    show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Row]:
     """Yield a row for the product and for each method, for each case.
 
@@ -92,17 +93,27 @@ def measure(
         repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.
         scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
+        show: receives what is done now, in a few words; an empty text before a row is yielded.
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
     for case in cases:
         if case.operations <= scipy_up_to**3 and case.graphs not in baselines:
-            baselines[case.graphs] = scipy_distances(case)
+            _show_scipy(show, case, 0.0)
+            baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))
         expected, scipy_seconds = baselines.get(case.graphs, (None, None))
         limit = bound(describe(device), case.dtype, case.nonnegative, clock_hz)
-        for call in _checked_calls(case.weights(device), methods, config, expected):
+        show(f"{case}: weights")
+        for call in _checked_calls(case.weights(device), methods, config, expected, partial(_show_check, show, case)):
+            show(f"{case}: {call.operation}, warm-up")
             warm_up(call.run, device)
-            p20, p50, p80 = np.percentile([timed(call.run, device)[1] for _ in range(repeat)], [20, 50, 80]).tolist()
+            seconds = []
+            for run in range(repeat):
+                show(f"{case}: {call.operation}, run {run + 1} of {repeat}")
+                seconds.append(timed(call.run, device)[1])
+            p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
+            in_products = None if call.in_products is None else call.in_products()
             rate = case.operations / p50
+            show("")
             yield Row(
                 operation=call.operation,
                 dtype=dtype_name(case.dtype),
@@ -115,25 +126,39 @@ def measure(
                 p80_seconds=p80,
                 ops_per_second=rate,
                 bound_fraction=None if limit is None else rate / limit,
-                outside_seconds=None if call.in_products is None else max(0.0, p50 - call.in_products()),
+                outside_seconds=None if in_products is None else max(0.0, p50 - in_products),
                 scipy_seconds=scipy_seconds,
                 ratio=None if scipy_seconds is None else scipy_seconds / p50,
             )
 
 
+def _show_scipy(show: Callable[[str], None], case: Case, seconds: float) -> None:
+    show(f"{case}: SciPy, {seconds:.0f} s")
+
+
+def _show_check(show: Callable[[str], None], case: Case, operation: str) -> None:
+    show(f"{case}: {operation}, check")
+
+
 def _checked_calls(
-    weights: torch.Tensor, methods: Sequence[MethodChoice], config: Config, expected: torch.Tensor | None
+    weights: torch.Tensor,
+    methods: Sequence[MethodChoice],
+    config: Config,
+    expected: torch.Tensor | None,
+    show: Callable[[str], None],
 ) -> Iterator[_Call]:
     """Yield the call of each operation after a first call returned the right result.
 
     `expected` are the distances, if known. If not, the first method is checked for two sources of each graph, and the others
-    must agree with it.
+    must agree with it. `show` receives the name of an operation before its first call.
     """
+    show("min_plus")
     _check_product(min_plus(weights, weights), weights)
     yield _Call("min_plus", engines.choose(weights.device, dtype=weights.dtype), partial(min_plus, weights, weights))
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:
+        show(method)
         result = shortest_paths(weights, method=method, config=config)
         if expected is None:
             _check_sources(result.distances, weights, method)

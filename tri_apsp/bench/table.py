@@ -10,7 +10,7 @@ __all__ = ["line", "titles"]
 _LAYOUT = "{:14}  {:7}  {:11}  {:>6}  {:>5}  {:8}  {:>8}  {:>8}  {:>8}  {:>7}  {:>6}  {:>9}  {:>7}  {:>6}"
 _TITLES = (
     *("operation", "dtype", "sign", "n", "batch", "engine"),
-    *("median s", "p20 s", "p80 s", "ops/s", "bound", "outside s", "scipy", "ratio"),
+    *("median s", "p20 s", "p80 s", "ops/s", "bound", "other s", "scipy", "ratio"),
 )
 
 

@@ -19,6 +19,7 @@ from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
+from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
@@ -28,18 +29,21 @@ from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 __all__ = ["configure", "run"]
 
 _METHODS = ["auto", "kleene", "floyd_warshall"]
-_OUTSIDE = "of the median, outside engine.product: closures, panels (but for products they call), copies, checks, launches"
+_OTHER = (
+    "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal blocks, updates the rows "
+    "and columns beside them, copies, checks, or launches kernels"
+)
 _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
     "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus and of each method, "
     f"through the public calls, on complete graphs of whole weights 1..{HEAVIEST} from a fixed seed, beside SciPy's "
     "Floyd-Warshall. Each call is timed only after its result was checked for correctness. "
-    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column outside s: seconds {_OUTSIDE}."
+    f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other s: {_OTHER}."
 )
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "
-    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds), scipy_seconds, ratio (to SciPy); null: not known or not "
-    "applicable"
+    "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), scipy_seconds, ratio (to SciPy); "
+    "null: not known or not applicable"
 )
 
 
@@ -98,7 +102,7 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
         "--sign",
         choices=SIGNS,
         nargs="+",
-        default=SIGNS[:1],
+        default=list(SIGNS[:1]),
         help="signs of the weights; any: about a quarter are negative, but no cycle is; default: nonnegative",
     )
 
@@ -112,18 +116,23 @@ def run(args: argparse.Namespace) -> None:
         engines.choose(device, config, case.dtype)
         # The weights, the result, the expected result, and one matrix of workspace.
         check_memory(case.n, case.batch, case.dtype, device, matrices=4)
-    rows: Iterator[Row] = measure(
-        cases,
-        args.method,
-        device,
-        config=config,
-        repeat=args.repeat,
-        scipy_up_to=args.scipy_up_to,
-        clock_hz=clock_hz,
-    )
     if args.rows is not None:
         _append([], args.rows)  # refuses a file that cannot be written, before anything is measured
-        rows = _saved(rows, args.rows)
+    with activity() as show:
+        rows: Iterator[Row] = measure(
+            cases,
+            args.method,
+            device,
+            config=config,
+            repeat=args.repeat,
+            scipy_up_to=args.scipy_up_to,
+            clock_hz=clock_hz,
+            show=show,
+        )
+        _print(_saved(rows, args.rows) if args.rows is not None else rows, args, device, clock_hz)
+
+
+def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, clock_hz: float | None) -> None:
     command = _command(args, device)
     if args.json:
         machine = {str(place): device_facts(place) for place in (torch.device("cpu"), device)}
@@ -136,9 +145,9 @@ def run(args: argparse.Namespace) -> None:
             *([("device", device_line(device))] if device.type != "cpu" else []),
             ("versions", versions_line()),
             ("command", command),
-            ("figures", f"median, p20 and p80 of {args.repeat} runs; ops/s are batch n^3 / median seconds"),
+            ("figures", f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds"),
             *_bound_fields(device, clock_hz),
-            ("outside s", _OUTSIDE),
+            ("other s", _OTHER),
             ("scipy", f"{_SCIPY}, up to n = {args.scipy_up_to}; ratio: its seconds / median s"),
         ]
     )

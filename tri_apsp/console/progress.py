@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, for solves that take a second or longer."""
+"""Progress on a terminal: a bar for solves that take a second or longer, and a line that says what is done now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress", "terminal_shape"]
+__all__ = ["activity", "progress", "terminal_shape"]
 
 DELAY = 1.0  # seconds before a bar appears, so that a short solve shows none
 
@@ -18,7 +18,7 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
 
     Yields None where stderr is no terminal, or a bar is not `wanted`.
     """
-    if not (wanted and sys.stderr.isatty()):
+    if not (wanted and sys.stderr is not None and sys.stderr.isatty()):
         yield None
         return
     from tqdm import tqdm
@@ -28,6 +28,21 @@ def progress(wanted: bool) -> Iterator[Callable[[float], None] | None]:
         total=100, desc="solving", bar_format=layout, delay=DELAY, leave=False, file=sys.stderr, **terminal_shape()
     ) as bar:
         yield lambda fraction: bar.update(int(100 * fraction) - bar.n)
+
+
+@contextmanager
+def activity() -> Iterator[Callable[[str], None]]:
+    """Yield a callback for what is done now, which replaces a line on stderr, or clears it for an empty text.
+
+    It shows nothing where stderr is no terminal.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(bar_format="{desc}", leave=False, file=sys.stderr, **terminal_shape()) as line:
+        yield lambda text: line.set_description_str(text) if text else line.clear()
 
 
 def terminal_shape() -> dict[str, int]:
