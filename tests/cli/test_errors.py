@@ -28,8 +28,13 @@ TEXTS = {
     "vertex out of range": ("g.gr", HEADER + "a 1 2 3\na 4 1 1\n", [], BAD_INPUT, ["from 1 to 3", "line 3", "'4'"]),
     "NaN": ("g.gr", HEADER + "a 1 2 3\na 2 1 nan\n", [], BAD_INPUT, ["NaN", "line 3"]),
     "minus infinity": ("g.gr", HEADER + "a 1 2 3\na 2 1 -inf\n", [], BAD_INPUT, ["-inf", "line 3"]),
-    "no gzip file": ("g.gr", HEADER, ["gz"], BAD_INPUT, ["whole gzip file"]),
+    "no gzip file": ("g.gr", HEADER, ["gz"], BAD_INPUT, ["whole gzip file", "is not (it is not compressed, or damaged);"]),
     "no base": ("g.txt", "0 1 2\n", [], BAD_INPUT, ["--base 0 or --base 1"]),
+    "semicolons": ("g.csv", "# base 0\n0;1;2\n", [], BAD_INPUT, ["has 1 field: '0;1;2'; separate the fields by commas"]),
+    "names with semicolons": ("g.csv", "u;v;w\n0;1;2\n", ["--base", "0"], BAD_INPUT, ["separate the columns by commas"]),
+    "commas": ("g.txt", "# base 0\n0,1,2\n", [], BAD_INPUT, ["has 1 field: '0,1,2'; separate the fields by blanks"]),
+    "another format": ("g.gr", "0 1 2\n", ["--format", "mtx"], BAD_INPUT, ["MatrixMarket"]),
+    "binary format of a text": ("g.gr", HEADER, ["--format", "npy"], BAD_INPUT, ["it is damaged, or of another format"]),
     "base of a .gr": ("g.gr", FIVE, ["--base", "1"], BAD_INPUT, ["`base` is for edge lists"]),
     "not square": ("g.mtx", "%%MatrixMarket matrix array real general\n2 3\n", [], BAD_INPUT, ["square", "2 x 3"]),
     "unknown extension": ("g.graph", FIVE, [], BAD_INPUT, [".gr", "ends in .graph"]),
@@ -146,7 +151,7 @@ class TestOtherCommands:
             (["bench", "--method", "dijkstra"], ["dijkstra", *METHODS]),
             (["bench", "--dtype", "int8"], ["int8", *map(dtype_name, DTYPES)]),
             (["solve"], ["GRAPH"]),
-            (["solv"], ["solv", "solve", "generate", "info", "bench"]),
+            (["solv"], ["solv", "solve", "generate", "info", "bench", "tune", "report"]),
         ],
     )
     def test_invalid_arguments(self, cli, tmp_path, monkeypatch, words, parts):

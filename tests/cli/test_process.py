@@ -84,3 +84,10 @@ def test_a_closed_standard_input():
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (BAD_INPUT, "")
     assert done.stderr.startswith("error: a graph must be read from an open file, but standard input is closed; ")
+
+
+def test_a_standard_input_without_a_format(process):
+    outcome = process("solve", "-")
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert outcome.err.startswith("error: standard input must come with its format, but none is given; add --format with ")
+    assert outcome.err.count("\n") == 1

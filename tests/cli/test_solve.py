@@ -196,3 +196,29 @@ class TestRuns:
         monkeypatch.setattr(module, "solve", scarce)
         assert cli("solve", five, "--json").json.items() >= FIVE_FACTS.items()
         assert overwrites == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("crlf.gr", "p sp 2 1\r\na 1 2 3\r\n"),
+        ("bom.gr", "\ufeffp sp 2 1\na 1 2 3\n"),
+        ("header.csv", "# base 0\nsource,target,weight\n0,1,3\n"),
+        ("blanks.csv", "# base 0\n0, 1, 3\n"),
+        ("with a blank.gr", "p sp 2 1\na 1 2 3\n"),
+    ],
+)
+def test_unusual_files(cli, save, name, content):
+    path = save(name, content)
+    outcome = cli("solve", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"graph      {path}: 2 vertices, 1 edge\n")
+    assert "distances  longest 3, sum 3" in outcome.out
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_the_smallest_graphs(cli, save, n):
+    outcome = cli("solve", save("small.gr", f"p sp {n} 0\n"), "--device", "cpu")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "one run" not in outcome.out  # whose time would include compilation
+    assert f"{n} of {n} pair" in outcome.out

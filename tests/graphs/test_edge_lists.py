@@ -105,7 +105,7 @@ class TestDeclarations:
         ),
         ("g.csv", "source,target,weight\nsource,target,weight\n0,1,2\n", ("line 2 holds names", "remove the line")),
         ("g.csv", "weight,source,target\n2,0,1\n", ("in this order", "line 1", "weight, source, target", "reorder")),
-        ("g.csv", "source\n0,1\n", ("line 1", "reorder")),
+        ("g.csv", "source\n0,1\n", ("line 1", "separate the columns by commas, and name all")),
         ("g.txt", "0 1 2\n1 2\n", ("`source target weight`", "line 2 has 2 fields: '1 2'", "correct or remove")),
         ("g.txt", "0 1\n1 2 3\n", ("`source target`", "line 2 has 3 fields")),
         ("g.txt", "0\n", ("line 1 has 1 field:",)),

@@ -155,7 +155,7 @@ def _timed_solve(
     """
     with progress(show_progress) as report:
         result, seconds = timed(lambda: _solve(weights, method, config, report), weights.device)
-    in_place = result.distances.data_ptr() == weights.data_ptr()
+    in_place = result.distances is weights
     if in_place or (seconds > _SHORT_SECONDS and not is_small):
         return result, seconds, 0
     del result  # the next runs need its memory

@@ -49,7 +49,7 @@ def read_edge_text(text: Text, extension: str, *, base: int | None, vertices: in
             continue
         fields = grammar.fields(line)
         if not header and not any(_STARTS_LIKE_NUMBER.match(field) for field in fields):
-            _check_names([field.strip("\"'").lower() for field in fields], text.name, number)
+            _check_names([field.strip("\"'").lower() for field in fields], grammar, text.name, number)
             header, body = True, text.after(number)
             continue
         columns = len(fields)
@@ -85,12 +85,13 @@ def _checked(given: int | None, declared: int, what: str, name: str, line: int) 
     return declared
 
 
-def _check_names(names: list[str], name: str, line: int) -> None:
+def _check_names(names: list[str], grammar: Grammar, name: str, line: int) -> None:
     misplaced = [known for place, known in enumerate(_COLUMNS) if known in names and names.index(known) != place]
     if len(names) not in (2, 3) or misplaced:
+        remedy = f"separate the columns by {grammar.separator}, and name all" if len(names) == 1 else "reorder the columns"
         raise InputError(
             f"the columns of an edge list must be source, target and, optionally, weight, in this order, but line {line} "
-            f"of {name} names {', '.join(names)}; reorder the columns."
+            f"of {name} names {', '.join(names)}; {remedy}."
         )
 
 

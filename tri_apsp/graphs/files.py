@@ -122,6 +122,8 @@ def _reason(error: Exception) -> str:
         return "its values are Python objects"
     if "pickle" in words or "weights only" in words:  # what the loaders suppose of any unknown content
         return "it is damaged, or of another format"
+    if isinstance(error, gzip.BadGzipFile):  # which shows the first bytes
+        return "it is not compressed, or damaged"
     # The first sentence only, since torch adds a long explanation of how to load unsafely.
     return str(error).split("\n")[0].split(". ")[0].strip().rstrip(".") or type(error).__name__
 

@@ -89,20 +89,25 @@ class Grammar:
         """Return the fields of a line."""
         return [field.strip() for field in line.split(self.delimiter)]
 
+    @property
+    def separator(self) -> str:
+        """What stands between the fields, for messages."""
+        return {",": "commas", "\t": "tabs"}.get(self.delimiter or "", "blanks")
+
     def explain(self, name: str, number: int, fields: list[str], columns: int) -> InputError:
         """Return the error for a line that does not have the fields of an edge."""
         names = [self.marker, "source", "target", "weight"][0 if self.marker else 1 : columns + 1]
         shape = ("," if self.delimiter == "," else " ").join(names)
-        shown = " ".join(fields)
+        shown, remedy = " ".join(fields), "correct or remove the line"
         if self.marker and fields[0] != self.marker:
             found = f"begins with {fields[0]!r}"
         elif len(fields) != len(names):
             found = f"has {counted(len(fields), 'field')}: {shown!r}"
+            if len(fields) == 1:
+                remedy = f"separate the fields by {self.separator}, or correct the line"
         else:
             found = f"holds names instead of numbers: {shown!r}"
-        return InputError(
-            f"each line of {name} must be an edge, `{shape}`, but line {number} {found}; correct or remove the line."
-        )
+        return InputError(f"each line of {name} must be an edge, `{shape}`, but line {number} {found}; {remedy}.")
 
 
 def parse_edges(
