@@ -61,6 +61,8 @@ def no_edge(dtype: torch.dtype) -> float | int:
 
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
+    if not isinstance(dtype, torch.dtype):
+        raise InputError(f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these.")
     if dtype not in DTYPES:
         valid = ", ".join(DTYPES_BY_NAME)
         raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")

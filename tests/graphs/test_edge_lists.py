@@ -91,7 +91,7 @@ class TestDeclarations:
     def test_a_count_that_is_not_a_number(self, save, refuses):
         with refuses("line 1 has 'many'"):
             load_graph(save("g.txt", "# base 0 vertices many\n"))
-        with refuses("must not be negative, but is -1"):
+        with refuses("must be a whole number from 0, but is -1"):
             load_graph(save("g.txt", "0 1\n"), base=0, vertices=-1)
 
 

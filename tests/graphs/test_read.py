@@ -82,6 +82,24 @@ def test_a_name_that_is_too_long(tmp_path, refuses):
         tri_apsp.write_distances(torch.zeros(2, 2), tmp_path / f"{name}.npy")
 
 
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"base": "0"}, "`base` must be 0 or 1, but is '0'"),
+        ({"base": True}, "`base` must be 0 or 1, but is True"),
+        ({"base": 0, "vertices": 2.5}, "`vertices` must be a whole number from 0, but is 2.5"),
+        ({"base": 0, "vertices": -1}, "`vertices` must be a whole number from 0, but is -1"),
+        ({"base": 0, "dtype": "float32"}, "such as torch.float32, but is 'float32'"),
+        ({"base": 0, "device": "gpu"}, "device must be auto, cpu, cuda or cuda:N, but is 'gpu'"),
+    ],
+)
+def test_arguments_of_another_kind(save, refuses, options, part):
+    with refuses(part):
+        tri_apsp.read_graph(save("g.txt", "0 1 3\n"), **options)
+
+
 def test_a_result_is_not_written(refuses, tmp_path):
+    with refuses("has layout torch.sparse_coo; call .to_dense() on it"):
+        tri_apsp.write_distances(torch.eye(2).to_sparse(), tmp_path / "d.npy")
     with refuses("but is a Result; give the distances of a Result, result.distances"):
         tri_apsp.write_distances(tri_apsp.shortest_paths(torch.zeros(2, 2)), tmp_path / "d.npy")

@@ -138,7 +138,7 @@ def _check_edge_text_arguments(source: Source, base: int | None, vertices: int |
                     f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {source}, whose format "
                     "defines it; leave it out."
                 )
-    if base not in (None, 0, 1):
-        raise InputError(f"`base` must be 0 or 1, but is {base}; pass the number of the first vertex.")
-    if vertices is not None and vertices < 0:
-        raise InputError(f"`vertices` must not be negative, but is {vertices}; pass the number of vertices.")
+    if base is not None and (type(base) is not int or base not in (0, 1)):
+        raise InputError(f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex.")
+    if vertices is not None and (type(vertices) is not int or vertices < 0):
+        raise InputError(f"`vertices` must be a whole number from 0, but is {vertices!r}; pass the number of vertices.")

@@ -76,6 +76,8 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the distances of a Result, "
             "result.distances."
         )
+    if distances.layout != torch.strided:
+        raise InputError(f"`distances` must be a dense tensor, but has layout {distances.layout}; call .to_dense() on it.")
     target = Path(path)
     extension = file_format(target, DISTANCE_FORMATS).removesuffix(".gz")
     if extension == ".csv" and distances.ndim != 2:
