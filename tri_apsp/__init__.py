@@ -66,13 +66,15 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        return value
-    if name in _submodules():
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+            return value
+        if name in _submodules():
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
