@@ -12,6 +12,7 @@ from tri_apsp.device import Device
 from tri_apsp.semirings import dtype_name
 from tri_apsp.tune.space.task import EFFORTS, Task, default_tasks
 from tri_apsp.tuned import lookup
+from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.records import KERNELS, RECORDS
 
 H200 = Device("cuda", "H200", "h200", 132, 150 << 30, 227 << 10, (9, 0), 1.98e9)
@@ -56,12 +57,12 @@ def test_kernels_are_tuned_at_the_sizes_for_which_they_are_looked_up(
     monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int
 ) -> None:
     asked: dict[str, int] = {}
-    monkeypatch.setattr(lookup._Lookup, "_entries", lambda self, kernel, size: asked.update({kernel: size}) or iter(()))
-    monkeypatch.setattr(lookup._Lookup, "_miss", lambda self: None)
+    monkeypatch.setattr(lookup, "sources", lambda engine, kernel, dtype, device: [kernel])
+    monkeypatch.setattr(lookup, "files_of_other_gpus", lambda *_: [])
+    monkeypatch.setattr(lookup, "nearest", lambda files, size, *_: asked.update(dict.fromkeys(files, size)) or [])
     name = dtype_name(dtype)
-    for call in ("product", "solve"):
-        search = lookup._Lookup("nvidia", torch.device("cuda"), H200, name, n, 1, "any", call)
-        search.over(default_config("nvidia", dtype), None)
+    for kind in ("product", "solve"):
+        lookup._over(default_config("nvidia", dtype), Call("nvidia", torch.device("cuda"), H200, name, n, 1, "any", kind), None)
     assert asked == {task.kernel: task.n for task in default_tasks("nvidia", H200, dtypes=[name], ns=[n]) if task.batch == 1}
 
 
