@@ -34,7 +34,7 @@ MAY_IMPORT = {
         "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
     ),
     "__main__": "cli",
-    "tune": "errors device semirings configs tuned engines methods solver console",
+    "tune": "errors messages device semirings configs tuned engines methods solver console",
     "report": "errors device semirings configs tuned engines console tune",
 }
 # Libraries that only these packages may import.

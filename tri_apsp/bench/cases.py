@@ -115,6 +115,7 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
                     wait(time.perf_counter() - start)
         finally:
             process.kill()
+            process.wait()  # after Ctrl-C the `with` does not
     if process.returncode:
         raise RuntimeError(f"SciPy's process ended with exit status {process.returncode}")
     answer = io.BytesIO(output)

@@ -32,7 +32,7 @@ exit status:
     0  done
   {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does not fit the memory, or the
        engine cannot run here
-  {BAD_INPUT:3}  an argument or a file breaks a rule
+  {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
   {INTERRUPTED:3}  interrupted (Ctrl-C)
   {BROKEN_PIPE:3}  the process that read the output has exited
 
