@@ -136,6 +136,15 @@ class TestText:
         assert outcome.err.startswith("warning: float32 is exact for whole numbers below 16777216 only") == warned
         assert cli("solve", path, "--dtype", "float64", "--json").json["max_distance"] == 2**24 - 1 + last
 
+    def test_a_weight_that_float32_rounds_is_one_warning(self, cli, save):
+        """Not another one for the longest distance."""
+        outcome = cli("solve", save("large.gr", f"p sp 2 1\na 1 2 {2**24 + 1}\n"))
+        assert outcome.status == 0
+        assert outcome.err == (
+            "warning: float32 is exact for whole numbers below 16777216 only, but a weight is 16777217; use float64 or int64 "
+            "for exact distances.\n"
+        )
+
 
 class TestRuns:
     """How often a graph is solved for its time, and that it is solved once where that takes long."""

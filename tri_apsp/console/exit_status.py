@@ -98,10 +98,17 @@ def _discard_stdout() -> None:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    """Print each warning of this package as one line without its source line; other warnings appear as they always do."""
-    show = warnings.showwarning
+    """Print each warning of this package as one line without its source line; other warnings appear as they always do.
+
+    Of the warnings of rounding only the first is printed, since another dtype helps against all of them.
+    """
+    show, rounded = warnings.showwarning, False
 
     def show_in_one_line(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
+        nonlocal rounded
+        if issubclass(category, RoundingWarning) and rounded:
+            return
+        rounded = rounded or issubclass(category, RoundingWarning)
         if issubclass(category, (RoundingWarning, TuningWarning)):
             print(f"warning: {message}", file=sys.stderr)
         else:
