@@ -92,6 +92,8 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
     sizes = sorted({entry.n for entry in file.entries})
     held = f"n {', '.join(map(str, sizes))}, tuned {file.created}"
     refusals = [tuned.refusal(file, describe(device)) for device in devices]
+    if None not in refusals and any(tuned.is_of_another_gpu(file, describe(device)) for device in devices):
+        return f"{held}, of another GPU, for what has no entry of this one", None
     return held, None if None in refusals else f"not used here: {refusals[-1]}"
 
 

@@ -75,13 +75,14 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
 def list_files(args: argparse.Namespace, planned: Plan) -> int:
     """Print the path of each tuned file, with its sizes or the reason for which it is not used here; return 0."""
     rows: list[dict[str, Any]] = []
+    lines = []
     for path, file, reason in _files(args, planned):
-        sizes = {} if file is None else {"n": sorted({entry.n for entry in file.entries})}
-        rows.append({"file": str(path), "used": reason is None, "reason": reason, **sizes})
-    lines = [
-        f"{row['file']}: {'n = ' + ', '.join(map(str, row['n'])) if row['used'] else 'not used: ' + str(row['reason'])}"
-        for row in rows
-    ]
+        sizes = [] if file is None else sorted({entry.n for entry in file.entries})
+        held = f"n = {', '.join(map(str, sizes))}"
+        if file is not None and tuned.is_of_another_gpu(file, describe(planned.devices[0])):
+            held, reason = f"{held}, of another GPU, for what has no entry of this one", None
+        rows.append({"file": str(path), "used": reason is None, "reason": reason, "n": sizes})
+        lines.append(f"{path}: {held if reason is None else f'not used: {reason}'}")
     emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
     return 0
 

@@ -23,6 +23,7 @@ from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import choose, issue_warnings
+from tri_apsp.tuned.other_gpus import is_of_another_gpu
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember
 from tri_apsp.tuned.records import KERNELS, allowed_fields
@@ -43,6 +44,7 @@ __all__ = [
     "find",
     "freeze",
     "import_file",
+    "is_of_another_gpu",
     "issue_warnings",
     "kernel_hash",
     "load",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tri_apsp.device import Device, triton_version
+from tri_apsp.messages import counted
 from tri_apsp.tuned.hashes import kernel_hash
 
 if TYPE_CHECKING:
@@ -84,4 +85,4 @@ def _minor(version: str) -> list[str]:
 
 def _machine(slug: str, gpu: str, capability: tuple[int, int] | None, units: int) -> str:
     architecture = "" if capability is None else ", compute capability {}.{}".format(*capability)
-    return f"{gpu} ({slug}, {units} units{architecture})"
+    return f"{gpu} ({slug}, {counted(units, 'unit')}{architecture})"

@@ -16,7 +16,7 @@ from tri_apsp.tuned.reading import load, until_reload
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile
 
-__all__ = ["covers_architecture", "files_of_other_gpus"]
+__all__ = ["covers_architecture", "files_of_other_gpus", "is_of_another_gpu"]
 
 
 def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) -> Iterator[tuple[str, TunedFile]]:
@@ -32,11 +32,16 @@ def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) ->
     for order, directory in enumerate(directories()):
         for path in directory.glob(f"*/{name}"):
             file = _parsed(path)
-            # refusal() takes a slug in place of this device's: then only the architecture and the kernel must be the same.
-            if file is not None and path.parent.name != device.slug and refusal(file, device, path.parent.name) is None:
+            if file is not None and file.slug == path.parent.name and is_of_another_gpu(file, device):
                 found.append(((abs(file.units - device.units), file.slug, order), path, file))
     for _, path, file in sorted(found, key=lambda each: each[0]):
         yield f"{path}, tuned for {file.gpu}", file
+
+
+def is_of_another_gpu(file: TunedFile, device: Device) -> bool:
+    """Return whether lookups on `device` may use a file of another GPU: one of its architecture and of the present kernels."""
+    # refusal() takes a slug in place of this device's: then only the architecture and the kernel must be the same.
+    return device.capability is not None and file.slug != device.slug and refusal(file, device, file.slug) is None
 
 
 @until_reload
