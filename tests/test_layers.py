@@ -35,7 +35,7 @@ MAY_IMPORT = {
     ),
     "__main__": "cli",
     "tune": "errors messages device semirings configs tuned engines methods solver console",
-    "report": "errors device semirings configs tuned engines console tune",
+    "report": "errors messages device semirings configs tuned engines console tune",
 }
 # Libraries that only these packages may import.
 ONLY_IN = {

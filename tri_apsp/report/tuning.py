@@ -14,6 +14,7 @@ from tri_apsp.console.machine import versions_line
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import amount, command_line
 from tri_apsp.console.tables import write_csv
+from tri_apsp.messages import counted
 from tri_apsp.report import markdown
 from tri_apsp.report.grids import format_fields
 from tri_apsp.report.index import write_index
@@ -24,6 +25,8 @@ from tri_apsp.report.tuning_plots import draw
 from tri_apsp.tune.progress import milliseconds
 
 __all__ = ["run"]
+
+_NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
 def _winners(sweeps: Sweeps) -> list[dict[str, Any]]:
     rows = [result.to_dict() for result, *_ in sweeps.results.values()]
     return [
-        {name: value for name, value in row.items() if name not in ("failures", "path", "error")}
-        | {"config": json.dumps(row["config"])}
+        {name: value for name, value in row.items() if name not in _NOT_OF_WINNERS} | {"config": json.dumps(row["config"])}
         for row in rows
     ]
 
@@ -66,8 +68,8 @@ def _result(sweeps: Sweeps) -> str:
         return paragraph(missing, "No task was tuned to its end, so there is no result yet.")
     sentence = paragraph(
         missing,
-        f"Tuned configurations are {_mean_speedup(every)} times as fast as the defaults in the geometric mean of {len(every)} "
-        f"task{'s' * (len(every) != 1)}; for {_stays(every)} of them the default stays.",
+        f"Tuned configurations are {_mean_speedup(every)} times as fast as the defaults in the geometric mean of "
+        f"{counted(len(every), 'task')}; for {_stays(every)} of them the default stays.",
     )
     dtypes = list(dict.fromkeys(task.dtype for task in sweeps.results))
     rows = []
@@ -94,9 +96,9 @@ def _missing(sweeps: Sweeps) -> str:
     interrupted = len(sweeps.results) - len(sweeps.complete)
     stopped = sum(bool(header.get("interrupted")) for header in sweeps.headers)
     parts = [
-        f"interrupted {interrupted} of {len(sweeps.results)} tasks, which do not count here" if interrupted else "",
-        f"without a result {len(sweeps.errors)}, listed under Best configurations" if sweeps.errors else "",
-        f"ended before the last task {stopped} of {len(sweeps.headers)} sweeps" if stopped else "",
+        f"{interrupted} of {counted(len(sweeps.results), 'task')} interrupted, not counted here" if interrupted else "",
+        f"{counted(len(sweeps.errors), 'task')} without a result, listed under Best configurations" if sweeps.errors else "",
+        f"{stopped} of {counted(len(sweeps.headers), 'sweep')} interrupted before its last task" if stopped else "",
     ]
     listed = "; ".join(part for part in parts if part)
     return f"Incomplete: {listed}. The command of the sweep with `--resume` continues." if listed else ""
