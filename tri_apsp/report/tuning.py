@@ -94,11 +94,9 @@ def _result(sweeps: Sweeps) -> str:
 def _missing(sweeps: Sweeps) -> str:
     """Return what was not tuned, in one sentence, with the command that continues; "" if nothing is known to be missing."""
     interrupted = len(sweeps.results) - len(sweeps.complete)
-    stopped = sum(bool(header.get("interrupted")) for header in sweeps.headers)
     parts = [
         f"{interrupted} of {counted(len(sweeps.results), 'task')} interrupted, not counted here" if interrupted else "",
         f"{counted(len(sweeps.errors), 'task')} without a result, listed under Best configurations" if sweeps.errors else "",
-        f"{stopped} of {counted(len(sweeps.headers), 'sweep')} interrupted before its last task" if stopped else "",
     ]
     listed = "; ".join(part for part in parts if part)
     return f"Incomplete: {listed}. The command of the sweep with `--resume` continues." if listed else ""
