@@ -141,8 +141,8 @@ def test_report_of_a_sweep(
         assert result["failures"] == {"timeout": sum(row["kind"] == "timeout" for row in rows)}
         assert result["evaluated"] == len(rows)
         assert all(row["p50_ms"] in ("", f"{float(row['p50_ms'] or 0):.6g}") for row in rows)
-        (file,) = json.loads((folder / "sweep.json").read_text())["files"]
-        assert file == f"tuned/{describe(CPU).slug}/cpu-product-float32.json"
+        written = json.loads((folder / "sweep.json").read_text())["files"]
+        assert written == ([] if resume else [f"tuned/{describe(CPU).slug}/cpu-product-float32.json"])
         assert json.loads((folder / "sweep.json").read_text())["results"][0]["resumed"] == bool(resume)
     assert cli(*FEW, "--report", home / "tuned" / describe(CPU).slug / "cpu-product-float32.json").status == BAD_INPUT
 
@@ -205,7 +205,7 @@ class TestStored:
         assert cli("--verify", "--json").json["entries"][0]["speedup"] == pytest.approx(1.9166, rel=1e-3)
 
     @pytest.mark.parametrize(
-        ("change", "verdict", "status"),
+        ("change", "state", "status"),
         [
             ({"flat": True}, "within noise", 0),
             ({"spread": 0.9}, "within noise", 0),
@@ -213,17 +213,17 @@ class TestStored:
             ({"fails": lambda task, config: Kind.wrong_result if config.product == FASTEST else None}, "failed", FAILED),
         ],
     )
-    def test_verdicts(
-        self, cli: Callable[..., Outcome], pool: SyntheticPool, change: dict[str, Any], verdict: str, status: int
+    def test_states(
+        self, cli: Callable[..., Outcome], pool: SyntheticPool, change: dict[str, Any], state: str, status: int
     ) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         for name, value in change.items():
             setattr(pool, name, value)
         output = cli("--verify")
-        assert f"n = 1024: {verdict}: " in output.out
+        assert f"n = 1024: {state}: " in output.out
         assert output.status == status
         (row,) = json.loads(cli("--verify", "--json").out)["entries"]
-        assert row["verdict"] == verdict
+        assert row["state"] == state
 
     def test_a_saved_default_holds(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
         pool.flat = True

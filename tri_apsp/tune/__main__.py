@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune"
             from tri_apsp.tune.workers import processes
         args = build_parser(prog).parse_args(argv)
         with interruptible_imports():
-            if args.action in (None, "verify") and args.export is None and args.imported is None:  # others start no process
+            if args.action in (None, "verify"):  # the others start no process
                 processes.start_server()  # it imports torch while this process imports the rest
             from tri_apsp.tune.commands import run
         with _terminated_as_interrupted():

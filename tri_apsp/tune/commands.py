@@ -30,10 +30,8 @@ def run(args: argparse.Namespace) -> int:
     """Do what the command line asks for, and return the exit status."""
     if args.ship:
         args.save_dir = tuned.checkout_directory()
-    if args.export is not None:
-        return export_entries(args)
-    if args.imported is not None:
-        return import_entries(args)
+    if args.action in _FILE_ACTIONS:
+        return _FILE_ACTIONS[args.action](args)
     planned = plan(Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}))
     return _ACTIONS[args.action](args, planned)
 
@@ -73,3 +71,4 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> int:
 
 
 _ACTIONS = {None: _tune, "dry-run": _dry_run, "list": list_files, "show": show_entries, "verify": verify_entries}
+_FILE_ACTIONS = {"export": export_entries, "import": import_entries}

@@ -126,9 +126,17 @@ def _add_actions(parser: Parser) -> None:
         ),
     ):
         instead.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)
-    instead.add_argument(
-        "--export", type=Path, metavar="FILE", help="write what was tuned for this device to one file, to send in or copy"
-    )
-    instead.add_argument(
-        "--import", dest="imported", type=Path, metavar="FILE", help="check such a file, and save its entries as tuned files"
-    )
+    for name, text in (
+        ("export", "write what was tuned for this device to one file, to send in or copy"),
+        ("import", "check such a file, and save its entries as tuned files"),
+    ):
+        instead.add_argument(f"--{name}", dest="action", action=_FileAction, const=name, metavar="FILE", help=text)
+
+
+class _FileAction(argparse.Action):
+    """Stores the name of an action, and the file that it takes."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        namespace.action, namespace.file = self.const, Path(str(values))

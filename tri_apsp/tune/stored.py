@@ -101,26 +101,26 @@ def show_entries(args: argparse.Namespace, planned: Plan) -> int:
 
 
 def verify_entries(args: argparse.Namespace, planned: Plan) -> int:
-    """Time each saved configuration and the default again, print a verdict for each, and return the exit status."""
+    """Time each saved configuration and the default again, print the state of each, and return the exit status."""
     rows = []
     with closing(Workers(planned.devices[:1])) as workers:
         for path, task, entry in _entries(args, planned):
             baselines = baselines_of(task, planned.devices[0])
             saved = from_fields(task.engine, entry.config).over(baselines.default)
             default, winner = workers.final(task, [baselines.untuned, saved], planned.settings.budget.rounds)
-            verdict = _verdict(winner, default, same=saved == baselines.untuned)
+            state = _state(winner, default, same=saved == baselines.untuned)
             now = None if default.times is None or winner.times is None else default.times.p50_ms / winner.times.p50_ms
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
-            row = {"file": str(path), "task": str(task), "verdict": verdict, "speedup": now, "stored_speedup": entry.speedup}
+            row = {"file": str(path), "task": str(task), "state": state, "speedup": now, "stored_speedup": entry.speedup}
             rows.append({**row, "message": message})
             if not args.json:
                 found = message if now is None else f"{now:.2f} x the default now, {entry.speedup:.2f} x when it was tuned"
-                print(f"{task}: {verdict}: {found}", flush=True)
+                print(f"{task}: {state}: {found}", flush=True)
     emit(args, {"entries": rows}, [] if rows else [_NOTHING])
-    return FAILED if any(row["verdict"] in (_STALE, _FAILED) for row in rows) else 0
+    return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
 
 
-def _verdict(saved: Outcome, default: Outcome, *, same: bool) -> str:
+def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
     """Return whether a saved configuration is still to be used.
 
     "holds": it beats the default, or is the default; "within noise": neither beats the other, or the device changed its speed;
@@ -135,14 +135,14 @@ def _verdict(saved: Outcome, default: Outcome, *, same: bool) -> str:
 
 def export_entries(args: argparse.Namespace) -> int:
     """Write what was tuned for this device to the file of --export; return 0."""
-    held = tuned.export_file(args.export, args.device)
-    lines = [f"written  {args.export}: {counted(len(held), 'tuned file')}"]
-    emit(args, {"file": str(args.export), "holds": list(map(str, held))}, lines)
+    held = tuned.export_file(args.file, args.device)
+    lines = [f"written  {args.file}: {counted(len(held), 'tuned file')}"]
+    emit(args, {"file": str(args.file), "holds": list(map(str, held))}, lines)
     return 0
 
 
 def import_entries(args: argparse.Namespace) -> int:
     """Save the tuned files of the file of --import; return 0."""
-    paths = tuned.import_file(args.imported, args.save_dir, force=args.force)
+    paths = tuned.import_file(args.file, args.save_dir, force=args.force)
     emit(args, {"files": list(map(str, paths))}, [f"written  {path}" for path in paths])
     return 0

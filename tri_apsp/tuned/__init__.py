@@ -25,7 +25,7 @@ from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import choose, issue_warnings
 from tri_apsp.tuned.other_gpus import is_of_another_gpu
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
-from tri_apsp.tuned.reading import load, reload, remember
+from tri_apsp.tuned.reading import load, reload, remember, remembering
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.removal import reset
 from tri_apsp.tuned.store import existing, new_file, path_of, save
@@ -53,6 +53,7 @@ __all__ = [
     "refusal",
     "reload",
     "remember",
+    "remembering",
     "reset",
     "save",
     "save_directory",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=BaseModel)
 
 __all__ = [
-    "ANSWERS", "MEMORY", "load", "read_model", "read_usable", "reload", "remember", "schema_errors", "search_folders",
-    "search_slug", "sources", "until_reload",
+    "ANSWERS", "MEMORY", "load", "read_model", "read_usable", "reload", "remember", "remembering", "schema_errors",
+    "search_folders", "search_slug", "sources", "until_reload",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -60,6 +60,17 @@ def remember(file: TunedFile) -> None:
     """Use `file` for the rest of this process, without writing it; only files in TRI_APSP_CONFIG_DIR come before it."""
     MEMORY.insert(0, file)
     reload()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Forget, at the end of a `with`, the files that were given to `remember` inside."""
+    before = list(MEMORY)
+    try:
+        yield
+    finally:
+        MEMORY[:] = before
+        reload()
 
 
 def search_folders(device: Device) -> list[Path]:

@@ -122,6 +122,7 @@ def test_an_entry_in_the_directory_of_the_sweep_is_the_one_in_use(home: Path) ->
     assert FASTEST in [config.product for config in configs]
     assert result.winner is not None
     assert not result.winner.changed
+    assert used().product == DEFAULT.product, "the end of the sweep is the end of its use"
 
 
 class TestSolve:
@@ -186,6 +187,17 @@ class TestFailures:
         result = run(SyntheticPool(fails=fails))
         assert set(result.failures) == {Kind.compile_error, Kind.wrong_result}
         assert result.to_dict()["results"][0]["failures"] == {kind.value: n for kind, n in result.failures.items()}
+
+    def test_a_default_that_fails_in_the_final_is_an_error(self, home: Path) -> None:
+        pool = SyntheticPool()
+
+        def spoil() -> None:
+            pool.fails = lambda task, config: Kind.wrong_result if config.product == DEFAULT.product else None
+
+        pool.before_final = spoil
+        with pytest.raises(EngineError, match=r"the final \(wrong result: fake\); no result was saved"):
+            run(pool)
+        assert not (home / "tuned").exists()
 
     def test_a_winner_that_fails_in_the_final_is_excluded(self) -> None:
         """The result of a configuration may be right when it is screened, and wrong in the final."""
@@ -311,7 +323,7 @@ class TestTime:
 
     @pytest.mark.parametrize(
         ("time_ms", "left", "count", "rounds"),
-        [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2), (9000.0, 99, 1, 2)],
+        [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2)],
     )
     def test_the_search_leaves_the_time_that_the_final_needs(
         self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int, count: int, rounds: int
@@ -335,11 +347,19 @@ class TestTime:
         assert (len(configs), timed) == (count, rounds)
 
     def test_tasks_are_left_out_at_the_end_of_the_time(self) -> None:
-        product, *others = run(SyntheticPool(before=lambda _: time.sleep(0.2)), PRODUCT, SOLVE, time_budget=0.1).results
-        assert len(product.search.evaluated) == 1
+        pool = SyntheticPool(before=lambda count: time.sleep(0.2 * (count > 1)))
+        product, *others = run(pool, PRODUCT, SOLVE, time_budget=0.15).results
+        assert len(product.search.evaluated) == 2
         assert product.winner is not None
-        assert not product.winner.gained
         assert others == []
+
+    def test_time_for_the_default_only_is_too_little(self, home: Path) -> None:
+        """An entry would say that the default is the best of one, and be in the way of a tuner with more time."""
+        pool = SyntheticPool(before=lambda _: time.sleep(0.2))
+        with pytest.raises(EngineError, match=r"but 0\.1 s sufficed for only the default of .*; give more --time-budget"):
+            run(pool, PRODUCT, time_budget=0.1)
+        assert pool.finals == []
+        assert not (home / "tuned").exists()
 
 
 class TestFiles:

@@ -17,13 +17,13 @@ GAIN = 1.02
 """In a final, a configuration must be faster than another by this factor to replace it, and by more than the noise."""
 
 SCREENED_GAIN = 1.1
-"""The same factor after an interrupted search, which timed each configuration once, and not in turns with the others."""
+"""The same factor after an interrupted search, which timed each configuration once, and not interleaved with the others."""
 
 
-def beats(challenger: Times, holder: Times, gain: float = GAIN) -> bool:
-    """Return whether the challenger is faster by the factor `gain`, and by more than half the wider range from p20 to p80."""
-    noise = max(challenger.p80_ms - challenger.p20_ms, holder.p80_ms - holder.p20_ms) / 2
-    return holder.p50_ms > gain * challenger.p50_ms and holder.p50_ms - challenger.p50_ms > noise
+def beats(candidate: Times, current: Times, gain: float = GAIN) -> bool:
+    """Return whether the candidate is faster by the factor `gain`, and by more than half the wider range from p20 to p80."""
+    noise = max(candidate.p80_ms - candidate.p20_ms, current.p80_ms - current.p20_ms) / 2
+    return current.p50_ms > gain * candidate.p50_ms and current.p50_ms - candidate.p50_ms > noise
 
 
 def choose_winner(
@@ -48,18 +48,14 @@ def choose_winner(
     """
     timed = {config: outcome.times for config, outcome in outcomes.items() if outcome.times is not None}
     untuned = baselines.untuned if baselines.untuned in outcomes else baselines.default
-    if untuned not in timed or baselines.incumbent not in outcomes:
+    before = baselines.incumbent
+    if untuned not in timed or before not in outcomes:
         return None
-    # Where the kernel was not tuned for this size, both `default` and `untuned` are what solves run with: the latter before the
-    # sweep tuned the engine's other kernels.
-    used = [baselines.incumbent] if baselines.incumbent != baselines.default else [baselines.default, untuned]
-    holders = [config for config in used if config in timed] or [untuned]
-    holder = min(holders, key=lambda config: timed[config].p50_ms)
+    current = before if before in timed else untuned
     fastest = min(timed, key=lambda config: timed[config].p50_ms)
     steady = not any(outcome.throttled for outcome in outcomes.values())
-    beaten = steady and beats(timed[fastest], timed[holder], gain)
-    winner = fastest if beaten else holder
-    before = holder if baselines.incumbent in timed else baselines.incumbent
+    beaten = steady and beats(timed[fastest], timed[current], gain)
+    winner = fastest if beaten else current
     own = {name: getattr(baselines.default, name) for name in task.record.fields}
 
     def fields(config: CompleteConfig) -> dict[str, object]:
@@ -73,5 +69,5 @@ def choose_winner(
         before=fields(before),
         before_ms=timed[before].p50_ms if before in timed else None,
         best_ms=timed[fastest].p50_ms,
-        conclusive=beaten or timed[holder].p50_ms <= gain * timed[fastest].p50_ms,
+        conclusive=beaten or timed[current].p50_ms <= gain * timed[fastest].p50_ms,
     )

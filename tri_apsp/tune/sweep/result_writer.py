@@ -46,7 +46,7 @@ class ResultWriter:
         Cost: if another process writes there, the time until it is done, half a minute at most.
         """
         require_writable(self._device.slug, self._settings.save_dir)
-        for task in self._plan.tasks:
+        for task in {(task.engine, task.kernel, task.dtype): task for task in self._plan.tasks}.values():
             file, reason = self._existing(task)
             if reason is not None and not self._settings.force:
                 raise InputError(reason)
@@ -66,8 +66,9 @@ class ResultWriter:
         return dataclasses.replace(result, path=self._save(result, winner))
 
     def restore(self, result: TaskResult) -> TaskResult:
-        """Save the winner of an earlier run again if its entry is gone."""
-        return result if result.winner is None or self.has_entry(result.task) else self.write(result)
+        """Save the winner of an earlier run again if its entry is gone; `path` is None if nothing was written."""
+        again = dataclasses.replace(result, path=None)
+        return again if result.winner is None or self.has_entry(result.task) else self.write(again)
 
     def has_entry(self, task: Task) -> bool:
         """Return whether a complete entry of the task can be used in the directory that files are saved to."""

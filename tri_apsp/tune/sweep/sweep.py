@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from optuna.storages import BaseStorage
 
+from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields
 from tri_apsp.device import describe
 from tri_apsp.errors import ApspError, EngineError, InputError
@@ -41,6 +42,11 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
         InputError: the studies or the tuned files cannot be kept.
         EngineError: not one task could be tuned.
     """
+    with tuned.remembering():  # what the sweep reads and finds is in use until it ends, wherever it is saved
+        return _sweep(plan, make_pool, progress)
+
+
+def _sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
     writer = ResultWriter(plan)
     writer.check()
     device, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks

@@ -65,15 +65,18 @@ class TaskRun:
             anchors: configurations to evaluate early.
 
         Raises:
-            EngineError: no configuration works.
+            EngineError: no configuration works, the default failed in the final, or time sufficed for the default only.
         """
         found = self._search(study, [self._space.values(config) for config in anchors])
         final = None if found.interrupted else self._final(found)
         outcomes = self._screened(found) if final is None else final
+        winner = choose_winner(self._task, self._baselines, outcomes, SCREENED_GAIN if final is None else GAIN)
+        if winner is None and final is not None:
+            raise EngineError(_default_failed(self._task, final[self._baselines.untuned]))
         return TaskResult(
             self._task,
             found,
-            choose_winner(self._task, self._baselines, outcomes, SCREENED_GAIN if final is None else GAIN),
+            winner,
             complete=final is not None,
             throttled=any(outcome.throttled for outcome in outcomes.values()),
         )
@@ -97,6 +100,11 @@ class TaskRun:
         found = search.run(self._pool.evaluators(self._task, self._config))
         if found.best is None and not found.interrupted:
             raise EngineError(_all_failed(self._task, found))
+        if len(found.evaluated) == 1 < found.candidates and not found.interrupted:
+            raise EngineError(
+                f"a task needs time for several configurations, but {self._seconds:.2g} s sufficed for only the default of "
+                f"{self._task}; give more --time-budget."
+            )
         return found
 
     def _evaluated(self, found: SearchResult) -> None:
@@ -137,4 +145,11 @@ def _all_failed(task: Task, found: SearchResult) -> str:
     last = found.evaluated[-1].outcome.message if found.evaluated else "none ran"
     return (
         f"a task needs a configuration that works, but all of {task} failed ({classes}; the last: {last}); no result was saved."
+    )
+
+
+def _default_failed(task: Task, outcome: Outcome) -> str:
+    return (
+        f"a task needs a default that works, but that of {task} failed in the final ({outcome.kind.value}: {outcome.message}); "
+        "no result was saved."
     )
