@@ -14,12 +14,13 @@ ROOT = Path(__file__).parents[1] / "tri_apsp"
 MAY_IMPORT = {
     "errors": "",
     "messages": "",
+    "python_process": "",
     "semirings": "errors",
     "device": "errors messages",
     "reference": "",
     "value_range": "semirings",
     "configs": "errors device",
-    "tuned": "errors messages device semirings configs",
+    "tuned": "errors messages python_process device semirings configs",
     "kernels": "",
     "gpu": "device semirings value_range kernels",
     "graphs": "errors messages device semirings",
@@ -29,7 +30,7 @@ MAY_IMPORT = {
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",
     "console": "errors messages device engines __init__",
-    "bench": "messages device semirings configs gpu engines solver api console",
+    "bench": "messages python_process device semirings configs gpu engines solver api console",
     "cli": (
         "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
     ),

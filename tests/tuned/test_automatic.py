@@ -50,7 +50,7 @@ def tuner(monkeypatch, tmp_path, directories, entry):
     file = tuned.new_file("cpu", "solve", "float32", describe(CPU), entries, **header)
     (tmp_path / "result.json").write_text(file.model_dump_json())
     script = tmp_path / "tuner.py"
-    monkeypatch.setattr(automatic, "_COMMAND", (sys.executable, "-S", str(script)))
+    monkeypatch.setattr(automatic, "module_command", lambda module: [sys.executable, "-S", str(script)])
 
     def behave(behaviour: str) -> None:
         script.write_text(STAND_IN.replace("SLUG", describe(CPU).slug).replace("BEHAVIOUR", behaviour))
@@ -116,7 +116,7 @@ def test_a_failure_is_one_warning_and_not_repeated(tuner, behaviour, message):
 
 
 def test_a_tuner_that_cannot_start_is_one_warning(tuner, monkeypatch):
-    monkeypatch.setattr(automatic, "_COMMAND", ("/none",))
+    monkeypatch.setattr(automatic, "module_command", lambda module: ["/none"])
     with pytest.warns(TuningWarning, match=r"it could not be started \(No such file or directory\)"):
         assert solve() == "default"
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 import torch
 
 from tri_apsp.messages import counted
+from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
 __all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "scipy_distances"]
@@ -98,13 +97,10 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
     request = io.BytesIO()
     np.save(request, weights.view(-1, case.n, case.n).numpy())
     data: bytes | None = request.getvalue()
-    command = [sys.executable, "-m", "tri_apsp.bench.scipy_process"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     start = time.perf_counter()
     # A session of its own, since Ctrl-C reaches every process of the terminal's.
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
-    ) as process:
+    command = module_command("tri_apsp.bench.scipy_process")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:
             while True:
                 try:

@@ -6,13 +6,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import platformdirs
 
+from tri_apsp.python_process import module_command
 from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.paths import is_frozen, save_directory
 from tri_apsp.tuned.pending import collect
@@ -28,8 +28,6 @@ _OVERHEAD = 7.0
 # Seconds before the end at which a tuner is told to stop; it keeps the results so far.
 _STOP = 3.0
 
-_COMMAND = (sys.executable, "-m", "tri_apsp.tune")
-
 # Tasks that failed in this process, which are not tried again.
 _failed: set[Any] = set()
 
@@ -37,12 +35,13 @@ _failed: set[Any] = set()
 def tune(call: Call, is_missing: Callable[[], bool]) -> None:
     """Run the tuner for a call for which nothing was tuned, so that later lookups find what it writes.
 
-    Processes of this user that miss something on GPUs of one model, such as the ranks of a distributed program, wait for each
-    other, since measuring at the same time falsifies times, and mostly they miss the same. A failure is collected as a warning.
+    Processes of this user that miss something on GPUs of one model, such as the ranks of a distributed program, tune one after
+    the other: measurements at the same time would falsify each other, and the first process usually tunes what the others lack
+    too. A failure is collected as a warning.
 
     Args:
         call: the call.
-        is_missing: returns whether nothing was tuned for the call still, after another process may have tuned it.
+        is_missing: returns whether the call still has no tuned entry; another process may have written one.
     """
     import filelock
 
@@ -78,7 +77,7 @@ def _run(call: Call, end: float) -> str:
         return "other processes left it no time"
     arguments = [*call.tuner_arguments(), "--kernel", *call.kernels_to_tune(), "--time-budget", f"{seconds:.1f}"]
     process = subprocess.Popen(
-        [*_COMMAND, *arguments],
+        [*module_command("tri_apsp.tune"), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # which may be the output of a program; progress goes to stderr
         env={**os.environ, "TRI_APSP_TUNE": "off"},
