@@ -72,7 +72,7 @@ class TestSummary:
         assert output.status == 0
         path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
         assert field(output, "written") == str(path)
-        assert "later solves on this machine use it\n" in output.out
+        assert "later solves on this machine use what was written\n" in output.out
         assert output.out.startswith("cpu product, float32 nonnegative, n = 1024:\n  before  1.92 ms, product.block_m ")
         assert f"\n  now     1 ms, {FASTEST_SPELLED}\n" in output.out
         assert field(output, "changed") == "1 of 1 task: 1.92 times as fast as before"

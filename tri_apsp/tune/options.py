@@ -22,7 +22,7 @@ kernels of the GPU's best engine are tuned, or those of the CPU if there is no G
 _EPILOG = f"""\
 The configuration in use stays unless another is faster by more than 2% and by more than the noise. Ctrl-C or SIGTERM ends the
 search and keeps the results so far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files
-that is searched first and written to; TRI_APSP_TUNE says what a solve does for which nothing was tuned: warn (default), auto,
+that is searched first and written to; TRI_APSP_TUNE sets what happens if nothing was tuned for a solve: warn (default), auto,
 off or require.
 
 exit status:

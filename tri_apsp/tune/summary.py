@@ -72,5 +72,5 @@ def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, st
         return [("written", "nothing")]
     rows = [("written" if index == 0 else "", str(path)) for index, path in enumerate(files)]
     if save_dir is None or save_dir.resolve() in [directory.resolve() for directory in tuned.directories()]:
-        return [*rows, ("", "later solves on this machine use it")]
+        return [*rows, ("", "later solves on this machine use what was written")]
     return [*rows, ("to use", f"set TRI_APSP_CONFIG_DIR={save_dir.resolve()} for later solves")]

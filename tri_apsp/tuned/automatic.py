@@ -8,12 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from typing import Any
 
 import platformdirs
 
 from tri_apsp.python_process import module_command
 from tri_apsp.tuned.call import Call
+from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import is_frozen, save_directory
 from tri_apsp.tuned.pending import collect
 from tri_apsp.tuned.reading import reload
@@ -29,7 +29,7 @@ _OVERHEAD = 7.0
 _STOP = 3.0
 
 # Tasks that failed in this process, which are not tried again.
-_failed: set[Any] = set()
+_failed: set[str] = set()
 
 
 def tune(call: Call, is_missing: Callable[[], bool]) -> None:
@@ -37,7 +37,7 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
 
     Processes of this user that miss something on GPUs of one model, such as the ranks of a distributed program, tune one after
     the other: measurements at the same time would falsify each other, and the first process usually tunes what the others lack
-    too. A failure is collected as a warning.
+    too. A failure is collected as a warning, and not tried again, neither by this process nor by later ones.
 
     Args:
         call: the call.
@@ -46,18 +46,26 @@ def tune(call: Call, is_missing: Callable[[], bool]) -> None:
     import filelock
 
     # A power of two stands for all sizes near it, so that a failure costs a program that solves many sizes its 20 s once.
-    task = (call.engine, call.device.slug, call.dtype, call.kind, call.n.bit_length())
+    task = f"{call.device.slug}-{call.engine}-{call.dtype}-{call.kind}-{1 << call.n.bit_length()}"
     if task in _failed or is_frozen(save_directory()) or os.environ.get("TRI_APSP_TUNED_FOR"):
         return  # lookups would not use what the tuner writes
     end = time.monotonic() + SECONDS
     folder = platformdirs.user_cache_path("tri_apsp", appauthor=False)
+    kernels = "-".join(kernel_hash(call.engine, kernel)[:8] for kernel in call.kernels_to_tune())
+    failed_before = folder / f"{task}-{kernels}.failed"  # for later processes, until the kernels change
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / f"tuner-{call.device.slug}.lock", timeout=SECONDS):
             reload()
             if task in _failed or not is_missing():
                 return
-            failure = _run(call, end)
+            if failed_before.exists():
+                failure = "it was tried before"
+            else:
+                failure = _run(call, end)
+                reload()
+                if is_missing():
+                    failed_before.touch()
     except filelock.Timeout:
         failure = f"other processes tuned for {SECONDS:g} s"
     except OSError as error:
@@ -90,7 +98,7 @@ def _run(call: Call, end: float) -> str:
         process.terminate()  # which the tuner takes as Ctrl-C
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, end - time.monotonic()))
-        return f"it took more than {SECONDS:g} s"
+        return f"it was not done after {SECONDS - _STOP:g} s"
     finally:
         if process.poll() is None:
             _kill(process)
