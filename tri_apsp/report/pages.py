@@ -105,9 +105,12 @@ def _sentence(result: GridResult) -> str:
     if curve.papers:
         noun, verb = ("value", "reaches") if len(curve.papers) == 1 else ("values", "reach")
         papers = f"; the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())} of this rate"
-    rate = f"{amount(curve.rate)} operations/s"
+    values = [f"{x:g}" for x in sorted({curve.best, *curve.alike})]
+    listed = f"{', '.join(values[:-1])} and {values[-1]} are equally fast within the noise" if len(values) > 1 else values[0]
+    fastest = "" if len(values) > 1 else "fastest at "
     first = ", as first measured" if result.lacks_final else ""
-    return f"{result.grid.heading}: the fastest {curve.x_label} is {curve.best:g}, with {rate}{first}{papers}."
+    rate = f"{amount(curve.rate)} operations/s"
+    return f"{result.grid.heading}: {fastest}{curve.x_label} = {listed}, with {rate}{first}{papers}."
 
 
 def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
@@ -121,7 +124,7 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
     parts = [
         section("All measurements", _protocol(target, results), *grids) if drawn else "",
         _failures(results),
-        _left_out(results),
+        _left_out(target, results),
         environment_block(rows, raw) if rows else "",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -212,7 +215,7 @@ def _failures(results: Sequence[GridResult]) -> str:
     return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more)
 
 
-def _left_out(results: Sequence[GridResult]) -> str:
+def _left_out(target: Target, results: Sequence[GridResult]) -> str:
     skipped = sum(result.grid.skipped for result in results)
-    reasons = "cannot run, repeat another one, or by formula spill registers or leave threads without work"
-    return section("Left out", bullets([f"{skipped} combinations {reasons}."])) if skipped else ""
+    gpu = "" if target.device.kind == "cpu" else ", or by formula spill registers or leave threads without work"
+    return section("Left out", bullets([f"{skipped} combinations cannot run, or repeat another one{gpu}."])) if skipped else ""

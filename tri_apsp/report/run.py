@@ -55,6 +55,8 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     name = study.name if target.engine != "portable" else f"{study.name}-portable"
     grids = study.grids(target, args.n, args.dtype)
     options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
+    if not measuring:
+        options["device"] = target.device.kind  # of the rows, which may be of another machine
     command = command_line("tri_apsp.report", study.name, **options)
     if measuring:
         origin = environment(target.torch_device, command, args.commit)
