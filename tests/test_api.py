@@ -134,7 +134,7 @@ BAD_WEIGHTS = {
     "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
     "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
-    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real or its .abs()"),
+    "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real, or abs"),
     "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert it with .to\\(torch.float32\\)"),
     "sparse": (torch.eye(3).to_sparse(), "must be a dense tensor, but has layout sparse_coo; .*from_scipy"),
     "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import torch
 
 from tri_apsp.errors import InputError
@@ -28,6 +29,7 @@ __all__ = [
     "from_bool",
     "no_edge",
     "remedy_beyond",
+    "remedy_for",
 ]
 
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
@@ -80,6 +82,13 @@ def remedy_beyond(dtype: torch.dtype) -> str:
     if dtype in wider:
         return f"use a wider dtype, such as {wider[dtype]}"
     return "use float64, or scale the weights" if dtype == torch.int64 else "scale the weights"
+
+
+def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
+    """Return what to do about a tensor or an array of another dtype than DTYPES, for the end of a message."""
+    if dtype.is_complex if isinstance(dtype, torch.dtype) else dtype.kind == "c":
+        return "give its .real, or abs() of it"
+    return f"convert it with {'.to(torch.float32)' if isinstance(dtype, torch.dtype) else '.astype(np.float32)'}"
 
 
 def floor(dtype: torch.dtype) -> float | int:

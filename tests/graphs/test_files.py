@@ -50,12 +50,18 @@ def test_a_file_without_a_byte(save, refuses):
         load_graph(save("g.gr", ""))
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: b"p sp 1 0\n", lambda data: data[:20] + data[24:]])
+@pytest.mark.parametrize("damage", [lambda data: data[:-12], lambda data: data[:20] + data[24:], lambda data: data + b"more"])
 def test_a_damaged_gzip_file(tmp_path, refuses, damage):
     path = tmp_path / "g.gr.gz"
     path.write_bytes(damage(gzip.compress(b"p sp 3 0\n" + b"c hello\n" * 50)))
-    with refuses("must be a whole gzip file", "g.gr.gz", "copy or pack it again"):
+    with refuses("must be a whole gzip file", "g.gr.gz", "copy or compress it again") as caught:
         load_graph(path)
+    assert "more" not in str(caught.value)
+
+
+def test_a_file_named_gz_that_is_not_compressed(tmp_path):
+    (tmp_path / "g.gr.gz").write_bytes(b"p sp 3 0\n")
+    assert load_graph(tmp_path / "g.gr.gz").n == 3
 
 
 def test_a_file_without_read_permission(save, refuses, monkeypatch):

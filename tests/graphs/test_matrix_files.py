@@ -113,7 +113,7 @@ def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
     [
         ({"weights": torch.zeros(2, 2)}, ("a dict", "save the weights alone")),
         (torch.zeros(2, 3), ("(2, 3)",)),
-        (torch.zeros(2, 2, dtype=torch.complex64), ("complex64", "give its .real or its .abs()")),
+        (torch.zeros(2, 2, dtype=torch.complex64), ("complex64", "give its .real, or abs() of it")),
         (torch.zeros(2, 2, dtype=torch.bfloat16), ("bfloat16", ".to")),
         (torch.zeros(2, 2).to_sparse(), ("sparse", ".to_dense()")),
     ],

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.graphs import FORMATS, load_graph
+from tri_apsp.graphs import DISTANCE_FORMATS, FORMATS, load_graph
 
 INF = float("inf")
 TEXTS = {
@@ -40,11 +40,13 @@ def test_a_stream(format, pack):
     assert weights.tolist() == MATRIX.tolist()
 
 
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
 @pytest.mark.parametrize("name", ["graph", "graph.dat", "graph.txt", "graph.dat.gz"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_format_precedes_the_extension(tmp_path, format, name):
+def test_a_format_precedes_the_extension(tmp_path, format, name, pack):
+    """Whether the bytes are compressed is found in the bytes, as in a stream, whatever the name is."""
     path = tmp_path / name
-    path.write_bytes(gzip.compress(content(format)) if name.endswith(".gz") else content(format))
+    path.write_bytes(pack(content(format)))
     assert tri_apsp.read_graph(path, format=format).tolist() == MATRIX.tolist()
 
 
@@ -74,10 +76,69 @@ def test_streams_and_formats_that_are_refused(save, refuses):
         load_graph(stream, format="gr")
 
 
-def test_a_name_that_is_too_long(tmp_path, refuses):
+@pytest.mark.parametrize("buffer", [bytearray, memoryview])
+def test_a_stream_of_another_buffer(buffer):
+    class Stream:
+        def read(self):
+            return buffer(content("gr"))
+
+    assert tri_apsp.read_graph(Stream(), format="gr").tolist() == MATRIX.tolist()
+
+
+@pytest.mark.parametrize("format", ["gr", "npy", "pt"])
+def test_a_stream_that_cannot_be_read(refuses, tmp_path, format):
+    closed = io.BytesIO(content(format))
+    closed.close()
+    with refuses("the stream is not (I/O operation on closed file)"):
+        load_graph(closed, format=format)
+    with (tmp_path / "g").open("wb") as stream, refuses(f"{tmp_path / 'g'} is not (", "check it"):
+        load_graph(stream, format=format)
+
+    class Empty:
+        def read(self):
+            return None
+
+    with refuses("a stream must be binary, but the stream returns NoneType"):
+        load_graph(Empty(), format=format)
+
+
+PATHS = ["a\0b", "\ud800"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_path_that_no_file_can_have(refuses, format, path):
+    with refuses(f"`source` must be a path that a file can have, but is {f'{path}.{format}'!r}; give a str"):
+        load_graph(f"{path}.{format}")
+
+
+@pytest.mark.parametrize("path", [None, 5, b"d.npy", ["d.npy"], *(f"{path}.npy" for path in PATHS)])
+def test_a_path_that_cannot_be_written(refuses, path):
+    with refuses(f"`path` must be a path that a file can have, but is {path!r}; give a str or a pathlib.Path"):
+        tri_apsp.write_distances(torch.zeros(2, 2), path)
+
+
+@pytest.mark.parametrize("extension", DISTANCE_FORMATS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64])
+def test_distances_of_another_dtype(refuses, tmp_path, dtype, extension):
+    remedy = "give its .real" if dtype.is_complex else "convert it with .to(torch.float32)"
+    with refuses(f"one of the dtypes float32, float64, int32, int64, int16, but have {str(dtype)[6:]}; {remedy}"):
+        tri_apsp.write_distances(torch.zeros(2, 2, dtype=dtype), tmp_path / f"d{extension}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [np.int64, np.uint8, torch.tensor])
+def test_whole_numbers_of_any_type(save, number):
+    graph = load_graph(save("g.txt", "1 2 3\n"), base=number(1), vertices=number(4))
+    assert (graph.n, graph.base) == (4, 1)
+    assert type(graph.n) is type(graph.base) is int
+
+
+@pytest.mark.parametrize("extension", ["gr", "npy"])
+def test_a_name_that_is_too_long(tmp_path, refuses, extension):
     name = "x" * 300
     with refuses("must be readable", "ame too long"):
-        load_graph(tmp_path / f"{name}.gr")
+        load_graph(tmp_path / f"{name}.{extension}")
     with refuses("must be writable", "ame too long"):
         tri_apsp.write_distances(torch.zeros(2, 2), tmp_path / f"{name}.npy")
 

@@ -13,10 +13,10 @@ import torch
 from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import check_dense
-from tri_apsp.graphs.convert import as_tensor, edges_of_sparse, remedy_for
+from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.files import Source, open_input
-from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool, remedy_for
 
 __all__ = ["read_npy", "read_npz", "read_pt", "write_array"]
 
@@ -94,10 +94,9 @@ def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
 
 def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
     if tensor.dtype not in (*DTYPES, torch.bool):
-        remedy = "give its .real or its .abs()" if tensor.dtype.is_complex else "convert it with .to(torch.float32)"
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
-            f"{dtype_name(tensor.dtype)}; {remedy}, and save it again."
+            f"{dtype_name(tensor.dtype)}; {remedy_for(tensor.dtype)}, and save it again."
         )
     if tensor.ndim != 2:
         raise InputError(f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix.")

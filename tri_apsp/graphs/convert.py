@@ -14,13 +14,13 @@ from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense, widen
 from tri_apsp.graphs.edges import EdgeList
-from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
+from tri_apsp.semirings import DTYPES_BY_NAME, no_edge, remedy_for
 
 if TYPE_CHECKING:
     import networkx as nx
     from scipy.sparse import sparray, spmatrix
 
-__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy", "remedy_for"]
+__all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
 
 
 # In these formats every stored entry is an edge; dia and bsr also store padding, which looks like an edge of weight 0.
@@ -233,8 +233,3 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
 def _check_real(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers, but has dtype {dtype.name}; {remedy_for(dtype)}.")
-
-
-def remedy_for(dtype: np.dtype[Any]) -> str:
-    """Return how to make numbers of an array that holds none, or none that this package takes."""
-    return "give its .real, or abs() of it" if dtype.kind == "c" else "convert it, such as with .astype(np.float32)"

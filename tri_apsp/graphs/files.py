@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from tri_apsp.errors import ApspError, InputError
 
-__all__ = ["Source", "file_format", "open_input", "open_output", "read_bytes"]
+__all__ = ["Source", "file_format", "open_input", "open_output", "read_bytes", "to_path"]
 
 _GZIP = b"\x1f\x8b"
 
@@ -25,13 +26,11 @@ class Source:
 
     Attributes:
         place: a path or a stream.
-        extension: the format, as the extension of a file without ".gz".
-        packed: whether the bytes are compressed by gzip; of a stream, its first bytes tell.
+        extension: the format, as the extension of a file without ".gz"; the first bytes tell whether they are compressed.
     """
 
     place: Path | BinaryIO
     extension: str
-    packed: bool = False
 
     def __str__(self) -> str:
         """Return what messages call it."""
@@ -39,6 +38,21 @@ class Source:
             return str(self.place)
         name = getattr(self.place, "name", None)
         return "standard input" if name == "<stdin>" else name if isinstance(name, str) else "the stream"
+
+
+def to_path(value: object, argument: str) -> Path:
+    """Return a path that the caller gave as `argument`.
+
+    Raises:
+        InputError: for another type, or a path that no file can have.
+    """
+    path: Any = value  # which os.fsencode checks
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"`{argument}` must be a path that a file can have, but is {value!r}; give a str or a pathlib.Path.")
 
 
 def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -> str:
@@ -59,19 +73,20 @@ def file_format(path: Path, formats: Sequence[str], remedy: str = "rename it") -
 
 
 def read_bytes(source: Source) -> bytes:
-    """Return the content of a file or a stream, decompressed if it is packed.
+    """Return the content of a file or a stream, decompressed if it begins as gzip does.
 
     Raises:
-        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is named .gz but damaged; for a
+        InputError: for a file that does not exist, is a folder, is not readable, is empty, or is compressed but damaged; for a
             stream of text.
     """
     data = _read(source)
-    if source.packed or (not isinstance(source.place, Path) and data.startswith(_GZIP)):
+    if data.startswith(_GZIP):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(
-                f"a .gz file must be a whole gzip file, but {source} is not ({_reason(error)}); copy or pack it again."
+                f"a compressed file must be a whole gzip file, but {source} is not ({_reason(error)}); copy or compress it "
+                "again."
             ) from error
     if not data:
         raise InputError(f"a graph file must not be empty, but {source} is; write the graph again.")
@@ -80,30 +95,29 @@ def read_bytes(source: Source) -> bytes:
 
 def _read(source: Source) -> bytes:
     try:
-        if not isinstance(source.place, Path):
-            data = source.place.read()
-            if not isinstance(data, bytes):
-                raise InputError(f"a stream must be binary, but {source} is text; open it in mode 'rb', or give its .buffer.")
-            return data
-        if source.place.is_dir():
-            raise InputError(f"a graph must be read from a file, but {source} is a folder; name a file in it.")
-        return source.place.read_bytes()
+        data: object = source.place.read_bytes() if isinstance(source.place, Path) else source.place.read()
     except FileNotFoundError:
         raise InputError(f"a graph file must exist, but there is no {source}; check the name.") from None
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except IsADirectoryError:
+        raise InputError(f"a graph must be read from a file, but {source} is a folder; name a file in it.") from None
+    except (OSError, ValueError) as error:  # a ValueError if the stream is closed
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InputError(f"a graph file must be readable, but {source} is not ({reason}); check it.") from error
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    found = "is text" if isinstance(data, str) else f"returns {type(data).__name__}"
+    raise InputError(f"a stream must be binary, but {source} {found}; open it in mode 'rb', or give its .buffer.")
 
 
 @contextmanager
 def open_input(source: Source) -> Iterator[BinaryIO | Path]:
-    """Yield what NumPy and torch load from: the path itself, or the bytes if they are packed or come from a stream.
+    """Yield what NumPy and torch load from: the path itself, or the bytes if they are compressed or come from a stream.
 
     Raises:
         InputError: as `read_bytes`; and if the loader fails, with its reason.
     """
     place: BinaryIO | Path = source.place
-    if source.packed or not isinstance(place, Path) or not place.is_file() or place.stat().st_size == 0:
+    if not isinstance(place, Path) or not _is_uncompressed(place):
         place = io.BytesIO(read_bytes(source))
     try:
         yield place
@@ -116,6 +130,17 @@ def open_input(source: Source) -> Iterator[BinaryIO | Path]:
         ) from error
 
 
+def _is_uncompressed(path: Path) -> bool:
+    """Return whether `path` is a file that can be read, is not empty and does not begin as gzip does."""
+    try:
+        if not path.is_file():  # such as a pipe, of which no byte must be read twice
+            return False
+        with path.open("rb") as stream:
+            return stream.read(len(_GZIP)) not in (_GZIP, b"")
+    except OSError:
+        return False
+
+
 def _reason(error: Exception) -> str:
     words = str(error).lower()
     if "object arrays" in words or "python objects" in words:  # NumPy continues with how to load them, which may run code
@@ -123,7 +148,7 @@ def _reason(error: Exception) -> str:
     if "pickle" in words or "weights only" in words:  # what the loaders suppose of any unknown content
         return "it is damaged, or of another format"
     if isinstance(error, gzip.BadGzipFile):  # which shows the first bytes
-        return "it is not compressed, or damaged"
+        return "it is damaged"
     # The first sentence only, since torch adds a long explanation of how to load unsafely.
     return str(error).split("\n")[0].split(". ")[0].strip().rstrip(".") or type(error).__name__
 

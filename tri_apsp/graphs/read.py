@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias, get_args
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import torch
 
@@ -13,7 +13,7 @@ from tri_apsp.graphs.arrays import read_npy, read_npz, read_pt
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.dimacs import read_dimacs
 from tri_apsp.graphs.edge_text import read_edge_text
-from tri_apsp.graphs.files import Source, file_format, read_bytes
+from tri_apsp.graphs.files import Source, file_format, read_bytes, to_path
 from tri_apsp.graphs.matrix_market import read_matrix_market
 from tri_apsp.graphs.text import Text
 
@@ -46,8 +46,8 @@ def read_graph(
 
     Args:
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt blanks, .csv
-            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also compressed (.gz). Or a binary
-            stream, such as sys.stdin.buffer, compressed or not, which is read to its end.
+            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also with .gz. Or a binary
+            stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense matrix, else float32.
         device: of the result.
         format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says. A stream needs it.
@@ -78,7 +78,7 @@ def read_graph(
 def load_graph(
     source: str | os.PathLike[str] | BinaryIO,
     *,
-    format: str | None = None,
+    format: Format | None = None,
     base: int | None = None,
     vertices: int | None = None,
     directed: bool = True,
@@ -91,7 +91,7 @@ def load_graph(
     """
     opened = _source(source, format)
     extension = opened.extension
-    _check_edge_text_arguments(opened, base, vertices)
+    base, vertices = _edge_text_arguments(opened, base, vertices)
     graph: Graph
     if extension in _ARRAYS:
         graph = _ARRAYS[extension](opened)
@@ -111,15 +111,15 @@ def load_graph(
     return graph.both_ways()
 
 
-def _source(source: str | os.PathLike[str] | BinaryIO, format: str | None) -> Source:
+def _source(source: str | os.PathLike[str] | BinaryIO, format: Format | None) -> Source:
     if format is not None and format not in FORMATS:
         raise InputError(f"`format` must be one of {', '.join(FORMATS)}, but is {format!r}; choose one of these.")
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        if format is None:
-            extension = file_format(path, READ_FORMATS, "rename it, or give its format (--format)")
-            return Source(path, extension.removesuffix(".gz"), extension.endswith(".gz"))
-        return Source(path, f".{format}", path.suffix.lower() == ".gz")
+        path = to_path(source, "source")
+        if format is not None:
+            return Source(path, f".{format}")
+        extension = file_format(path, READ_FORMATS, "rename it, or give its format (--format)")
+        return Source(path, extension.removesuffix(".gz"))
     if not hasattr(source, "read"):
         raise InputError(f"`source` must be a path or a binary stream, but is a {type(source).__name__}; give one of these.")
     if format is None:
@@ -130,7 +130,8 @@ def _source(source: str | os.PathLike[str] | BinaryIO, format: str | None) -> So
     return Source(source, f".{format}")
 
 
-def _check_edge_text_arguments(source: Source, base: int | None, vertices: int | None) -> None:
+def _edge_text_arguments(source: Source, base: object, vertices: object) -> tuple[int | None, int | None]:
+    """Return `base` and `vertices`, each None or an int, after a check."""
     if source.extension not in _EDGE_TEXTS:
         for name, value in (("base", base), ("vertices", vertices)):
             if value is not None:
@@ -138,7 +139,17 @@ def _check_edge_text_arguments(source: Source, base: int | None, vertices: int |
                     f"`{name}` is for edge lists ({', '.join(_EDGE_TEXTS)}), but is {value} for {source}, whose format "
                     "defines it; leave it out."
                 )
-    if base is not None and (type(base) is not int or base not in (0, 1)):
+    first, count = _whole(base), _whole(vertices)
+    if base is not None and first not in (0, 1):
         raise InputError(f"`base` must be 0 or 1, but is {base!r}; pass the number of the first vertex.")
-    if vertices is not None and (type(vertices) is not int or vertices < 0):
+    if vertices is not None and (count is None or count < 0):
         raise InputError(f"`vertices` must be a whole number from 0, but is {vertices!r}; pass the number of vertices.")
+    return first, count
+
+
+def _whole(value: Any) -> int | None:
+    """Return an integer of any type, such as one of NumPy, as an int; None for anything else, and for a bool."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None

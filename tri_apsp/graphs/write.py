@@ -14,9 +14,9 @@ from tri_apsp.graphs.arrays import write_array
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.dimacs import write_dimacs
 from tri_apsp.graphs.edge_text import write_edge_text
-from tri_apsp.graphs.files import file_format, open_output
+from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.matrix_market import write_matrix_market
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
 __all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph"]
 
@@ -31,46 +31,51 @@ GRAPH_FORMATS: tuple[str, ...] = (
 """The file name extensions that `write_graph` supports."""
 
 
-def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS) -> None:
+def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE_FORMATS) -> tuple[Path, str]:
     """Check that a path can be written to, before the hours of work whose result is written there.
 
     Args:
         path: the file to write; it may exist.
         formats: the extensions allowed: `DISTANCE_FORMATS` or `GRAPH_FORMATS`.
 
+    Returns:
+        The path, and its extension without ".gz".
+
     Raises:
         InputError: for another extension, a folder that does not exist or is not writable, or a path that is a folder.
     """
-    target = Path(path)
+    target = to_path(path, "path")
     try:
         is_folder = target.is_dir()
     except OSError as error:  # such as a name that is too long
         raise InputError(f"an output must be writable, but {target} is not ({error.strerror}); choose another.") from None
     if is_folder:
         raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
-    file_format(target, formats)
+    extension = file_format(target, formats).removesuffix(".gz")
     if not target.parent.is_dir():
         raise InputError(f"the folder of an output must exist, but {target.parent} does not; create it.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise InputError(f"the folder of an output must be writable, but {target.parent} is not; choose another.")
+    return target, extension
 
 
 def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> None:
     """Write a distance matrix to a file, which appears complete or not at all.
 
     Args:
-        distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; on any device.
+        distances: (n, n), or also (batch, n, n) for the formats of NumPy and torch; float32, float64, int16, int32 or int64;
+            on any device.
         path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the tensor as it is, so
             an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds one line per row, as
             numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype.
 
     Raises:
-        InputError: for another extension; for a folder that does not exist or is not writable; for a batch in `.csv`; or if
-            the disk is full.
+        InputError: for another extension or dtype; for a folder that does not exist or is not writable; for a batch in
+            `.csv`; or if the disk is full.
 
     Cost: O(n^2).
     """
-    check_output(path, DISTANCE_FORMATS)
+    target, extension = check_output(path, DISTANCE_FORMATS)
     if not isinstance(distances, torch.Tensor):
         raise InputError(
             f"`distances` must be a torch tensor, but is a {type(distances).__name__}; give the distances of a Result, "
@@ -78,8 +83,11 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
         )
     if distances.layout != torch.strided:
         raise InputError(f"`distances` must be a dense tensor, but has layout {distances.layout}; call .to_dense() on it.")
-    target = Path(path)
-    extension = file_format(target, DISTANCE_FORMATS).removesuffix(".gz")
+    if distances.dtype not in DTYPES:
+        raise InputError(
+            f"`distances` must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but have {dtype_name(distances.dtype)}; "
+            f"{remedy_for(distances.dtype)}."
+        )
     if extension == ".csv" and distances.ndim != 2:
         raise InputError(
             f"a .csv file must hold one matrix, but `distances` have shape {tuple(distances.shape)}; "
@@ -118,9 +126,7 @@ def write_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
         InputError: for a path that `check_output` refuses, or if the disk is full.
         TooLargeError: for an `EdgeList` in a dense format, if its matrix does not fit the memory.
     """
-    check_output(path, GRAPH_FORMATS)
-    target = Path(path)
-    extension = file_format(target, GRAPH_FORMATS).removesuffix(".gz")
+    target, extension = check_output(path, GRAPH_FORMATS)
     with open_output(target) as stream:
         if extension == ".gr":
             write_dimacs(graph, stream)

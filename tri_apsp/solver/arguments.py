@@ -8,7 +8,7 @@ import torch
 
 from tri_apsp.device import byte_size, fits_memory, free_memory
 from tri_apsp.errors import InputError, TooLargeError
-from tri_apsp.semirings import DTYPES, dtype_name, from_bool
+from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
 __all__ = ["Problem", "check_operands", "check_overwrite", "check_weights"]
 
@@ -168,10 +168,10 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
     if value.dtype not in (*DTYPES, torch.bool):
-        valid, remedy = ", ".join(map(dtype_name, DTYPES)), "convert it with .to(torch.float32)"
-        if value.dtype.is_complex:
-            remedy = "give its .real or its .abs()"
-        raise InputError(f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; {remedy}.")
+        valid = ", ".join(map(dtype_name, DTYPES))
+        raise InputError(
+            f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; {remedy_for(value.dtype)}."
+        )
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
     if value.requires_grad:
