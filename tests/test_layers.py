@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "kernels": "",
     "gpu": "device semirings value_range kernels",
     "graphs": "errors messages device semirings",
-    "engines": "errors device semirings value_range configs kernels gpu",
+    "engines": "errors messages device semirings value_range configs kernels gpu",
     "methods": "configs engines",
     "solver": "errors device semirings value_range configs tuned engines methods",
     "api": "configs solver",

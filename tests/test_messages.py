@@ -12,7 +12,7 @@ from test_layers import FILES
 import tri_apsp
 from tri_apsp.console import machine
 from tri_apsp.device import Device, check_memory, resolve
-from tri_apsp.messages import counted, warn_caller
+from tri_apsp.messages import counted, remedy_of_extra, warn_caller
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,15 @@ def test_counted(count, text):
 
 def test_a_regular_plural():
     assert (counted(1, "core"), counted(3, "core")) == ("1 core", "3 cores")
+
+
+def test_no_page_and_no_message_installs_the_package_from_an_index():
+    """No index has it: it is installed from a clone, with the versions that the tests ran with."""
+    root = FILES[0].parents[1]
+    for path in (*FILES, *root.glob("*.md"), *root.glob("tuning/*.md"), *root.glob("reports/*.md")):
+        assert not re.search(r"pip install [^\n]*tri_apsp\[", path.read_text(encoding="utf-8")), path
+    command = remedy_of_extra("report").removeprefix("run ").removesuffix(" in a clone of tri_apsp")
+    assert f"`{command}`" in (root / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_warning_names_the_line_of_the_caller():

@@ -1,11 +1,11 @@
-"""The wording of counts in messages, and the line of code that a warning names."""
+"""The wording of counts and remedies in messages, and the line of code that a warning names."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 
-__all__ = ["counted", "warn_caller"]
+__all__ = ["counted", "remedy_of_extra", "warn_caller"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -13,6 +13,11 @@ _PACKAGE = __name__.partition(".")[0]
 def counted(count: int, noun: str, plural: str = "") -> str:
     """Return a count with its noun: "1 vertex", "2 vertices"; `plural` is the noun with an s by default."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def remedy_of_extra(extra: str) -> str:
+    """Return how to install an extra, for the end of a message; no package index has this package, so it is in a clone."""
+    return f"""run pip install -c constraints.txt ".[{extra}]" in a clone of tri_apsp"""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -30,7 +30,9 @@ assert tune(["--device", "cpu", "--kernel", "product", "--n", "64", "--trials", 
 build_parser()
 assert not [name for name in sys.modules if name.startswith(("triton.", "tri_apsp.kernels.nvidia"))]
 """
-REMEDY = 'which is not installed; pip install "tri_apsp[gpu]", or use the CPU.'
+WITHOUT = (
+    'needs Triton, but it is not installed; run pip install -c constraints.txt ".[gpu]" in a clone of tri_apsp, or use the CPU.'
+)
 GPU = torch.device("cuda", 0)
 
 
@@ -55,19 +57,19 @@ def no_triton(monkeypatch):
 @pytest.mark.parametrize(
     ("config", "subject"),
     [
-        (None, "weights on cuda:0 need"),
-        (Config(engine="nvidia"), "the nvidia engine needs"),
-        (Config(engine="portable"), "the portable engine needs"),
+        (None, "a computation on cuda:0"),
+        (Config(engine="nvidia"), "the nvidia engine"),
+        (Config(engine="portable"), "the portable engine"),
     ],
 )
 def test_a_gpu_without_triton_is_one_sentence(no_triton, config, subject):
     with pytest.raises(EngineError) as caught:
         engines.choose(GPU, config)
-    assert str(caught.value) == f"{subject} Triton, {REMEDY}"
+    assert str(caught.value) == f"{subject} {WITHOUT}"
 
 
 def test_the_interpreter_needs_triton(no_triton, monkeypatch):
     cpu = torch.device("cpu")
     assert "needs a GPU" in str(tri_apsp.engines.unusable_because("portable", cpu))
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert tri_apsp.engines.unusable_because("portable", cpu) == f"the portable engine needs Triton, {REMEDY}"
+    assert tri_apsp.engines.unusable_because("portable", cpu) == f"the portable engine {WITHOUT}"

@@ -89,9 +89,8 @@ def test_without_matplotlib_the_remedy_is_named_before_anything_is_measured(word
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("tri_apsp.tune.workers.pool.Workers", lambda devices: pytest.fail("measured"))
     assert main(words) == 2
-    assert (
-        capsys.readouterr().err == "error: reports need matplotlib, but it is not installed; pip install 'tri_apsp[report]'.\n"
-    )
+    remedy = 'run pip install -c constraints.txt ".[report]" in a clone of tri_apsp'
+    assert capsys.readouterr().err == f"error: reports need matplotlib, but it is not installed; {remedy}.\n"
 
 
 def test_numbers_of_cpu_threads():

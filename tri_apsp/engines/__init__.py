@@ -13,6 +13,7 @@ from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update, block
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.launcher import has_triton
+from tri_apsp.messages import remedy_of_extra
 
 __all__ = ["ENGINES", "Block", "Engine", "MatrixSpec", "Update", "block", "choose", "make", "type_of", "unusable_because"]
 
@@ -22,8 +23,6 @@ ENGINES: dict[str, tuple[str, str]] = {
     "nvidia": ("tri_apsp.engines.nvidia", "NvidiaEngine"),
     "portable": ("tri_apsp.engines.portable", "PortableEngine"),
 }
-
-_NO_TRITON = 'which is not installed; pip install "tri_apsp[gpu]", or use the CPU.'
 
 
 def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None = None) -> str | None:
@@ -41,8 +40,12 @@ def unusable_because(name: str, device: torch.device, dtype: torch.dtype | None 
             "TRITON_INTERPRET=1 before Python starts to run its kernels in Triton's (slow) interpreter."
         )
     if not has_triton():
-        return f"the {name} engine needs Triton, {_NO_TRITON}"
+        return _without_triton(f"the {name} engine")
     return _nvidia_unusable_because(device, dtype) if name == "nvidia" else None
+
+
+def _without_triton(subject: str) -> str:
+    return f"{subject} needs Triton, but it is not installed; {remedy_of_extra('gpu')}, or use the CPU."
 
 
 def _nvidia_unusable_because(device: torch.device, dtype: torch.dtype | None) -> str | None:
@@ -75,7 +78,7 @@ def choose(device: torch.device, config: Config | None = None, dtype: torch.dtyp
             raise EngineError(reason)
         return config.engine
     if device.type != "cpu" and not has_triton():
-        raise EngineError(f"weights on {device} need Triton, {_NO_TRITON}")  # one sentence instead of one for each engine
+        raise EngineError(_without_triton(f"a computation on {device}"))  # one sentence instead of one for each engine
     reasons = []
     for name in ENGINES:
         reason = unusable_because(name, device, dtype)

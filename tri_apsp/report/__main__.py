@@ -9,6 +9,7 @@ from importlib import import_module
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded, interruptible_imports
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
+from tri_apsp.messages import remedy_of_extra
 
 __all__ = ["STUDIES", "build_parser", "main"]
 
@@ -83,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":
             raise
-        raise InputError("reports need matplotlib, but it is not installed; pip install 'tri_apsp[report]'.") from None
+        raise InputError(f"reports need matplotlib, but it is not installed; {remedy_of_extra('report')}.") from None
     return status
 
 
