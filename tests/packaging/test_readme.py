@@ -1,4 +1,7 @@
-"""README.md: its commands can be extracted, its example runs, and it names every method, engine, format and error."""
+"""README.md: its commands can be extracted, its example runs, and it names every method, engine, format and error.
+
+Its figures, and those of reports/README.md, are figures of rows in reports/.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +56,12 @@ MACHINES = {"NVIDIA H200": "nvidia-h200", "AMD EPYC 9004, two cores": "amd-epyc-
 KINDS = {"no negative weight": {}, "weights of any sign": {"sign": "any"}, "int16": {"dtype": "int16"}, "": {}}
 
 
+RESULTS = (ROOT / "reports" / "README.md").read_text(encoding="utf-8")
+
+
 def figures():
-    """Yield (machine, engine, kind, operation, n, figure) of each figure in a table of README."""
-    for table in re.findall(r"^\| machine .*\n(?:\|.*\n)+", README, re.MULTILINE):
+    """Yield (machine, engine, kind, operation, n, figure) of each figure in a table of README or of the list of reports."""
+    for table in re.findall(r"^\| machine .*\n(?:\|.*\n)+", README + RESULTS, re.MULTILINE):
         head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines())
         for label, *cells in rows:
             machine = next(name for name in MACHINES if label.startswith(name))
@@ -79,6 +85,9 @@ def test_every_figure_names_its_machine_and_is_measured(machine, engine, kind, o
                 seconds = row["scipy_seconds"] if "scipy" in engine else row["p50_seconds"]
                 if seconds and (operation == "product") == (row["operation"] == "min_plus"):
                     rates.add(int(n) ** 3 / float(seconds))
+    for row in read_csv(ROOT / "reports" / "peers.csv"):
+        if row["project"].partition(" (")[0] in engine and row["n"] == n:
+            rates.add(float(row["ops_per_second"]))
     value, prefix = figure.split()
     digits, unit = len(value.partition(".")[2]), {"T": 1e12, "G": 1e9}[prefix]
     assert float(value) in {round(rate / unit, digits) for rate in rates}
