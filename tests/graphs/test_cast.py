@@ -64,8 +64,27 @@ def test_floats_round_to_the_nearest():
     ],
 )
 def test_values_out_of_range(value, old, new, refuses):
-    with refuses("less than", "use float64, or scale" if new == torch.int64 else "use a wider dtype", error=DistanceRangeError):
+    with refuses("less than", "; use ", error=DistanceRangeError):
         cast_weights(torch.tensor([[0, value], [0, 0]], dtype=old), new)
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "new", "remedy"),
+    [
+        (20000, torch.float32, torch.int16, "use int32 or float32"),
+        (-20000.0, torch.float32, torch.int16, "use int32 or float32"),
+        (2**24, torch.int32, torch.int16, "use int32 or float32"),
+        (2**24 + 1, torch.int32, torch.int16, "use int32 or float64"),  # float32 rounds it
+        (2**40, torch.int64, torch.int16, "use int64 or float64"),
+        (2**40, torch.float64, torch.int32, "use int64 or float64"),
+        (2**53 + 1, torch.int64, torch.int32, "use int64"),
+        (1e30, torch.float64, torch.int64, "use float64, or scale the weights"),
+        (1e30, torch.float64, torch.int16, "use float64, or scale the weights"),
+    ],
+)
+def test_the_remedy_names_dtypes_that_hold_the_value(value, old, new, remedy, refuses):
+    with refuses(f"; {remedy}.", error=DistanceRangeError):
+        cast_weights(torch.tensor([[0, value], [20000, 0]], dtype=old), new)
 
 
 def test_fractions(refuses):

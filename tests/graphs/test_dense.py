@@ -76,5 +76,5 @@ def test_tensors_that_are_not_a_dense_graph(weights, part, refuses):
 
 def test_a_weight_the_dtype_cannot_hold(refuses):
     graph = DenseGraph(torch.tensor([[0.0, 20000.0], [0.0, 0.0]]))
-    with refuses("20000", "int16", "use a wider dtype, such as int32, or use float32", error=DistanceRangeError):
+    with refuses("20000", "int16", "use int32 or float32", error=DistanceRangeError):
         graph.to_weights(torch.int16)

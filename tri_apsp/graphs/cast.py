@@ -146,8 +146,19 @@ def _refuse_outside(values: torch.Tensor, outside: torch.Tensor, dtype: torch.dt
         limit = torch.finfo(dtype).max if dtype.is_floating_point else no_edge(dtype)
         raise DistanceRangeError(
             f"weights must be less than {limit} in magnitude to be stored as {dtype_name(dtype)}, but one is "
-            f"{values[outside][0].item()}; {remedy_beyond(dtype)}{'' if dtype.is_floating_point else ', or use float32'}."
+            f"{values[outside][0].item()}; {_remedy(values[outside], dtype)}."
         )
+
+
+def _remedy(outside: torch.Tensor, dtype: torch.dtype) -> str:
+    """Return the narrowest dtypes that hold all whole numbers `outside` exactly, of which `dtype` holds none."""
+    if dtype.is_floating_point:
+        return remedy_beyond(dtype)
+    most = abs(outside).amax().item()
+    exact = [next((wide for wide in (torch.int32, torch.int64) if most < no_edge(wide)), None)]
+    exact += [next((wide for wide in (torch.float32, torch.float64) if most <= whole_end(wide)), None)]
+    names = [dtype_name(wide) for wide in exact if wide is not None]
+    return f"use {' or '.join(names)}" if names else remedy_beyond(torch.int64)
 
 
 def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
