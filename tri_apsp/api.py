@@ -19,7 +19,8 @@ def select(weights: torch.Tensor, *, method: MethodChoice = "auto", config: Conf
 
     Args and errors: as for shortest_paths. The values of `weights` are not read; they are taken to be non-negative.
     """
-    return selection.select(check_weights(weights), method, config, nonnegative=True)
+    call = selection.call_of(check_weights(weights), method, config)
+    return selection.select(call, method, config)
 
 
 def shortest_paths(

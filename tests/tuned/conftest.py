@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tri_apsp import tuned
+from tri_apsp import device, tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import automatic, call, lookup, paths, pending, policy, reading
+from tri_apsp.tuned import automatic, paths, pending, reading
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -44,8 +44,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Device:
     """Every device is this GPU."""
-    for module in (lookup, call, policy):
-        monkeypatch.setattr(module, "describe", lambda device: GPU)
+    monkeypatch.setattr(device, "_describe", lambda kind, index: GPU)
     return GPU
 
 

@@ -196,7 +196,7 @@ class TestTime:
 
 
 def _choose(found):
-    found.put(tuned.choose("cpu", CPU, torch.float32, n=200).source)
+    found.put(tuned.config_for_call(call_of("cpu", CPU, torch.float32, n=200)).source)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*")
@@ -262,7 +262,7 @@ def test_the_kernels_of_a_call(gpu, engine, arguments, kernels):
 
 def test_the_sign_is_named_where_weights_may_be_negative(gpu):
     signs = [
-        call_of("nvidia", CUDA, torch.float32, 1024, 1, nonnegative=nonnegative, product=False).tuner_arguments()[8:]
+        call_of("nvidia", CUDA, torch.float32, n=1024, nonnegative=nonnegative).tuner_arguments()[8:]
         for nonnegative in (True, False)
     ]
     assert signs == [[], ["--sign", "any"]]

@@ -70,7 +70,7 @@ def test_a_required_file(capsys, graph, monkeypatch):
     assert main(["solve", str(graph)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("error: TRI_APSP_REQUIRE_TUNED asks for")
+    assert err.startswith("error: TRI_APSP_REQUIRE_TUNED requires")
     assert err.count("\n") == 1
 
 

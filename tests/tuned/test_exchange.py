@@ -11,10 +11,7 @@ from tuned.conftest import GPU
 
 from tri_apsp import InputError, TuningWarning, tuned
 
-
-@pytest.fixture(autouse=True)
-def _this_machine(gpu, monkeypatch):
-    monkeypatch.setattr("tri_apsp.tuned.exchange.describe", lambda device: gpu)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.fixture
@@ -58,7 +55,6 @@ def test_an_export_holds_what_this_user_tuned_for_the_device(entry, made, direct
 
 def test_a_frozen_directory_is_not_exported(entry, made, directories, monkeypatch, tmp_path):
     tuned.save(made(entry(1024)), directories["shipped"])
-    monkeypatch.setattr("tri_apsp.tuned.freezing.describe", lambda device: GPU)
     assert tuned.freeze(directories["named"])
     monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
     with pytest.raises(InputError, match=rf"but {directories['user']} has none"):

@@ -16,18 +16,13 @@ from tri_apsp.tuned.store import require_writable
 
 CUDA = torch.device("cuda", 0)
 
-pytestmark = pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")
+pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")]
 
 
 def find(n=1024):
     found = tuned.find("nvidia", CUDA, torch.float32, n=n)
     pending.issue()
     return found
-
-
-@pytest.fixture(autouse=True)
-def _this_machine(gpu, monkeypatch):
-    monkeypatch.setattr("tri_apsp.tuned.freezing.describe", lambda device: gpu)
 
 
 @pytest.fixture
@@ -128,7 +123,7 @@ def test_nothing_is_saved_there(entry, made, directories, frozen):
 
 def test_a_miss_there_is_silent(frozen):
     frozen()
-    tuned.issue_warnings(find(), CUDA, torch.float32, n=1024)
+    tuned.issue_warnings(tuned.call_of("nvidia", CUDA, torch.float32, n=1024), find())
 
 
 def test_info_shows_the_only_directory(directories, frozen, capsys):

@@ -14,7 +14,7 @@ from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import lookup, pending
+from tri_apsp.tuned import lookup, pending, reading
 from tri_apsp.tuned.records import KERNELS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
@@ -66,6 +66,23 @@ class TestWhere:
         assert find(1025).source == str(path)
         tuned.reload()
         assert find(1025).source == "default"
+
+    @pytest.mark.parametrize("step", ["_over", "load"])
+    def test_what_was_read_before_another_thread_saved_is_not_kept(self, gpu, entry, made, monkeypatch, step):
+        """The other thread saves between the reading of this one and the keeping of its result."""
+        path = tuned.save(made(entry(1024, block_m=32)))
+        module = lookup if step == "_over" else reading
+        function = getattr(module, step)
+
+        def interrupted(*arguments):
+            found = function(*arguments)
+            monkeypatch.setattr(module, step, function)
+            tuned.save(made(entry(1024, block_m=128)))
+            return found
+
+        monkeypatch.setattr(module, step, interrupted)
+        assert find().product.block_m == 32
+        assert (find().product.block_m, find().source) == (128, str(path))
 
     def test_each_kernel_is_looked_up_by_itself(self, gpu, entry, made, directories):
         user = tuned.save(made(entry(1024)), directories["user"])
@@ -296,11 +313,11 @@ class TestGiven:
             with pytest.raises(InputError, match="cutoff must be a whole number"):
                 find(given=Config(cutoff=cutoff))
 
-    def test_the_answers_remembered_are_bounded(self, monkeypatch):
-        monkeypatch.setattr(lookup, "_MAX_ANSWERS", 10)
+    def test_the_results_kept_are_bounded(self, monkeypatch):
+        monkeypatch.setattr(lookup, "_MAX_RESULTS", 10)
         for cutoff in range(1, 50):
             assert tuned.find("cpu", CPU, torch.float32, Config(cutoff=cutoff)).cutoff == cutoff
-        assert len(lookup.ANSWERS) <= 10
+        assert len(lookup.RESULTS) <= 10
 
 
 class TestUsing:

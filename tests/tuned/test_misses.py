@@ -26,14 +26,14 @@ pytestmark = pytest.mark.filterwarnings("error::tri_apsp.TuningWarning")
 
 
 def choose(n, engine="nvidia", device=CUDA, **arguments):
-    return tuned.choose(engine, device, torch.float32, n=n, **arguments)
+    return tuned.config_for_call(tuned.call_of(engine, device, torch.float32, n=n, **arguments))
 
 
 def issued(n, config=DEFAULT, device=CUDA, dtype=torch.float32, **arguments):
     """Return the warnings of a call that ran with `config`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tuned.issue_warnings(config, device, dtype, n=n, **arguments)
+        tuned.issue_warnings(tuned.call_of(config.engine, device, dtype, n=n, nonnegative=True, **arguments), config)
     return [str(warning.message) for warning in caught]
 
 
@@ -91,7 +91,7 @@ class TestWhen:
     @pytest.fixture
     def gains(self, monkeypatch):
         """Tuning gains on every device."""
-        monkeypatch.setattr(misses, "gains", lambda *_, **__: True)
+        monkeypatch.setattr(misses, "is_worth_tuning", lambda call: True)
 
     @pytest.mark.parametrize(
         "call", [tri_apsp.shortest_paths, lambda x: tri_apsp.min_plus(x, x)], ids=["shortest_paths", "min_plus"]
@@ -146,7 +146,8 @@ class TestWhen:
     def test_a_call_without_a_warning_loses_about_a_microsecond(self, gpu, source):
         """On two cores it takes 0.1 us, and 0.9 us with the defaults."""
         config = dataclasses.replace(DEFAULT, source=source)
-        issue = lambda: tuned.issue_warnings(config, CUDA, torch.float32, n=100)  # noqa: E731
+        call = tuned.call_of("nvidia", CUDA, torch.float32, n=100)
+        issue = lambda: tuned.issue_warnings(call, config)  # noqa: E731
         assert min(timeit.repeat(issue, number=1000, repeat=50)) / 1000 < 2e-6
 
     def test_reload_drops_what_reading_again_would_find(self):
@@ -171,7 +172,7 @@ class TestRequire:
             with pytest.raises(InputError) as caught:
                 choose(1024, nonnegative=True)
             assert re.fullmatch(
-                rf"{shown} asks for a tuned configuration, but there is none for float32 near n = 1024 [^\n]*a-gpu; "
+                rf"{shown} requires a tuned configuration, but there is none for float32 near n = 1024 [^\n]*a-gpu; "
                 r"tune it with python -m tri_apsp\.tune [^\n]* --n 1024, or unset the variable\.",
                 str(caught.value),
             )
@@ -183,7 +184,7 @@ class TestRequire:
         tuned.save(made(entry(1024), device=dataclasses.replace(gpu, name="B", slug="b-gpu")))
         assert choose(1024).source.endswith("tuned for B")
         monkeypatch.setenv("TRI_APSP_TUNE", "require")
-        with pytest.raises(InputError, match="asks for a tuned configuration"):
+        with pytest.raises(InputError, match="requires a tuned configuration"):
             choose(1024)
 
     @pytest.mark.parametrize(

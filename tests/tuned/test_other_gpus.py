@@ -105,5 +105,5 @@ def test_a_gpu_that_was_asked_for_is_the_only_one(entry, made, monkeypatch):
 def test_a_cpu_takes_no_file_of_another(entry, made, monkeypatch):
     cpu = dataclasses.replace(GPU, kind="cpu", capability=None)
     tuned.save(made(entry(1024), device=dataclasses.replace(cpu, slug="c-cpu")))
-    monkeypatch.setattr("tri_apsp.tuned.call.describe", lambda device: cpu)
+    monkeypatch.setattr("tri_apsp.device._describe", lambda kind, index: cpu)
     assert find() == DEFAULT

@@ -43,7 +43,7 @@ def test_a_saved_file_is_found(gpu, entry, made, directories):
     assert (found.product.block_m, found.source) == (128, str(path))
 
 
-def test_the_header_says_what_was_measured(gpu, entry, made):
+def test_the_header_says_what_was_measured(entry, made):
     content = json.loads(tuned.save(made(entry(1024))).read_text())
     assert {name: content[name] for name in ("schema_version", "engine", "kernel", "dtype", "gpu", "slug", "units")} == {
         "schema_version": 1, "engine": "nvidia", "kernel": "product", "dtype": "float32", "gpu": "A GPU", "slug": "a-gpu",
@@ -337,11 +337,8 @@ class TestDirectories:
             tuned.checkout_directory()
 
 
+@pytest.mark.usefixtures("gpu")
 class TestReset:
-    @pytest.fixture(autouse=True)
-    def _this_machine(self, gpu, monkeypatch):
-        monkeypatch.setattr("tri_apsp.tuned.removal.describe", lambda device: gpu)
-
     def save(self, entry, made, directory):
         return [
             tuned.save(made(entry(1024, kernel), kernel=kernel), directory) for kernel in ("product", "small_product", "solve")

@@ -30,7 +30,8 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
 
     batch, rows, depth = left.shape
     size = round((rows * depth * columns) ** (1 / 3))
-    config = tuned.choose(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
+    call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
+    config = tuned.config_for_call(call)
     engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     with memory_for_product((batch, rows, columns), left), current(device):
         left, right, initial = engine.operands(left, right, initial)
@@ -42,7 +43,7 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
         if not dtype.is_floating_point:
             _verify_integers(result, left, right, initial, engine, bounds)
         result = result[:, :, :columns].contiguous()
-    tuned.issue_warnings(config, device, dtype, n=size, batch=batch, product=True)
+    tuned.issue_warnings(call, config)
     return result if batched else result[0]
 
 

@@ -15,7 +15,7 @@ from tri_apsp.methods import METHODS, Method, Observer
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.result import Result, Selection
-from tri_apsp.solver.selection import is_one_closure, select
+from tri_apsp.solver.selection import call_of, is_one_closure, select
 from tri_apsp.solver.staging import stage
 from tri_apsp.solver.values import check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
@@ -50,12 +50,13 @@ def solve(
     problem = check_weights(weights, sizes=sizes, check_sizes=check)
     if overwrite:
         check_overwrite(weights)
+    call = call_of(problem, method, config)
     result = run(
         problem,
-        lambda nonnegative: select(problem, method, config, nonnegative=nonnegative),
+        lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),
         overwrite=overwrite, check=check, report=report,
     )  # fmt: skip
-    tuned.issue_warnings(result.config, weights.device, problem.weights.dtype, n=problem.n, batch=problem.batch)
+    tuned.issue_warnings(call, result.config)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
 

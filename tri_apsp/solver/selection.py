@@ -9,38 +9,50 @@ from tri_apsp.methods import METHODS, auto
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.result import Selection
 
-__all__ = ["is_one_closure", "select"]
+__all__ = ["call_of", "is_one_closure", "select"]
 
 _GIVEN = "asked for by name"
 
 
-def select(problem: Problem, method: MethodChoice, config: Config | None, *, nonnegative: bool) -> Selection:
-    """Return what solves `problem`: the method by name or by the rules of methods.auto, and a complete configuration.
+def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tuned.Call:
+    """Return the call for which tuned configurations are looked up, with the engine, for weights of which none is negative.
 
     Args:
         problem: the weights, whose values are not read.
         method: "auto", or a key of METHODS.
-        config: what the caller asks for; unset fields come from tuned files or defaults.
-        nonnegative: whether no weight is negative.
+        config: what the caller asks for.
 
     Raises:
-        InputError: no such method, or `config` is not a Config that can run.
+        InputError: no such method, or `config` is no Config.
         EngineError: the engine that `config` names, or every engine, cannot run on the device.
     """
     if method != "auto" and method not in METHODS:
         raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
-    weights, config = problem.weights, tuned.with_forced(config)
-    engine = engines.choose(weights.device, config, weights.dtype)
-    found = tuned.choose(
-        engine, weights.device, weights.dtype, config, n=problem.n, batch=problem.batch, nonnegative=nonnegative
-    )
+    weights = problem.weights
+    engine = engines.choose(weights.device, tuned.with_forced(config), weights.dtype)
+    return tuned.call_of(engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True)
+
+
+def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Selection:
+    """Return what solves a call: the method by name or by the rules of methods.auto, and a complete configuration.
+
+    Args:
+        call: what `call_of` returned for `method` and `config`, with the sign of the weights.
+        method: "auto", or a key of METHODS.
+        config: what the caller asks for; unset fields come from tuned files or defaults.
+
+    Raises:
+        InputError: `config` cannot run.
+    """
+    config = tuned.with_forced(config)
+    found = tuned.config_for_call(call, config)
     if method == "auto":
-        rule = auto.choose(problem.n, found)
+        rule = auto.choose(call.n, found)
         given = config is not None and config.method is not None
-        return Selection(rule.method, engine, found, _GIVEN if given else auto.reason(rule, found))
-    return Selection(method, engine, found, _GIVEN)
+        return Selection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
+    return Selection(method, call.engine, found, _GIVEN)
 
 
 def is_one_closure(selection: Selection, n: int) -> bool:

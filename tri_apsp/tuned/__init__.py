@@ -1,6 +1,6 @@
 """Tuned configurations: the fastest found on a device, kept in files for later solves of similar size.
 
-Every solve calls `find`, the lookup. For users:
+`find` is the lookup; a solve makes a `Call` and asks for its `config_for_call`. For users:
 
     tuned.load(path)            read a file
     tuned.save(file)            write one, merged with what is there
@@ -16,13 +16,14 @@ Every solve calls `find`, the lookup. For users:
 """
 
 from tri_apsp.semirings import SIGNS
+from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.exchange import export_file, import_file
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
-from tri_apsp.tuned.misses import choose, issue_warnings
+from tri_apsp.tuned.misses import config_for_call, issue_warnings
 from tri_apsp.tuned.other_gpus import is_of_another_gpu
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
 from tri_apsp.tuned.reading import load, reload, remember, remembering
@@ -33,9 +34,11 @@ from tri_apsp.tuned.store import existing, new_file, path_of, save
 __all__ = [
     "KERNELS",
     "SIGNS",
+    "Call",
     "allowed_fields",
+    "call_of",
     "checkout_directory",
-    "choose",
+    "config_for_call",
     "directories",
     "existing",
     "export_file",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,8 +14,7 @@ from tri_apsp.tuned.records import TunableKernel, records_of
 __all__ = ["Call", "call_of"]
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A solve, or a product, for which a configuration is looked up.
 
     Attributes:
@@ -24,7 +22,7 @@ class Call:
         torch_device: the device of the tensors.
         device: the facts of that device.
         dtype: the name of the dtype, such as "float32".
-        n: vertices; of a product (m, k) by (k, n), the cube root of m k n.
+        n: vertices; of a product (m, k) by (k, n), the cube root of m k n. 0: no tuned entry is looked up.
         batch: the number of graphs, at least 1.
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         kind: one of tri_apsp.tuned.records.CALLS.
@@ -38,6 +36,10 @@ class Call:
     batch: int
     sign: str
     kind: str
+
+    def of_any_sign(self) -> Call:
+        """Return the same call for weights of which some may be negative."""
+        return self._replace(sign="any")
 
     def records(self) -> list[TunableKernel[Any]]:
         """Return the kernels to look up, the solve first: it decides the size of closures, and its fields are not changed."""
@@ -71,7 +73,14 @@ class Call:
 
 
 def call_of(
-    engine: str, device: torch.device, dtype: torch.dtype, n: int, batch: int, *, nonnegative: bool, product: bool
+    engine: str,
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    n: int,
+    batch: int = 1,
+    nonnegative: bool = False,
+    product: bool = False,
 ) -> Call:
     """Return the call with these arguments of `tri_apsp.tuned.find`."""
     kind = "product" if product else "batch" if batch > 1 else "solve"

@@ -11,7 +11,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import refusal
 from tri_apsp.tuned.paths import file_name, is_frozen, save_directory, user_directory
 from tri_apsp.tuned.pending import collect, issue
-from tri_apsp.tuned.reading import read_model, read_usable
+from tri_apsp.tuned.reading import read_usable
 from tri_apsp.tuned.store import content_of, merged, path_of, require_current, require_replaceable, save, write
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def import_file(path: Path | str, directory: Path | str | None = None, *, force:
         InputError: the export cannot be read, breaks the schema or was measured with other kernel sources; or `save` would
             refuse one of its files. Nothing is written then.
     """
-    from tri_apsp.tuned.schema import Export
+    from tri_apsp.tuned.schema import Export, read_model
 
     export = read_model(Path(path), f"export {path}", Export, "export again with the present version")
     for file in export.files:

@@ -11,35 +11,42 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from tri_apsp.configs import CompleteConfig, Config, default_config, from_fields, invalid_because, require_valid
-from tri_apsp.device import Device, describe
+from tri_apsp.device import Device
+from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.forced import with_forced
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
 from tri_apsp.tuned.pending import collect
 from tri_apsp.tuned.policy import policy
-from tri_apsp.tuned.reading import ANSWERS, sources
+from tri_apsp.tuned.reading import generation, on_reload, sources
 from tri_apsp.tuned.records import TunableKernel
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["Answer", "find", "look_up", "nearest"]
+__all__ = ["LookupResult", "find", "look_up", "nearest"]
 
-# The most answers kept: more sizes than a program is likely to solve, and about a megabyte.
-_MAX_ANSWERS = 1024
+# The most results kept: more sizes than a program is likely to solve, and about a megabyte.
+_MAX_RESULTS = 1024
 
 
-class Answer(NamedTuple):
-    """The answer of a lookup.
+class LookupResult(NamedTuple):
+    """The result of a lookup.
 
     Attributes:
         config: the complete configuration.
-        miss: the call, if nothing was tuned for it on this GPU (or CPU); None: an entry was found, or none was looked for.
+        is_miss: whether no kernel of the call has an entry of this GPU (or CPU), although one was looked up.
     """
 
     config: CompleteConfig
-    miss: Call | None
+    is_miss: bool
+
+
+RESULTS: dict[Any, LookupResult] = {}
+"""The results of lookups by their arguments, the environment and the generation of the files."""
+
+on_reload(RESULTS.clear)
 
 
 def find(
@@ -76,55 +83,46 @@ def find(
     Cost: some microseconds if the arguments are those of an earlier call. Files are read once per process, and again after
     save(), reset() or reload().
     """
-    return look_up(engine, device, dtype, given, n=n, batch=batch, nonnegative=nonnegative, product=product).config
+    call = call_of(engine, device, dtype, n=n or 0, batch=batch, nonnegative=nonnegative, product=product)
+    return look_up(call, given).config
 
 
-def look_up(
-    engine: str,
-    device: torch.device,
-    dtype: torch.dtype,
-    given: Config | None = None,
-    *,
-    n: int | None = None,
-    batch: int = 1,
-    nonnegative: bool = False,
-    product: bool = False,
-) -> Answer:
+def look_up(call: Call, given: Config | None = None) -> LookupResult:
     """As `find`, and also return whether it was a miss."""
-    given, facts, variable = with_forced(given), describe(device), os.environ.get
-    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key.
+    given, variable = with_forced(given), os.environ.get
+    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key. With the
+    # generation, a result from files that another thread has changed meanwhile is not found again.
     key = (
-        engine, facts, dtype, n, batch, nonnegative, product, None if given is None else repr(given),
+        generation(), call, None if given is None else repr(given),
         variable("TRI_APSP_CONFIG_DIR"), variable("TRI_APSP_TUNED_FOR"), variable("TRI_APSP_TUNE"),
     )  # fmt: skip
-    known = ANSWERS.get(key)
+    known = RESULTS.get(key)
     if known is not None:
         return known
     policy()  # raises if TRI_APSP_TUNE has an unknown value
-    found = Answer(default_config(engine, dtype), None)
-    if n:
-        call = call_of(engine, device, dtype, n, batch, nonnegative=nonnegative, product=product)
+    found = LookupResult(default_config(call.engine, DTYPES_BY_NAME[call.dtype]), is_miss=False)
+    if call.n:
         found = _over(found.config, call, given)
     if given is not None:
         found = found._replace(config=given.over(found.config))
-    require_valid(found.config, facts)
-    if len(ANSWERS) >= _MAX_ANSWERS:
-        ANSWERS.clear()
-    ANSWERS[key] = found
+    require_valid(found.config, call.device)
+    if len(RESULTS) >= _MAX_RESULTS:
+        RESULTS.clear()
+    RESULTS[key] = found
     return found
 
 
-def _over(default: CompleteConfig, call: Call, given: Config | None) -> Answer:
+def _over(default: CompleteConfig, call: Call, given: Config | None) -> LookupResult:
     """Return `default` with the fields of the entries found; kernels whose fields `given` sets are not looked up."""
     records = [record for record in call.records() if not _sets(given, record.fields)]
     search = _Search(call, default, given)
     missing = [record for record in records if not search.use_entry(record, sources)]
     # An entry for any kernel counts as tuned, because the kernels that run depend on method and size.
-    miss = call if records and not search.used else None
+    is_miss = bool(records) and not search.used
     for record in missing:
         search.use_entry(record, files_of_other_gpus, quiet=True)
     config = search.config
-    return Answer(dataclasses.replace(config, source=", ".join(search.used)) if search.used else config, miss)
+    return LookupResult(dataclasses.replace(config, source=", ".join(search.used)) if search.used else config, is_miss)
 
 
 class _Search:

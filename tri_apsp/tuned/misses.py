@@ -1,57 +1,47 @@
-"""What a solve does if nothing was tuned for it: TRI_APSP_TUNE decides."""
+"""The configuration of a solve or product, and what happens if nothing was tuned for it: TRI_APSP_TUNE decides."""
 
 from __future__ import annotations
 
 import os
-from functools import partial
-
-import torch
 
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.errors import InputError
 from tri_apsp.tuned import automatic, pending
-from tri_apsp.tuned.call import Call, call_of
+from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.lookup import look_up
 from tri_apsp.tuned.paths import is_frozen, save_directory
-from tri_apsp.tuned.policy import gains, is_large, policy
+from tri_apsp.tuned.policy import is_large, is_worth_tuning, policy
 from tri_apsp.tuned.reading import search_folders
 
-__all__ = ["choose", "issue_warnings"]
+__all__ = ["config_for_call", "issue_warnings"]
 
 _MISS = "miss"
 
 
-def choose(
-    engine: str,
-    device: torch.device,
-    dtype: torch.dtype,
-    given: Config | None = None,
-    *,
-    n: int,
-    batch: int = 1,
-    nonnegative: bool = False,
-    product: bool = False,
-) -> CompleteConfig:
-    """Return the configuration that a solve runs with: as `find`, but on a miss TRI_APSP_TUNE may ask for more.
+def config_for_call(call: Call, given: Config | None = None) -> CompleteConfig:
+    """Return the configuration that a call runs with: that of `find`, except on a miss with "require" or "auto".
 
-    With "require", a miss is an error; with "auto", the tuner runs first, in a process of its own, for 20 s at most. Both apply
-    to calls of at least as many operations as one graph of 128 vertices. Entries of other GPUs do not count.
+    With TRI_APSP_TUNE=require, a miss is an error. With "auto", the tuner runs first, in its own process, for at most 20 s.
+    Both apply to calls of at least as many operations as one graph of 128 vertices. Entries of other GPUs do not count.
 
-    Args and cost: as for `find`.
+    Args:
+        call: the call.
+        given: the fields that the caller sets.
 
     Raises:
-        InputError: as `find`, or nothing was tuned for a call with "require".
+        InputError: as `find`, or nothing was tuned for the call with "require".
+
+    Cost: as for `find`.
     """
-    answer = partial(look_up, engine, device, dtype, given, n=n, batch=batch, nonnegative=nonnegative, product=product)
-    config, miss = answer()
-    if miss is None or not is_large(miss):
+    config, is_miss = look_up(call, given)
+    if not is_miss or not is_large(call):
         return config
     wanted = policy()
     if wanted == "require":
-        raise _required(miss)
+        raise _required(call)
     if wanted == "auto":
-        automatic.tune(miss, lambda: answer().miss is not None)
-        return answer().config
+        automatic.tune(call, lambda: look_up(call, given).is_miss)
+        return look_up(call, given).config
     return config
 
 
@@ -59,38 +49,25 @@ def _required(call: Call) -> InputError:
     folders = ", ".join(map(str, search_folders(call.device)))
     variable = "TRI_APSP_TUNE=require" if os.environ.get("TRI_APSP_TUNE") else "TRI_APSP_REQUIRE_TUNED"
     return InputError(
-        f"{variable} asks for a tuned configuration, but there is none for {call.dtype} near n = {call.n} on the "
+        f"{variable} requires a tuned configuration, but there is none for {call.dtype} near n = {call.n} on the "
         f"{call.engine} engine in {folders}; tune it with {call.command()}, or unset the variable."
     )
 
 
-def issue_warnings(
-    config: CompleteConfig,
-    device: torch.device,
-    dtype: torch.dtype,
-    *,
-    n: int,
-    batch: int = 1,
-    product: bool = False,
-) -> None:
+def issue_warnings(call: Call, config: CompleteConfig) -> None:
     """Issue the warnings of a call that has succeeded, at the line of its caller outside this package.
 
-    These are what its lookup has collected, and once per process that nothing was tuned for it, if tuning is likely to make it
+    These are what its lookup has collected, and once per process that it ran with the defaults, if tuning is likely to make it
     noticeably faster.
 
     Args:
+        call: the call.
         config: the configuration that it ran with.
-        device: the device of the tensors.
-        dtype: the dtype of the weights.
-        n: vertices, as for `find`.
-        batch: graphs.
-        product: whether it was a product.
 
     Cost: less than 1 us without a warning.
     """
-    if config.source == "default" and _MISS not in pending.ISSUED and gains(config.engine, device, n, batch, product=product):
-        call = call_of(config.engine, device, dtype, n, batch, nonnegative=True, product=product)
-        if policy() == "warn" and not is_frozen(save_directory()):
-            pending.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {n}; to tune: {call.command()}")
+    may_gain = config.source == "default" and _MISS not in pending.ISSUED and is_worth_tuning(call)
+    if may_gain and policy() == "warn" and not is_frozen(save_directory()):
+        pending.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}")
     if pending.PENDING:
         pending.issue()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 
-import torch
-
-from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.other_gpus import covers_architecture
 
-__all__ = ["POLICIES", "gains", "is_large", "policy"]
+__all__ = ["POLICIES", "is_large", "is_worth_tuning", "policy"]
 
 POLICIES = ("warn", "auto", "off", "require")
 """The values of TRI_APSP_TUNE; the first is the default."""
@@ -37,22 +34,25 @@ def policy() -> str:
 
 def is_large(call: Call) -> bool:
     """Return whether "auto" and "require" apply to a call: from the operations of the least size that a full sweep tunes."""
-    return call.batch * call.n**3 >= _REQUIRED_FROM**3 and not _is_interpreted(call.engine, call.torch_device)
+    return call.batch * call.n**3 >= _REQUIRED_FROM**3 and not _is_interpreted(call)
 
 
-def gains(engine: str, device: torch.device, n: int, batch: int, *, product: bool) -> bool:
+def is_worth_tuning(call: Call) -> bool:
     """Return whether a call that ran with the defaults is likely to become noticeably faster by tuning.
 
     Measured gains over the defaults: 3.8 times for a batch of graphs below 32 vertices on an H200; 1.02 in the geometric mean
     and at most 1.4 for all other tasks there (tuning/nvidia-h200); mostly 1.00 and at most 1.14 on two cores of an AMD EPYC.
     The defaults come from these machines, so on a GPU of another architecture other configurations may be faster. A call of
-    fewer operations than a graph of 512 vertices takes less than milliseconds with any configuration.
+    fewer operations than a graph of 512 vertices takes less than milliseconds with any configuration; a graph below 32 vertices
+    counts as one of 32, since it takes about as long.
     """
-    if engine == "cpu" or _is_interpreted(engine, device) or batch * max(n, _TINY) ** 3 < _WARNED_FROM**3:
+    operations = call.batch * max(call.n, _TINY) ** 3
+    if call.engine == "cpu" or _is_interpreted(call) or operations < _WARNED_FROM**3:
         return False
-    return (n < _TINY and not product) or not covers_architecture(engine, describe(device).capability)
+    is_tiny = call.n < _TINY and call.kind != "product"
+    return is_tiny or not covers_architecture(call.engine, call.device.capability)
 
 
-def _is_interpreted(engine: str, device: torch.device) -> bool:
+def _is_interpreted(call: Call) -> bool:
     """Return whether Triton's interpreter runs the kernels, which is slow with any tiles."""
-    return engine != "cpu" and device.type == "cpu"
+    return call.engine != "cpu" and call.torch_device.type == "cpu"

@@ -1,14 +1,12 @@
-"""Reading tuned files: the files that a lookup reads, the answers kept between lookups, and why a file cannot be used."""
+"""Reading tuned files: the files that a lookup reads, what is kept of them until reload(), and why a file cannot be used."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
@@ -17,43 +15,60 @@ from tri_apsp.tuned.paths import directories, file_name, named_directory
 from tri_apsp.tuned.pending import PENDING, collect
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from tri_apsp.tuned.lookup import Answer
     from tri_apsp.tuned.schema import TunedFile
 
-    M = TypeVar("M", bound=BaseModel)
-
 __all__ = [
-    "ANSWERS", "MEMORY", "load", "read_model", "read_usable", "reload", "remember", "remembering", "schema_errors",
-    "search_folders", "search_slug", "sources", "until_reload",
+    "MEMORY", "generation", "load", "on_reload", "read_usable", "reload", "remember", "remembering", "search_folders",
+    "search_slug", "sources", "until_reload",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ANSWERS: dict[Any, Answer] = {}
-"""The answers of lookups by their arguments and the environment."""
-
 MEMORY: list[TunedFile] = []
 """The files given to `remember`, newest first."""
 
-_forget: list[Callable[[], object]] = [ANSWERS.clear, PENDING.clear]
+_forget: list[Callable[[], object]] = [PENDING.clear]
+_generation = object()
 
 _REMEDY = "remove it, or tune again with --force"
 
 
+def generation() -> object:
+    """Return what tells results of files read before a reload() from those read after it: an object of which each has its own.
+
+    A result is kept by the generation that was current before its files were read. So one that another thread's reload() has
+    made out of date is not found again, also if it is kept after that.
+    """
+    return _generation
+
+
+def on_reload(forget: Callable[[], object]) -> None:
+    """Call `forget` on every reload()."""
+    _forget.append(forget)
+
+
 def until_reload(function: Callable[P, R]) -> Callable[P, R]:
-    """Keep the results of a function until reload()."""
-    cached = cache(function)
-    _forget.append(cached.cache_clear)
-    return cached  # type: ignore[return-value]  # its arguments must be hashable
+    """Keep the results of a function, whose arguments must be hashable, until reload()."""
+
+    @cache
+    def kept(_: object, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(*args, **kwargs)
+
+    @wraps(function)
+    def current(*args: P.args, **kwargs: P.kwargs) -> R:
+        return kept(_generation, *args, **kwargs)  # type: ignore[arg-type]  # that they are hashable
+
+    on_reload(kept.cache_clear)
+    return current
 
 
 def reload() -> None:
-    """Forget all files and answers, so that the next lookup reads the files again: another process may have written one."""
+    """Forget all files and results, so that the next lookup reads the files again: another process may have written one."""
+    global _generation
     for forget in _forget:
         forget()
+    _generation = object()
 
 
 def remember(file: TunedFile) -> None:
@@ -152,43 +167,6 @@ def load(path: Path | str) -> TunedFile:
     Raises:
         InputError: it cannot be read, or breaks the schema.
     """
-    from tri_apsp.tuned.schema import TunedFile
+    from tri_apsp.tuned.schema import TunedFile, read_model
 
     return read_model(Path(path), f"tuned file {path}", TunedFile, _REMEDY)
-
-
-def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
-    """Read a JSON file with a `schema_version`; `what` names it in errors, `remedy` ends them.
-
-    Raises:
-        InputError: it cannot be read, or breaks the schema.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text)
-    except OSError as error:
-        raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
-    except ValueError as error:  # of the encoding, or of JSON
-        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {remedy}.") from None
-    from tri_apsp.tuned.schema import SCHEMA
-
-    version = content.get("schema_version") if isinstance(content, dict) else None
-    if version is not None and version != SCHEMA:
-        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}.")
-    with schema_errors(what, remedy):
-        return model.model_validate_json(text)
-
-
-@contextmanager
-def schema_errors(what: str, remedy: str = _REMEDY) -> Iterator[None]:
-    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of one sentence."""
-    from pydantic import ValidationError
-
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(map(str, first["loc"]))
-        fault = (f"{location}: " if location else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
-        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}.") from None

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Literal
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tri_apsp.configs import from_fields
+from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.records import allowed_fields, record_of
 
-__all__ = ["SCHEMA", "Entry", "Export", "Run", "TunedFile"]
+__all__ = ["SCHEMA", "Entry", "Export", "Run", "TunedFile", "read_model", "schema_errors"]
+
+M = TypeVar("M", bound=BaseModel)
 
 SCHEMA = 1
 """The version of the schema; another one is refused."""
@@ -148,3 +155,36 @@ class Export(_Model):
 
     schema_version: Literal[1]
     files: Annotated[tuple[TunedFile, ...], Field(min_length=1)]
+
+
+def read_model(path: Path, what: str, model: type[M], remedy: str) -> M:
+    """Read a JSON file with a `schema_version`; `what` names it in errors, `remedy` ends them.
+
+    Raises:
+        InputError: it cannot be read, or breaks the schema.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{what} must be readable, but is not ({error.strerror}); check its name and rights.") from None
+    except ValueError as error:  # of the encoding, or of JSON
+        raise InputError(f"{what} must hold JSON, but is damaged ({error}); {remedy}.") from None
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if version is not None and version != SCHEMA:
+        raise InputError(f"{what} must have schema version {SCHEMA}, but has {version!r}; {remedy}.")
+    with schema_errors(what, remedy):
+        return model.model_validate_json(text)
+
+
+@contextmanager
+def schema_errors(what: str, remedy: str) -> Iterator[None]:
+    """Turn the ValidationError of pydantic that is raised inside the `with` into an InputError of one sentence."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = ".".join(map(str, first["loc"]))
+        fault = (f"{location}: " if location else "") + first["msg"].removeprefix("Value error, ").rstrip(".")
+        more = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
+        raise InputError(f"{what} must follow tuning/README.md, but breaks its schema ({fault}{more}); {remedy}.") from None

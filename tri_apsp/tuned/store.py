@@ -17,7 +17,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, identity_of
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import file_name, is_frozen, save_directory
-from tri_apsp.tuned.reading import read_usable, reload, schema_errors
+from tri_apsp.tuned.reading import read_usable, reload
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
@@ -46,7 +46,7 @@ def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iter
     Raises:
         InputError: a kernel or dtype that does not exist; entries, or fields of `run`, that break the schema.
     """
-    from tri_apsp.tuned.schema import SCHEMA, TunedFile
+    from tri_apsp.tuned.schema import SCHEMA, TunedFile, schema_errors
 
     header = {
         "schema_version": SCHEMA,
@@ -57,7 +57,7 @@ def new_file(engine: str, kernel: str, dtype: str, device: Device, entries: Iter
         "created": datetime.datetime.now(datetime.timezone.utc).date(),
         **run,
     }
-    with schema_errors("a tuned file"):
+    with schema_errors("a tuned file", "correct the entries or the fields of the run"):
         return TunedFile.model_validate({**header, "entries": tuple(entries)})
 
 

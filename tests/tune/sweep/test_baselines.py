@@ -14,7 +14,6 @@ from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import baselines_of
-from tri_apsp.tuned import call
 from tri_apsp.tuned.schema import Entry
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -25,8 +24,7 @@ TASK = Task("nvidia", "product", "float32", "any", 1024)
 @pytest.fixture
 def file(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tuned file of another GPU of the architecture of this machine's GPU."""
-    for module in (call, tuned.lookup, info):
-        monkeypatch.setattr(module, "describe", lambda device: GPU)
+    monkeypatch.setattr("tri_apsp.device._describe", lambda kind, index: GPU)
     tiles = {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}
     times = dict.fromkeys(("p20_ms", "p50_ms", "p80_ms", "default_ms", "speedup"), 1.0)
     entry = Entry(sign="any", n=1024, config={"product": tiles}, evaluated=1, **times)
