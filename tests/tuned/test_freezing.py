@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import threading
+from pathlib import Path
 
 import pytest
 import torch
 from tuned.conftest import GPU
 
-from tri_apsp import InputError, tuned
+from tri_apsp import InputError, TuningWarning, tuned
 from tri_apsp.__main__ import main
-from tri_apsp.tuned import pending
+from tri_apsp.tuned import freezing, pending
 from tri_apsp.tuned.store import require_writable
 
 CUDA = torch.device("cuda", 0)
@@ -81,10 +84,109 @@ def test_files_of_other_gpus_of_the_architecture_are_included(entry, made, direc
     assert not (directories["named"] / "c-gpu").exists()
 
 
-def test_files_that_cannot_be_used_are_left_out(entry, made, directories, frozen):
+def test_files_that_cannot_be_used_are_left_out_with_a_warning(entry, made, directories, frozen):
     path = tuned.save(made(entry(1024)), directories["user"])
     path.write_text("{")
-    assert frozen() == []
+    tuned.reload()
+    with pytest.warns(TuningWarning, match=f"a tuned file is not used: tuned file {path} must hold JSON") as caught:
+        assert frozen() == []
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_directory_that_freeze_creates_is_not_reported_as_missing(entry, made, directories, monkeypatch):
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+    tuned.save(made(entry(1024)), directories["user"])
+    assert len(tuned.freeze(directories["named"])) == 1
+
+
+def test_the_frozen_directory_that_lookups_search_is_not_frozen_again(entry, made, directories, tmp_path, frozen):
+    frozen()
+    tuned.save(made(entry(1024)), directories["user"])
+    (tmp_path / "link").symlink_to(directories["named"])
+    for path in (directories["named"], tmp_path / "link"):
+        with pytest.raises(
+            InputError, match=r"^freeze must search other directories than [^\n]*; unset the variable [^\n]*\.$"
+        ):
+            tuned.freeze(path)
+    assert tuned.freeze(tmp_path / "copy") == []
+
+
+@pytest.mark.parametrize("usable", [False, True])
+def test_a_file_of_another_gpu_is_replaced_if_it_cannot_be_used(entry, made, directories, usable):
+    other = dataclasses.replace(GPU, name="B GPU", slug="b-gpu")
+    tuned.save(made(entry(1024, block_m=32), device=other), directories["shipped"])
+    tuned.freeze(directories["named"])
+    target = directories["named"] / "b-gpu" / "nvidia-product-float32.json"
+    content = json.loads(target.read_text())
+    content["entries"][0]["n"] = 2048
+    if not usable:
+        content["kernel_hash"] = "0" * 64
+    target.write_text(json.dumps(content))
+    tuned.freeze(directories["named"])
+    assert tuned.load(target).entries[0].n == (2048 if usable else 1024)
+
+
+class TestWhileItIsWritten:
+    """A process that starts before every file is there must not take the directory for complete."""
+
+    @pytest.fixture
+    def interrupted(self, entry, made, directories, monkeypatch):
+        """Freeze, and run a function before the first file is written, which may raise."""
+
+        def freeze(function):
+            def first(*arguments):
+                monkeypatch.setattr(freezing, "write", write)
+                function()
+                write(*arguments)
+
+            write = freezing.write
+            monkeypatch.setattr(freezing, "write", first)
+            return tuned.freeze(directories["named"])
+
+        tuned.save(made(entry(1024)), directories["user"])
+        return freeze
+
+    def test_it_is_not_frozen_yet(self, directories, interrupted, monkeypatch):
+        def start():
+            with monkeypatch.context() as changed:
+                changed.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+                assert find().source != "default"
+
+        assert len(interrupted(start)) == 1
+        assert sorted(path.name for path in directories["named"].iterdir()) == [".lock", "FROZEN", "a-gpu"]
+
+    def test_another_process_waits(self, directories, interrupted):
+        found = []
+        other = threading.Thread(target=lambda: found.append(tuned.freeze(directories["named"])), daemon=True)
+
+        def start():
+            (directories["named"] / "a-gpu").mkdir(exist_ok=True)
+            other.start()
+            other.join(0.3)
+            assert other.is_alive()
+
+        paths = interrupted(start)
+        other.join(10)
+        assert found == [paths]
+
+    def test_after_an_interrupt_it_can_be_repeated(self, directories, interrupted):
+        def press():
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(press)
+        assert not (directories["named"] / "FROZEN").exists()
+        assert len(tuned.freeze(directories["named"])) == 1
+
+
+def test_a_directory_that_cannot_be_listed_is_refused(directories, monkeypatch):
+    def forbidden(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    directories["named"].mkdir()
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    with pytest.raises(InputError, match=r"^freeze must be able to list [^\n]*named cannot be listed \(Permission denied\); "):
+        tuned.freeze(directories["named"])
 
 
 def test_freezing_again_replaces_the_files_of_this_device(entry, made, directories):

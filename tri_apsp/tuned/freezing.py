@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.compatibility import difference, identity_of
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
-from tri_apsp.tuned.paths import FROZEN, is_frozen
-from tri_apsp.tuned.reading import reload, search_slug, sources
+from tri_apsp.tuned.paths import FROZEN, is_frozen, matching, named_directory
+from tri_apsp.tuned.pending import issue
+from tri_apsp.tuned.reading import read_usable, reload, search_slug, sources
 from tri_apsp.tuned.records import RECORDS
 from tri_apsp.tuned.store import content_of, locked, merged, path_of, write
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["freeze"]
 
+# What FROZEN is called until every file is written; an interrupted freeze leaves it.
+_UNFINISHED = f".{FROZEN}.part"
 _EXPLANATION = "With TRI_APSP_CONFIG_DIR set to this directory, tri_apsp searches tuned files nowhere else.\n"
 
 
@@ -31,38 +35,74 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
 
     A file holds the entries of all files of its kernel and dtype that can be used; of those with the same sign, n and batch the
     one of the first location, as lookups take it. Files of other GPUs of the same compute capability are included, since
-    kernels without an entry take theirs.
+    kernels without an entry take theirs. Files that cannot be used are left out, with a TuningWarning.
 
     Args:
         path: a directory that does not exist, is empty, or was written by this function, for this device or for others. In it,
-            the files of this device are replaced, and those of others stay.
+            the files of this device are replaced, and those of others stay if they can still be used.
         device: "auto", "cpu", "cuda" or "cuda:N".
 
     Returns:
         The paths of the files of the device; none if nothing was tuned for it.
 
     Raises:
-        InputError: the directory holds anything else, or cannot be written to; no such device.
+        InputError: the directory holds anything else, cannot be read or written to, or is frozen already and named by
+            TRI_APSP_CONFIG_DIR, so that nothing else would be searched; no such device.
     """
     folder, facts = Path(path), describe(resolve(device))
-    if folder.is_dir() and not is_frozen(folder) and {each.name for each in folder.iterdir()} - {".lock"}:
-        raise InputError(
-            f"freeze must write to an empty or a frozen directory, but {folder} holds other files; choose another."
-        )
     own = search_slug(facts)
-    files = _files(facts, folder)
+    try:
+        _require_suitable(folder)
+    except InputError:
+        if not os.path.isfile(folder / ".lock"):  # noqa: PTH113 (Path.is_file raises PermissionError)
+            raise  # and else another process may be freezing it, which the check below waits for
     with locked(folder):
-        (folder / FROZEN).write_text(_EXPLANATION, encoding="utf-8")
+        _require_suitable(folder)
+        # A process that starts meanwhile searches the other directories too, until the last file is here.
+        unfinished = folder / _UNFINISHED
+        unfinished.write_text(_EXPLANATION, encoding="utf-8")
+        files = _files(facts, folder)
         for target, file in files.items():
-            if file.slug == own or not target.exists():
+            if file.slug == own or not _is_usable(target, file):
                 target.parent.mkdir(exist_ok=True)
                 write(target, content_of(file))
         written = [target for target, file in files.items() if file.slug == own]
-        for target in (folder / own).glob("*.json"):
+        for target in matching(folder / own, "*.json"):
             if target not in written:
                 target.unlink()
+        unfinished.replace(folder / FROZEN)
+    issue()
     reload()
     return written
+
+
+def _require_suitable(folder: Path) -> None:
+    """Raise InputError unless `folder` may be frozen: it does not exist, is empty, or freeze() has written it or begun to."""
+    if is_frozen(folder):
+        named = named_directory()
+        if named is not None and named.resolve() == folder.resolve():
+            raise InputError(
+                f"freeze must search other directories than the one that it writes to, but {folder} is frozen and "
+                "TRI_APSP_CONFIG_DIR names it; unset the variable to freeze again."
+            )
+        return
+    try:
+        held = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
+    except OSError as error:
+        raise InputError(
+            f"freeze must be able to list its directory, but {folder} cannot be listed ({error.strerror}); change its rights, "
+            "or choose another."
+        ) from None
+    if _UNFINISHED not in held and held - {".lock"}:
+        raise InputError(
+            f"freeze must write to an empty or a frozen directory, but {folder} holds other files; choose another."
+        )
+
+
+def _is_usable(target: Path, file: TunedFile) -> bool:
+    """Return whether there is a file at `target` that lookups can use as they use `file`, which is for the same GPU."""
+    present, _ = read_usable(target, lambda other: difference(other, identity_of(file)))
+    return present is not None
 
 
 def _files(device: Device, folder: Path) -> dict[Path, TunedFile]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import refusal
-from tri_apsp.tuned.paths import directories, file_name
+from tri_apsp.tuned.paths import directories, file_name, matching
 from tri_apsp.tuned.reading import load, until_reload
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) ->
         return
     name, found = file_name(engine, kernel, dtype), []
     for order, directory in enumerate(directories()):
-        for path in directory.glob(f"*/{name}"):
+        for path in matching(directory, f"*/{name}"):
             file = _parsed(path)
             if file is not None and file.slug == path.parent.name and is_of_another_gpu(file, device):
                 found.append(((abs(file.units - device.units), file.slug, order), path, file))
@@ -47,7 +47,7 @@ def is_of_another_gpu(file: TunedFile, device: Device) -> bool:
 @until_reload
 def covers_architecture(engine: str, capability: tuple[int, int] | None) -> bool:
     """Return whether there is a tuned file of an engine for any GPU of this compute capability; read once, until reload()."""
-    paths = (path for directory in directories() for path in directory.glob(f"*/{engine}-*.json"))
+    paths = (path for directory in directories() for path in matching(directory, f"*/{engine}-*.json"))
     return any(file.capability == capability for path in paths if (file := _parsed(path)) is not None)
 
 

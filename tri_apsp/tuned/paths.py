@@ -10,8 +10,8 @@ import platformdirs
 from tri_apsp.errors import InputError
 
 __all__ = [
-    "FROZEN", "checkout_directory", "directories", "file_name", "files", "is_frozen", "named_directory", "save_directory",
-    "user_directory",
+    "FROZEN", "checkout_directory", "directories", "file_name", "files", "is_frozen", "matching", "named_directory",
+    "save_directory", "user_directory",
 ]  # fmt: skip
 
 FROZEN = "FROZEN"
@@ -80,4 +80,10 @@ def checkout_directory() -> Path:
 
 def files() -> list[Path]:
     """Return every tuned file found, of any GPU, in the order of `directories`."""
-    return [file for directory in directories() if directory.is_dir() for file in sorted(directory.glob("*/*.json"))]
+    return [path for directory in directories() for path in matching(directory, "*/*.json")]
+
+
+def matching(directory: Path, pattern: str) -> list[Path]:
+    """Return the paths in a directory that match a pattern, sorted; none if it is no directory, or cannot be searched."""
+    is_directory = os.path.isdir(directory)  # noqa: PTH112 (Path.is_dir raises PermissionError)
+    return sorted(directory.glob(pattern)) if is_directory else []
