@@ -49,7 +49,7 @@ def test_tuned_files(cli, tmp_path, monkeypatch):
     assert found["directories"][0] == str(tmp_path)
     assert found["files"][0] == str(file)
     out = cli("info").out
-    assert f" are saved to {tmp_path}, in {describe(torch.device('cpu')).slug}/" in out
+    assert f"save to         {tmp_path}, in {describe(torch.device('cpu')).slug}/" in out
     assert f"  some-gpu/: {file.stem}; not used: " in out
 
 
@@ -91,7 +91,7 @@ def test_text(cli, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     outcome = cli("info")
     assert (outcome.status, outcome.err) == (0, "")
-    for part in ("cores", "torch", "numba", "engines on cpu", "the portable engine needs", "saved to", "searched for in"):
+    for part in ("cores", "torch", "numba", "engines on cpu", "the portable engine needs", "save to", "search order"):
         assert part in outcome.out
 
 

@@ -26,7 +26,7 @@ for packages in sys.argv[1:]:
     site.addsitedir(packages)  # reads .pth files too
     sys.path += installed
     from tri_apsp import tuned
-    print(next(path for path in reversed(tuned.directories()) if path != tuned.user_directory()))
+    print(next(path for path in reversed(tuned.directories()) if path != tuned.save_directory()))
 """
 
 

@@ -230,6 +230,22 @@ class TestStored:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)
         assert "holds: 1.00 x the default now" in cli("--verify").out
 
+    def test_the_files_of_a_gpu_that_is_named_are_used(
+        self, cli: Callable[..., Outcome], home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cli(*FEW)
+        (own,) = (home / "tuned").glob("*/*.json")
+        named = home / "tuned" / "b-cpu" / own.name
+        named.parent.mkdir()
+        named.write_text(own.read_text().replace(describe(CPU).slug, "b-cpu"))
+        for variable, used in ((None, own), ("b-cpu", named)):
+            if variable is not None:
+                monkeypatch.setenv("TRI_APSP_TUNED_FOR", variable)
+            found = cli("--device", "cpu", "--list", "--json").json["files"]
+            assert {row["file"]: row["used"] for row in found} == {str(path): path == used for path in (own, named)}
+            (shown,) = cli("--device", "cpu", "--show", "--json").json["entries"]
+            assert shown["file"] == str(used)
+
     def test_an_export_is_imported_elsewhere(self, cli: Callable[..., Outcome], home: Path) -> None:
         cli(*FEW)
         (file,) = (home / "tuned").glob("*/*.json")

@@ -74,6 +74,28 @@ def test_a_required_file(capsys, graph, monkeypatch):
     assert err.count("\n") == 1
 
 
+def test_info_says_which_files_are_used_for_a_gpu_that_is_named(capsys, file, directories, monkeypatch):
+    own = tuned.save(file, directories["user"])
+    named = tuned.save(file.model_copy(update={"slug": "b-cpu"}), directories["shipped"])
+    monkeypatch.setenv("TRI_APSP_TUNED_FOR", "b-cpu")
+    assert main(["info", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["tuned"]
+    assert set(found["files"]) == {str(own), str(named)}
+    assert found["unused"].keys() == {str(own)}
+
+
+def test_info_names_no_frozen_directory_to_save_to(capsys, directories, monkeypatch):
+    assert main(["info"]) == 0
+    assert f"\nsave to         {directories['user']}, in {CPU.slug}/\nsearch order    " in capsys.readouterr().out
+    tuned.freeze(directories["named"], "cpu")
+    monkeypatch.setenv("TRI_APSP_CONFIG_DIR", str(directories["named"]))
+    assert main(["info"]) == 0
+    frozen = f"\nsave to         nowhere: TRI_APSP_CONFIG_DIR names {directories['named']}, which is frozen\n"
+    assert frozen in capsys.readouterr().out
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tuned"]["save_directory"] is None
+
+
 def test_info_says_what_is_used_and_why_not(capsys, file, directories):
     used, damaged = tuned.save(file, directories["user"]), tuned.save(file, directories["shipped"])
     damaged.write_text("{")

@@ -107,3 +107,47 @@ def test_a_cpu_takes_no_file_of_another(entry, made, monkeypatch):
     tuned.save(made(entry(1024), device=dataclasses.replace(cpu, slug="c-cpu")))
     monkeypatch.setattr("tri_apsp.device._describe", lambda kind, index: cpu)
     assert find() == DEFAULT
+
+
+def test_a_file_under_the_name_of_another_kernel_is_passed_over(entry, made):
+    path = tuned.save(made(entry(1024, "closure"), kernel="closure", device=other("C")))
+    path.rename(path.with_name("nvidia-product-float32.json"))
+    tuned.reload()
+    assert find() == DEFAULT
+
+
+class TestUse:
+    """How a file is used is told as lookups do it."""
+
+    @pytest.fixture
+    def paths(self, entry, made):
+        devices = {"own": GPU, "other": other("C"), "foreign": other("D", capability=(10, 0))}
+        return {name: tuned.save(made(entry(1024), device=device)) for name, device in devices.items()}
+
+    def uses(self, paths):
+        tuned.reload()
+        found = {}
+        for name, path in paths.items():
+            reason, is_substitute = tuned.use_of(path, tuned.load(path), GPU)
+            found[name] = "substitute" if is_substitute else "used" if reason is None else "not used"
+        return found
+
+    def test_by_default(self, paths):
+        assert self.uses(paths) == {"own": "used", "other": "substitute", "foreign": "not used"}
+        assert find().source == str(paths["own"])
+
+    def test_where_a_gpu_is_named(self, paths, monkeypatch):
+        monkeypatch.setenv("TRI_APSP_TUNED_FOR", "c-gpu")
+        assert self.uses(paths) == {"own": "not used", "other": "used", "foreign": "not used"}
+        assert find().source == str(paths["other"])
+
+    @pytest.mark.parametrize("name", ["own", "other"])
+    def test_a_file_in_another_folder_is_not_used(self, paths, name):
+        folder = paths[name].parents[1] / "e-gpu"
+        folder.mkdir()
+        moved = paths[name].rename(folder / paths[name].name)
+        assert self.uses({name: moved}) == {name: "not used"}
+
+    def test_a_file_that_was_renamed_is_not_used(self, paths):
+        renamed = {name: path.rename(path.with_name("nvidia-closure-float32.json")) for name, path in paths.items()}
+        assert set(self.uses(renamed).values()) == {"not used"}

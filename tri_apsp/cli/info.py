@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(
         parser,
         "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
-        "save_directory)",
+        "save_directory: null if it is frozen)",
     )
     parser.set_defaults(run=run)
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
                     "directories": [str(path) for path in tuned.directories()],
                     "files": [str(path) for path in files],
                     "unused": {str(path): reason for path, (_, reason) in files.items() if reason is not None},
-                    "save_directory": str(tuned.save_directory()),
+                    "save_directory": None if tuned.is_frozen(tuned.save_directory()) else str(tuned.save_directory()),
                 },
             }
         )
@@ -63,13 +63,21 @@ def run(args: argparse.Namespace) -> None:
         engines = _engines(device)
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
         fields += [("", reason) for reason in engines["unusable"].values()]
-    saved = dict.fromkeys(device_facts(device)["slug"] for device in found)
-    fields.append(("tuned files", f"are saved to {tuned.save_directory()}, in {' and '.join(f'{slug}/' for slug in saved)}"))
-    fields.append(("", "are searched for in these directories, in this order:"))
-    for directory in tuned.directories():
-        fields.append(("", f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}"))
+    fields.append(("save to", _saved_to(found)))
+    for number, directory in enumerate(tuned.directories()):
+        label = "search order" if number == 0 else ""
+        fields.append((label, f"{directory}{'' if any(directory in path.parents for path in files) else ': none'}"))
         fields += [("", f"    {line}") for line in _lines(directory, files)]
     print_fields(fields)
+
+
+def _saved_to(devices: list[torch.device]) -> str:
+    """Return where tuned files of these devices are saved."""
+    directory = tuned.save_directory()
+    if tuned.is_frozen(directory):
+        return f"nowhere: TRI_APSP_CONFIG_DIR names {directory}, which is frozen"
+    slugs = dict.fromkeys(device_facts(device)["slug"] for device in devices)
+    return f"{directory}, in {' and '.join(f'{slug}/' for slug in slugs)}"
 
 
 def _lines(directory: Path, files: Mapping[Path, tuple[str, str | None]]) -> Iterator[str]:
@@ -91,10 +99,11 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
         return "", f"not used: {error}"
     sizes = sorted({entry.n for entry in file.entries})
     held = f"n {', '.join(map(str, sizes))}, tuned {file.created}"
-    refusals = [tuned.refusal(file, describe(device)) for device in devices]
-    if None not in refusals and any(tuned.is_of_another_gpu(file, describe(device)) for device in devices):
-        return f"{held}, of another GPU, for what has no entry of this one", None
-    return held, None if None in refusals else f"not used here: {refusals[-1]}"
+    uses = [tuned.use_of(path, file, describe(device)) for device in devices]
+    used = [use for use in uses if use.reason is None]
+    if used and all(use.is_substitute for use in used):
+        held += ", of another GPU, for what has no entry of this one"
+    return held, None if used else f"not used here: {uses[-1].reason}"
 
 
 def _engines(device: torch.device) -> _Engines:

@@ -43,22 +43,25 @@ def emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]
         print(line)
 
 
-def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, str | None]]:
-    """Yield the path of each tuned file, the file if it can be read, and why it is not used here, None if it is."""
+def _files(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, TunedFile | None, tuned.Use]]:
+    """Yield the path of each tuned file, the file if it can be read, and how it is used here."""
     for path in tuned.files() if args.save_dir is None else sorted(args.save_dir.glob("*/*.json")):
         try:
             file = tuned.load(path)
         except InputError as error:
-            yield path, None, str(error)
+            yield path, None, tuned.Use(str(error))
         else:
-            yield path, file, tuned.refusal(file, describe(planned.devices[0]))
+            yield path, file, tuned.use_of(path, file, describe(planned.devices[0]))
 
 
 def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Task, Entry]]:
-    """Yield path, task and entry of all entries that are used here and were asked for; the first file of a task decides."""
+    """Yield path, task and entry of all entries that are used here and were asked for; the first file of a task decides.
+
+    Entries of other GPUs are left out, although lookups use them for what this GPU has no entry.
+    """
     seen, wanted = set(), planned.settings
-    for path, file, reason in _files(args, planned):
-        if file is None or reason is not None:
+    for path, file, use in _files(args, planned):
+        if file is None or use.reason is not None or use.is_substitute:
             continue  # --list names it
         for entry in file.entries:
             task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
@@ -76,13 +79,13 @@ def list_files(args: argparse.Namespace, planned: Plan) -> int:
     """Print the path of each tuned file, with its sizes or the reason for which it is not used here; return 0."""
     rows: list[dict[str, Any]] = []
     lines = []
-    for path, file, reason in _files(args, planned):
+    for path, file, use in _files(args, planned):
         sizes = [] if file is None else sorted({entry.n for entry in file.entries})
         held = f"n = {', '.join(map(str, sizes))}"
-        if file is not None and tuned.is_of_another_gpu(file, describe(planned.devices[0])):
-            held, reason = f"{held}, of another GPU, for what has no entry of this one", None
-        rows.append({"file": str(path), "used": reason is None, "reason": reason, "n": sizes})
-        lines.append(f"{path}: {held if reason is None else f'not used: {reason}'}")
+        if use.is_substitute:
+            held += ", of another GPU, for what has no entry of this one"
+        rows.append({"file": str(path), "used": use.reason is None, "reason": use.reason, "n": sizes})
+        lines.append(f"{path}: {held if use.reason is None else f'not used: {use.reason}'}")
     emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
     return 0
 

@@ -24,8 +24,8 @@ from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import config_for_call, issue_warnings
-from tri_apsp.tuned.other_gpus import is_of_another_gpu
-from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, save_directory, user_directory
+from tri_apsp.tuned.other_gpus import Use, use_of
+from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, is_frozen, save_directory
 from tri_apsp.tuned.reading import load, reload, remember, remembering
 from tri_apsp.tuned.records import KERNELS, allowed_fields
 from tri_apsp.tuned.removal import reset
@@ -35,6 +35,7 @@ __all__ = [
     "KERNELS",
     "SIGNS",
     "Call",
+    "Use",
     "allowed_fields",
     "call_of",
     "checkout_directory",
@@ -47,7 +48,7 @@ __all__ = [
     "find",
     "freeze",
     "import_file",
-    "is_of_another_gpu",
+    "is_frozen",
     "issue_warnings",
     "kernel_hash",
     "load",
@@ -60,7 +61,7 @@ __all__ = [
     "reset",
     "save",
     "save_directory",
-    "user_directory",
+    "use_of",
     "using",
     "with_forced",
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEMORY", "generation", "load", "on_reload", "read_usable", "reload", "remember", "remembering", "search_folders",
-    "search_slug", "sources", "until_reload",
+    "search_slug", "sources", "until_reload", "unusable_because",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -129,10 +129,11 @@ def _read(paths: list[Path], device: Device) -> Iterator[tuple[str, TunedFile]]:
 
 @until_reload
 def _read_once(path: Path, device: Device) -> tuple[TunedFile | None, str | None]:
-    return read_usable(path, partial(_unusable_because, path, device))
+    return read_usable(path, partial(unusable_because, path, device))
 
 
-def _unusable_because(path: Path, device: Device, file: TunedFile) -> str | None:
+def unusable_because(path: Path, device: Device, file: TunedFile) -> str | None:
+    """Return why the file at `path`, in the folder of a GPU that is searched for `device`, must not be used; None if it may."""
     name = file_name(file.engine, file.kernel, file.dtype)
     return refusal(file, device, path.parent.name) if path.name == name else f"must be called {name}, which it is for"
 
