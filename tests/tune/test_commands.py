@@ -256,6 +256,35 @@ class TestStored:
         assert tuned.load(there) == tuned.load(file)
         assert cli("--import", home / "mine.json", "--save-dir", home / "there", "--json").json == {"files": [str(there)]}
 
+    def test_the_files_of_another_directory_are_exported(
+        self, cli: Callable[..., Outcome], home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (home / "tuning").mkdir()
+        monkeypatch.setattr(paths, "_CHECKOUT", home / "tuning")
+        for name, words in (("there", ("--save-dir", home / "there")), ("tuning", ("--ship",))):
+            cli(*FEW, *words)
+            (file,) = (home / name).glob("*/*.json")
+            output = cli("--device", "cpu", "--export", home / "mine.json", *words, "--json")
+            assert output.json == {"file": str(home / "mine.json"), "holds": [str(file)]}
+
+    @pytest.mark.parametrize("action", ["--export", "--import"])
+    def test_entries_cannot_be_chosen(self, cli: Callable[..., Outcome], home: Path, action: str) -> None:
+        cli(*FEW)
+        output = cli("--device", "cpu", action, home / "mine.json", "--kernel", "product", "--dtype", "float32", "--n", 9)
+        assert (output.status, output.out) == (BAD_INPUT, "")
+        assert (
+            f"error: {action} must be given without --kernel, --n, --dtype, since it takes every entry; leave them out.\n"
+            in output.err
+        )
+        assert not (home / "mine.json").exists()
+
+    @pytest.mark.parametrize("name", ["", "."])
+    def test_an_export_needs_the_name_of_a_file(self, cli: Callable[..., Outcome], name: str) -> None:
+        cli(*FEW)
+        output = cli("--device", "cpu", "--export", name)
+        assert (output.status, output.out) == (BAD_INPUT, "")
+        assert output.err == "error: an export must be written to a file, but . is a folder; name a file in it.\n"
+
     def test_an_export_without_files_is_refused(self, cli: Callable[..., Outcome], home: Path) -> None:
         output = cli("--device", "cpu", "--export", home / "mine.json")
         assert (output.status, output.out) == (BAD_INPUT, "")

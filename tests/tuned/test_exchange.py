@@ -78,6 +78,31 @@ def test_a_file_that_cannot_be_used_is_left_out_with_a_warning(entry, made, tmp_
     assert caught[0].filename == __file__
 
 
+def test_a_directory_can_be_exported(entry, made, directories, tmp_path):
+    path = tuned.save(made(entry(1024, block_m=16)), directories["shipped"])
+    tuned.save(made(entry(4096)))
+    assert tuned.export_file(tmp_path / "export.json", directory=directories["shipped"]) == [path]
+    (file,) = json.loads((tmp_path / "export.json").read_text())["files"]
+    assert [entry["n"] for entry in file["entries"]] == [1024]
+    with pytest.raises(InputError, match=rf"but {tmp_path / 'none'} has none"):
+        tuned.export_file(tmp_path / "export.json", directory=tmp_path / "none")
+
+
+def test_the_reasons_are_given_where_no_file_can_be_exported(entry, made, tmp_path):
+    tuned.save(made(entry(1024))).write_text("{")
+    with pytest.warns(TuningWarning, match="not exported: .* damaged"), pytest.raises(InputError, match="has none that can"):
+        tuned.export_file(tmp_path / "export.json")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "folder"])
+def test_a_folder_is_no_export(entry, made, monkeypatch, tmp_path, name):
+    tuned.save(made(entry(1024)))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=rf"^an export must be written to a file, but {name or '.'} is a folder; name a file"):
+        tuned.export_file(name)
+
+
 def test_an_export_that_cannot_be_written_is_an_error(entry, made, tmp_path):
     tuned.save(made(entry(1024)))
     with pytest.raises(InputError, match=r"must be written to .*none/export\.json, but that failed \(No such file"):

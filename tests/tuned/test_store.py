@@ -366,6 +366,7 @@ class TestReset:
             f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
             f"searched first, still has 1; give directory={str(directories['named'])!r} to remove them."
         ]
+        assert caught[0].filename == __file__
         assert all(path.exists() for path in kept)
         assert find(1024).source == f"{kept[2]}, {kept[0]}"
         with warnings.catch_warnings():

@@ -137,8 +137,9 @@ def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
 
 
 def export_entries(args: argparse.Namespace) -> int:
-    """Write what was tuned for this device to the file of --export; return 0."""
-    held = tuned.export_file(args.file, args.device)
+    """Write the tuned files of this device to the file of --export; return 0."""
+    _require_no_choice(args, "--export")
+    held = tuned.export_file(args.file, args.device, args.save_dir)
     lines = [f"written  {args.file}: {counted(len(held), 'tuned file')}"]
     emit(args, {"file": str(args.file), "holds": list(map(str, held))}, lines)
     return 0
@@ -146,6 +147,16 @@ def export_entries(args: argparse.Namespace) -> int:
 
 def import_entries(args: argparse.Namespace) -> int:
     """Save the tuned files of the file of --import; return 0."""
+    _require_no_choice(args, "--import")
     paths = tuned.import_file(args.file, args.save_dir, force=args.force)
     emit(args, {"files": list(map(str, paths))}, [f"written  {path}" for path in paths])
     return 0
+
+
+def _require_no_choice(args: argparse.Namespace, action: str) -> None:
+    """Raise InputError if an option chooses entries: an export holds, and an import saves, all of them."""
+    values = {"--kernel": args.kernels, "--n": args.n, "--dtype": args.dtypes, "--sign": args.signs, "--engine": args.engine}
+    given = [option for option, value in values.items() if value]
+    if given:
+        them = "them" if len(given) > 1 else "it"
+        raise InputError(f"{action} must be given without {', '.join(given)}, since it takes every entry; leave {them} out.")

@@ -1,15 +1,15 @@
-"""Sending tuned files to others: all that a user tuned for a device in one file, and the way back."""
+"""Writing all tuned files of a device to one file, and saving the tuned files that such a file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import refusal
-from tri_apsp.tuned.paths import file_name, is_frozen, save_directory, user_directory
+from tri_apsp.tuned.paths import file_name, is_frozen, matching, save_directory, user_directory
 from tri_apsp.tuned.pending import collect, issue
 from tri_apsp.tuned.reading import read_usable
 from tri_apsp.tuned.store import content_of, merged, path_of, require_current, require_replaceable, save, write
@@ -20,41 +20,46 @@ if TYPE_CHECKING:
 __all__ = ["export_file", "import_file"]
 
 
-def export_file(path: Path | str, device: str = "auto") -> list[Path]:
-    """Write what this user tuned for a device to one JSON file, which `import_file` reads.
+def export_file(path: Path | str, device: str = "auto", directory: Path | str | None = None) -> list[Path]:
+    """Write the tuned files of a device to one JSON file, which `import_file` reads.
 
-    These are the files in TRI_APSP_CONFIG_DIR, unless it is frozen, and in the user's directory. Of entries for the same
-    kernel, dtype, sign, n and batch, the first is taken. Files that cannot be used are left out, with a TuningWarning.
+    Of entries for the same kernel, dtype, sign, n and batch, the first is taken. Files that cannot be used are left out, with a
+    TuningWarning.
 
     Args:
         path: the file to write; one that is there is replaced.
         device: "auto", "cpu", "cuda" or "cuda:N".
+        directory: the directory of the files; None: what this user tuned, in TRI_APSP_CONFIG_DIR, unless it is frozen, and in
+            the user's directory.
 
     Returns:
         The paths of the files that it holds.
 
     Raises:
-        InputError: nothing was tuned for the device, `path` cannot be written to, or there is no such device.
+        InputError: no file of the device can be used, `path` is a folder or cannot be written to, or there is no such device.
     """
     from tri_apsp.tuned.schema import SCHEMA
 
     facts = describe(resolve(device))
     files: dict[str, TunedFile] = {}
     paths = []
-    for source, file in _own_files(facts):
+    searched = _own_directories() if directory is None else [Path(directory)]
+    for source, file in _usable_files(searched, facts):
         name = file_name(file.engine, file.kernel, file.dtype)
         files[name] = merged(file, files[name]) if name in files else file
         paths.append(source)
+    issue()
     if not files:
-        searched = " or ".join(map(str, _own_directories()))
+        places = " or ".join(map(str, searched))
         raise InputError(
-            f"an export must hold tuned files, but {searched} has none that can be used on {facts.name}; run the tuner first."
+            f"an export must hold tuned files, but {places} has none that can be used on {facts.name}; run the tuner first."
         )
     try:
+        if Path(path).is_dir():
+            raise InputError(f"an export must be written to a file, but {path or '.'} is a folder; name a file in it.")
         write(Path(path), {"schema_version": SCHEMA, "files": [content_of(file) for file in files.values()]})
     except OSError as error:
         raise InputError(f"an export must be written to {path}, but that failed ({error.strerror}); choose another.") from None
-    issue()
     return paths
 
 
@@ -63,9 +68,9 @@ def _own_directories() -> list[Path]:
     return [path for path in dict.fromkeys([save_directory(), user_directory()]) if not is_frozen(path)]
 
 
-def _own_files(device: Device) -> Iterator[tuple[Path, TunedFile]]:
-    for directory in _own_directories():
-        for path in sorted((directory / device.slug).glob("*.json")):
+def _usable_files(directories: Iterable[Path], device: Device) -> Iterator[tuple[Path, TunedFile]]:
+    for directory in directories:
+        for path in matching(directory / device.slug, "*.json"):
             file, reason = read_usable(path, lambda file: refusal(file, device))
             if reason is not None:
                 collect(f"export {path}", f"a tuned file is not exported: {reason}")

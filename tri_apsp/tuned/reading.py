@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, TuningWarning
+from tri_apsp.messages import warn_caller
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.paths import save_directory, user_directory
 from tri_apsp.tuned.reading import MEMORY, reload
@@ -67,11 +67,10 @@ def reset(
     reload()
     kept = [] if directory else _present_files(names, slug, save_directory())
     if kept:
-        warnings.warn(
+        warn_caller(
             f"reset must be told to remove tuned files outside the user's directory, but {kept[0].parent}, which is "
             f"searched first, still has {len(kept)}; give directory={str(save_directory())!r} to remove them.",
             TuningWarning,
-            stacklevel=2,
         )
     return removed
 
