@@ -62,7 +62,7 @@ def test_a_solve_says_nothing_where_it_was_tuned(capsys, graph, file):
     assert main(["solve", str(graph)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "floyd_warshall: tuned: " in out
+    assert "floyd_warshall: tuned near this n" in out
 
 
 def test_a_required_file(capsys, graph, monkeypatch):
