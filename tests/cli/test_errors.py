@@ -46,6 +46,20 @@ TEXTS = {
     "long path": ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", ["--dtype", "int16"], FAILED, ["int16", "int32"]),
     "long edge": ("g.gr", HEADER + "a 1 2 9000\na 2 3 20000\n", ["--dtype", "int16"], FAILED, ["int16", "20000"]),
     "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices 2, 1;"]),
+    "negative cycle in a matrix": (
+        "g.mtx",
+        "%%MatrixMarket matrix coordinate real general\n3 3 2\n2 3 -5\n3 2 1\n",
+        [],
+        FAILED,
+        ["vertices 3, 2;"],
+    ),
+    "negative cycle in an array": (
+        "g.mtx",
+        "%%MatrixMarket matrix array real general\n2 2\n0\n1\n-5\n0\n",
+        [],
+        FAILED,
+        ["vertices 2, 1;"],
+    ),
     "negative cycle from 0": ("g.txt", "# base 0\n0 1 3\n1 0 -4\n", [], FAILED, ["negative cycle", "through vertices 1, 0;"]),
 }
 

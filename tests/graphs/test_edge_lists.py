@@ -60,6 +60,10 @@ class TestDeclarations:
         graph = load_graph(save("g.txt", "# anything\n# base 1 vertices 4\n1 2 3\n"))
         assert (graph.n, listed(graph)) == (4, [(0, 1, 3)])
 
+    def test_vertices_in_a_comment_of_their_own(self, save):
+        assert load_graph(save("g.txt", "# base 0\n# vertices 5\n0 1 3\n")).n == 5
+        assert load_graph(save("h.txt", "# vertices of a road network\n# vertices 5\n# base 1\n1 2 3\n")).n == 5
+
     def test_base_alone(self, save):
         assert load_graph(save("g.txt", "#base 0\n0 4\n")).n == 5
 

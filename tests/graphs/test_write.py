@@ -87,6 +87,15 @@ class TestDistances:
 
 
 class TestReplacement:
+    def test_the_target_of_a_link_is_replaced(self, tmp_path):
+        (tmp_path / "disk").mkdir()
+        link, target = tmp_path / "d.npy", tmp_path / "disk" / "there.npy"
+        link.symlink_to(target)
+        write_distances(torch.zeros(2, 2), link)
+        assert link.is_symlink()
+        assert np.load(target).shape == (2, 2)
+        assert [path.name for path in target.parent.iterdir()] == ["there.npy"]
+
     def test_an_older_file_is_replaced(self, tmp_path):
         (tmp_path / "d.npy").write_text("old")
         write_distances(torch.ones(2, 2), tmp_path / "d.npy")
@@ -150,6 +159,12 @@ class TestCheckOutput:
         (tmp_path / "d.npy").mkdir()
         with refuses("d.npy is a folder"):
             check_output(tmp_path / "d.npy")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux only")
+    def test_a_link_to_a_device(self, tmp_path, refuses):
+        (tmp_path / "d.csv").symlink_to("/dev/full")
+        with refuses("d.csv", "must be a file", "is a device or a pipe; name a file"):
+            check_output(tmp_path / "d.csv")
 
     def test_a_folder_that_is_not_writable(self, tmp_path, refuses, monkeypatch):
         monkeypatch.setattr("os.access", lambda path, mode: False)

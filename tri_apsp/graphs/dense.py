@@ -26,23 +26,20 @@ class DenseGraph:
 
     Args:
         weights: (n, n), float32, float64, int16, int32 or int64, on the CPU; not copied.
+        base: the number that messages give to vertex 0: that of the first vertex in the file the weights were read from.
 
     Raises:
         InputError: for another shape or dtype, for NaN or -inf, or for an integer outside [-no_edge, no_edge].
     """
 
     weights: torch.Tensor
+    base: int = 0
 
     def __post_init__(self) -> None:
         check_dense(self.weights)
         if self.weights.ndim != 2:
             shape = tuple(self.weights.shape)
             raise InputError(f"`weights` of one graph must have shape (n, n), but have {shape}; take one of the batch.")
-
-    @property
-    def base(self) -> int:
-        """The number that messages give to vertex 0."""
-        return 0
 
     @property
     def n(self) -> int:

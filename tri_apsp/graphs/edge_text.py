@@ -1,7 +1,8 @@
 """Edge lists, `.txt`, `.csv`, `.tsv`: one edge per line, `source target [weight]`, and `#` comments.
 
 The edges alone do not show whether vertices count from 0 or from 1, and a wrong guess would make every distance wrong. So the
-base must be declared: by the caller, or by a comment `# base 0 vertices 100` before the first edge.
+base must be declared: by the caller, or by a comment `# base 0 vertices 100` before the first edge. Either part of it may be
+missing, or be a comment of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["read_edge_text", "write_edge_text"]
 
 _DELIMITERS = {".txt": None, ".csv": ",", ".tsv": "\t"}
 _COLUMNS = ("source", "target", "weight")
-_DECLARATION = re.compile(r"#\s*base\s+(\S+)(?:\s+vertices\s+(\S+))?")
+_DECLARATION = re.compile(r"#\s*base\s+(\S+)(?:\s+vertices\s+(\S+))?|#\s*vertices\s+([0-9]+)")
 _STARTS_LIKE_NUMBER = re.compile(r"[+-]?(\.?[0-9]|(inf|nan)$)", re.IGNORECASE)
 
 
@@ -42,9 +43,10 @@ def read_edge_text(text: Text, extension: str, *, base: int | None, vertices: in
         if grammar.is_comment(line):
             declared = _DECLARATION.fullmatch(line)
             if declared:
-                base = _checked(base, _parse_base(declared[1], text.name, number), "base", text.name, number)
-                if declared[2]:
-                    count = parse_count(declared[2], text.name, number, "vertices")
+                if declared[1] is not None:
+                    base = _checked(base, _parse_base(declared[1], text.name, number), "base", text.name, number)
+                if count_field := declared[2] or declared[3]:
+                    count = parse_count(count_field, text.name, number, "vertices")
                     vertices = _checked(vertices, count, "vertices", text.name, number)
             continue
         fields = grammar.fields(line)

@@ -155,7 +155,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` once it is complete; on failure it is removed.
+    """Open a file that replaces `path` once it is complete; on failure it is removed. Symbolic links are followed.
 
     The bytes are compressed if the name ends in ".gz", without a time stamp, so that equal content gives equal files.
 
@@ -163,7 +163,8 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         InputError: if the operating system cannot write the file, as on a full disk.
     """
     # Beside the target, since only a rename within one file system is atomic.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         try:
             with temporary.open("xb") as raw:
@@ -172,7 +173,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
                         yield cast(BinaryIO, packed)
                 else:
                     yield raw
-            temporary.replace(path)
+            temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -7,6 +7,7 @@ Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial D
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from typing import BinaryIO
@@ -74,10 +75,10 @@ def read_matrix_market(text: Text) -> Graph:
     except (ValueError, OverflowError) as error:
         raise (_damage(body, width, entries, allowed) if "Truncated" in str(error) else _explained(text, error, 1)) from error
     if layout == "coordinate":
-        return edges_of_sparse(matrix, f"the matrix in {text.name}")
+        return dataclasses.replace(edges_of_sparse(matrix, f"the matrix in {text.name}"), base=1)
     weights = torch.from_numpy(matrix)
     check_dense(weights, f"the matrix in {text.name}")
-    return DenseGraph(weights)
+    return DenseGraph(weights, base=1)
 
 
 def _size_line(text: Text) -> int:

@@ -46,11 +46,13 @@ def check_output(path: str | os.PathLike[str], formats: Sequence[str] = DISTANCE
     """
     target = to_path(path, "path")
     try:
-        is_folder = target.is_dir()
+        is_folder, is_device = target.is_dir(), target.exists() and not target.is_file()
     except OSError as error:  # such as a name that is too long
         raise InputError(f"an output must be writable, but {target} is not ({error.strerror}); choose another.") from None
     if is_folder:
         raise InputError(f"an output must be a file, but {target} is a folder; name a file in it.")
+    if is_device:
+        raise InputError(f"an output must be a file, but {target} is a device or a pipe; name a file.")
     extension = file_format(target, formats).removesuffix(".gz")
     if not target.parent.is_dir():
         raise InputError(f"the folder of an output must exist, but {target.parent} does not; create it.")
