@@ -72,7 +72,7 @@ class TestSummary:
         assert output.status == 0
         path = home / "tuned" / describe(CPU).slug / "cpu-product-float32.json"
         assert field(output, "written") == str(path)
-        assert "later solves on this machine use what was written\n" in output.out
+        assert "where later solves on this machine look first\n" in output.out
         assert output.out.startswith("cpu product, float32 nonnegative, n = 1024:\n  before  1.92 ms, product.block_m ")
         assert f"\n  now     1 ms, {FASTEST_SPELLED}\n" in output.out
         assert field(output, "changed") == "1 of 1 task: 1.92 times as fast as before"
@@ -99,7 +99,10 @@ class TestSummary:
     def test_noise(self, cli: Callable[..., Outcome], pool: SyntheticPool) -> None:
         pool.spread = 0.9
         output = cli(*self.WORDS)
-        assert field(output, "changed").endswith("tried; inconclusive for 1 task, repeat it on an idle machine")
+        assert field(output, "changed") == (
+            "nothing; inconclusive for 1 task: another configuration was up to 91.7% faster, but within the noise; repeat it on "
+            "an idle machine"
+        )
         assert "inconclusive: the default stays at 1.92 ms, since 1 ms of another is within the noise" in output.err
 
     def test_a_directory_that_no_solve_searches(self, cli: Callable[..., Outcome], home: Path) -> None:

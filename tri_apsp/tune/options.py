@@ -15,20 +15,22 @@ from tri_apsp.tuned.records import RECORDS
 __all__ = ["build_parser"]
 
 _DESCRIPTION = """\
-Find the fastest configurations for this machine, and write them to tuned files, which later solves use. Without options, all
-kernels of the GPU's best engine are tuned, or those of the CPU if there is no GPU.
+Find the fastest configurations for this machine, and write them to tuned files,
+which later solves use. Without options, all kernels of the GPU's best engine are
+tuned, or those of the CPU if there is no GPU.
 """
 
 _EPILOG = f"""\
-The configuration in use stays unless another is faster by more than 2% and by more than the noise. Ctrl-C or SIGTERM ends the
-search and keeps the results so far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory of tuned files
-that is searched first and written to; TRI_APSP_TUNE sets what happens if nothing was tuned for a solve: warn (default), auto,
-off or require.
+The configuration in use stays unless another is faster by more than 2% and by
+more than the noise. Ctrl-C or SIGTERM ends the search and keeps the results so
+far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory
+of tuned files that is searched first and written to; TRI_APSP_TUNE sets what
+happens if nothing was tuned for a solve: warn (default), auto, off or require.
 
 exit status:
     0  done
-  {FAILED:3}  some task could not be tuned, --verify found an entry that is stale or failed, a size does not fit the memory,
-       or the engine cannot run here
+  {FAILED:3}  some task could not be tuned, --verify found an entry that is stale or
+       failed, a size does not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument breaks a rule, or a file or a database cannot be used
   {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -78,14 +79,19 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
 def list_files(args: argparse.Namespace, planned: Plan) -> int:
     """Print the path of each tuned file, with its sizes or the reason for which it is not used here; return 0."""
     rows: list[dict[str, Any]] = []
-    lines = []
+    lines: list[str] = []
+    others: Counter[str] = Counter()
     for path, file, use in _files(args, planned):
         sizes = [] if file is None else sorted({entry.n for entry in file.entries})
         held = f"n = {', '.join(map(str, sizes))}"
         if use.is_substitute:
             held += ", of another GPU, for what has no entry of this one"
         rows.append({"file": str(path), "used": use.reason is None, "reason": use.reason, "n": sizes})
-        lines.append(f"{path}: {held if use.reason is None else f'not used: {use.reason}'}")
+        if file is not None and file.slug != describe(planned.devices[0]).slug and use.reason is not None:
+            others[str(path.parent)] += 1  # one line for all files of another machine
+        else:
+            lines.append(f"{path}: {held if use.reason is None else f'not used: {use.reason}'}")
+    lines += [f"{folder}: {counted(count, 'file')} of another machine, not used" for folder, count in others.items()]
     emit(args, {"files": rows}, lines or ["no tuned files; `python -m tri_apsp.tune` writes some"])
     return 0
 

@@ -61,10 +61,14 @@ def _changes(winners: Sequence[Winner], tried: int) -> str:
         spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
         return f"{changed} of {counted(len(winners), 'task')}{mean}{spread}"
     which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
-    excess = max(winner.times.p50_ms / (winner.best_ms or winner.times.p50_ms) - 1 for winner in winners)
-    text = f"nothing: {which} are already within {excess:.1%} of the best of {tried} tried"
-    unclear = sum(not winner.conclusive for winner in winners)
-    return text + (f"; inconclusive for {counted(unclear, 'task')}, repeat it on an idle machine" if unclear else "")
+    unclear = [winner for winner in winners if not winner.conclusive]
+    excess = max(winner.times.p50_ms / (winner.best_ms or winner.times.p50_ms) - 1 for winner in unclear or winners)
+    if unclear:
+        return (
+            f"nothing; inconclusive for {counted(len(unclear), 'task')}: another configuration was up to {excess:.1%} faster, "
+            "but within the noise; repeat it on an idle machine"
+        )
+    return f"nothing: {which} are already within {excess:.1%} of the best of {tried} tried"
 
 
 def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, str]]:
@@ -72,5 +76,5 @@ def _written(files: Sequence[Path], save_dir: Path | None) -> list[tuple[str, st
         return [("written", "nothing")]
     rows = [("written" if index == 0 else "", str(path)) for index, path in enumerate(files)]
     if save_dir is None or save_dir.resolve() in [directory.resolve() for directory in tuned.directories()]:
-        return [*rows, ("", "later solves on this machine use what was written")]
+        return [*rows, ("", "where later solves on this machine look first")]
     return [*rows, ("to use", f"set TRI_APSP_CONFIG_DIR={save_dir.resolve()} for later solves")]

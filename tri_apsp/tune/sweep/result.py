@@ -82,7 +82,7 @@ class TaskResult:
     """
 
     task: Task
-    search: SearchResult = field(default_factory=SearchResult)
+    search: SearchResult = field(default_factory=SearchResult, repr=False)
     winner: Winner | None = None
     complete: bool = False
     resumed: bool = False
