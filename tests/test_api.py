@@ -91,11 +91,13 @@ def test_true_is_an_edge_of_weight_one() -> None:
 
 def test_a_tensor_of_bool_that_does_not_fit_the_memory(monkeypatch) -> None:
     """The memory is checked before the weights of 4 bytes per edge are allocated, for which torch has an error of its own."""
-    monkeypatch.setattr("tri_apsp.solver.arguments.fits_memory", lambda size, device: size < 4 * 30 * 30)
+    monkeypatch.setattr("tri_apsp.device.fits_memory", lambda size, device: size < 4 * 30 * 30)
     monkeypatch.setattr("tri_apsp.solver.arguments.from_bool", lambda edges: pytest.fail("allocated"))
     edges = torch.zeros(30, 30, dtype=torch.bool)
     for call in (lambda: tri_apsp.shortest_paths(edges), lambda: tri_apsp.min_plus(edges, edges)):
-        with pytest.raises(TooLargeError, match=r"of bool must fit the memory.*in float32, but needs 3\.5 KiB and cpu has "):
+        with pytest.raises(
+            TooLargeError, match=r"of bool, as float32, must fit the memory of its device, but needs 3\.5 KiB and cpu has "
+        ):
             call()
 
 
@@ -209,10 +211,12 @@ def test_overwriting_a_tensor_that_overlaps_itself() -> None:
 def test_a_graph_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
     weights = torch.zeros(1000, 1000)
-    needs = r"1000 vertices in float32 need 3\.8 MiB.*cpu has 1\.0 MiB free, which fits 512 vertices"
+    needs = (
+        r"a problem of 1000 vertices in float32 must fit .* needs 3\.8 MiB and cpu has 1\.0 MiB free, which fits 512 vertices"
+    )
     with pytest.raises(TooLargeError, match=needs):
         tri_apsp.shortest_paths(weights, method="floyd_warshall")
-    with pytest.raises(TooLargeError, match=r"7\.6 MiB for 2 matrices"):
+    with pytest.raises(TooLargeError, match=r"float32 \(2 matrices\) must fit .* but needs 7\.6 MiB"):
         tri_apsp.shortest_paths(weights, method="squaring")
     batch = r"300 graphs of 100 vertices .* 11\.4 MiB and .*, which fits 26 of these graphs; .* or fewer graphs at a time\.$"
     with pytest.raises(TooLargeError, match=batch):
@@ -235,7 +239,10 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     weights = torch.zeros(10, 10)
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
-    calls = {"a problem must fit": tri_apsp.shortest_paths, "a product must fit": lambda x: tri_apsp.min_plus(x, x)}
+    calls = {
+        "a problem of 10 vertices in float32 must fit": tri_apsp.shortest_paths,
+        "a product must fit": lambda x: tri_apsp.min_plus(x, x),
+    }
     for message, call in calls.items():
         monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 100)
         with pytest.raises(TooLargeError, match=f"{message}.*400 bytes"):

@@ -55,7 +55,7 @@ def test_one_of_each(monkeypatch):
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 4)
     with pytest.raises(tri_apsp.TooLargeError, match="fits 1 vertex; "):
         check_memory(2, 1, torch.float32, torch.device("cpu"))
-    with pytest.raises(tri_apsp.TooLargeError, match="but 1 vertex in float64 need"):
+    with pytest.raises(tri_apsp.TooLargeError, match="a problem of 1 vertex in float64 must fit the memory"):
         check_memory(1, 1, torch.float64, torch.device("cpu"))
 
 

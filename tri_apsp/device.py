@@ -41,6 +41,7 @@ __all__ = [
     "is_small",
     "raw_stream",
     "record_event",
+    "require_memory",
     "resolve",
     "synchronize",
     "synchronize_stream",
@@ -250,6 +251,16 @@ def fits_memory(size: float, device: torch.device) -> bool:
     return is_small(size, device) or size <= free_memory(device)
 
 
+def require_memory(what: str, size: float, device: torch.device, remedy: str) -> None:
+    """Refuse `what`, which takes `size` bytes, if they do not fit the free memory of `device`; `remedy` ends the message.
+
+    Raises:
+        TooLargeError: with the bytes needed and the bytes free.
+    """
+    if not fits_memory(size, device):
+        raise _too_large(what, size, free_memory(device), device, f"; {remedy}")
+
+
 def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *, matrices: float = 1.0) -> None:
     """Refuse a problem of `matrices` times (batch, n, n) values that does not fit the free memory of `device`.
 
@@ -259,19 +270,17 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
     per_value = dtype.itemsize * matrices
     per_graph, free = n * n * per_value, free_memory(device)
     if batch * per_graph > free:
-        graphs = f"{batch} graphs of " if batch > 1 else ""
         fit, remedy = (
             f"{'one of ' if batch > 1 else ''}{counted(int((free / per_value) ** 0.5), 'vertex', 'vertices')}",
             "a smaller graph",
         )
         if batch > 1 and per_graph <= free:
             fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
-        name, copies = str(dtype).removeprefix("torch."), "" if matrices == 1 else f" for {matrices:g} matrices"
-        raise TooLargeError(
-            f"a problem must fit the memory of its device, but {graphs}{counted(n, 'vertex', 'vertices')} in {name} need "
-            f"{byte_size(batch * per_graph)}{copies} and {device.type} has {byte_size(free)} free, which fits {fit}; use a "
-            f"narrower dtype, a device with more memory, or {remedy}."
-        )
+        graphs, copies = f"{batch} graphs of " if batch > 1 else "", "" if matrices == 1 else f" ({matrices:g} matrices)"
+        name = str(dtype).removeprefix("torch.")
+        what = f"a problem of {graphs}{counted(n, 'vertex', 'vertices')} in {name}{copies}"
+        advice = f", which fits {fit}; use a narrower dtype, a device with more memory, or {remedy}"
+        raise _too_large(what, batch * per_graph, free, device, advice)
 
 
 def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -283,11 +292,16 @@ def check_product_memory(batch: int, m: int, n: int, dtype: torch.dtype, device:
     per_row = batch * n * dtype.itemsize
     needed, free = m * per_row, free_memory(device)
     if needed > free:
-        raise TooLargeError(
-            f"a product must fit the memory of its device, but the product needs {byte_size(needed)} and {device.type} has "
-            f"{byte_size(free)} free, which fits {free // per_row} of its {counted(m, 'row')}; multiply fewer rows of `a` at a "
-            "time, use a narrower dtype, or a device with more memory."
-        )
+        advice = "multiply fewer rows of `a` at a time, use a narrower dtype, or a device with more memory"
+        rows = f", which fits {free // per_row} of its {counted(m, 'row')}; {advice}"
+        raise _too_large("a product", needed, free, device, rows)
+
+
+def _too_large(what: str, size: float, free: int, device: torch.device, advice: str) -> TooLargeError:
+    return TooLargeError(
+        f"{what} must fit the memory of its device, but needs {byte_size(size)} and {device.type} has "
+        f"{byte_size(free)} free{advice}."
+    )
 
 
 def byte_size(size: float) -> str:

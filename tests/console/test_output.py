@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tri_apsp.console.output import amount, command_line, flat_fields, gib, print_fields, print_json
+from tri_apsp.console.output import amount, command_line, flat_fields, print_fields, print_json
 
 
 def test_fields_are_aligned(capsys):
@@ -34,10 +34,6 @@ def test_json_is_strict(capsys):
 )
 def test_amount(rate, text):
     assert amount(rate) == text
-
-
-def test_gib():
-    assert gib(3 << 29) == "1.5 GiB"
 
 
 def test_the_fields_of_tiles_come_after_their_name():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tri_apsp.graphs import GRAPH_FORMATS, KINDS, check_output, generate, write_graph
+from tri_apsp.graphs import GENERATORS, GRAPH_FORMATS, check_output, generate, write_graph
 from tri_apsp.messages import counted
 
 __all__ = ["configure", "run"]
 
-_WIDTH = max(map(len, KINDS))
+_WIDTH = max(map(len, GENERATORS))
 _EPILOG = (
-    "\n".join(["kinds:", *(f"  {kind:{_WIDTH}}  {summary}" for kind, summary in KINDS.items())])
+    "\n".join(["kinds:", *(f"  {kind:{_WIDTH}}  {summary}" for kind, (_, summary) in GENERATORS.items())])
     + """
 
 Weights are whole numbers from 1 to 16, drawn at random by --seed. No edge leads from a vertex to itself.
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=f"{', '.join(KINDS)}: see below")
+    parser.add_argument("kind", metavar="KIND", choices=list(GENERATORS), help=f"{', '.join(GENERATORS)}: see below")
     parser.add_argument("--n", type=int, required=True, help="number of vertices")
     parser.add_argument("--p", type=float, help="probability of an edge, from 0 to 1; for erdos_renyi, which needs it")
     parser.add_argument("--seed", type=int, default=0, help="default: 0; the same seed gives the same graph")

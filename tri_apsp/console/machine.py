@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 import tri_apsp
-from tri_apsp.console.output import gib
-from tri_apsp.device import cuda_count, describe, installed_version, triton_version
+from tri_apsp.device import byte_size, cuda_count, describe, installed_version, triton_version
 from tri_apsp.messages import counted
 
 __all__ = ["device_facts", "device_line", "devices", "versions", "versions_line"]
@@ -38,7 +37,7 @@ def device_line(device: torch.device) -> str:
     facts = device_facts(device)
     units = counted(facts["units"], "core" if facts["capability"] is None else "multiprocessor")
     capability = "" if facts["capability"] is None else f", compute capability {facts['capability']}"
-    return f"{facts['name']}, {units}, {gib(facts['memory'])}{capability}"
+    return f"{facts['name']}, {units}, {byte_size(facts['memory'])}{capability}"
 
 
 def versions() -> dict[str, str | None]:

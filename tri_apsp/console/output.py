@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["amount", "command_line", "flat_fields", "gib", "print_fields", "print_json"]
+__all__ = ["amount", "command_line", "flat_fields", "print_fields", "print_json"]
 
 
 def print_json(data: Mapping[str, object]) -> None:
@@ -29,11 +29,6 @@ def amount(rate: float) -> str:
         if rate >= factor:
             return f"{rate / factor:.3g} {prefix}"
     return f"{rate:.3g}"
-
-
-def gib(size: float) -> str:
-    """Format a number of bytes in GiB."""
-    return f"{size / 2**30:.1f} GiB"
 
 
 def flat_fields(config: Mapping[str, Any]) -> dict[str, Any]:

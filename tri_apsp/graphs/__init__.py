@@ -8,7 +8,6 @@ from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.generators import (
     GENERATORS,
-    KINDS,
     Kind,
     chain,
     complete,
@@ -26,7 +25,6 @@ __all__ = [
     "FORMATS",
     "GENERATORS",
     "GRAPH_FORMATS",
-    "KINDS",
     "READ_FORMATS",
     "DenseGraph",
     "EdgeList",

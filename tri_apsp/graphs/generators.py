@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tri_apsp.device import byte_size, check_memory, free_memory
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.device import check_memory, require_memory
+from tri_apsp.errors import InputError
 from tri_apsp.graphs.dense import DenseGraph, Graph
 from tri_apsp.graphs.edges import MAX_VERTICES, EdgeList
 from tri_apsp.messages import counted
 
-__all__ = ["GENERATORS", "KINDS", "Kind", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
+__all__ = ["GENERATORS", "Kind", "chain", "complete", "erdos_renyi", "generate", "grid", "grid_of", "sparse_rows"]
 
 _LIGHTEST, _HEAVIEST = 1, 16
 
@@ -30,7 +30,7 @@ Kind: TypeAlias = Literal["erdos_renyi", "complete", "sparse_rows", "grid", "cha
 
 
 def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Graph:
-    """Return a graph of `n` vertices from GENERATORS[kind].
+    """Return a graph of `n` vertices from the function of a kind.
 
     Args:
         kind: a key of `GENERATORS`.
@@ -51,7 +51,8 @@ def generate(kind: Kind, n: int, *, p: float | None = None, seed: int = 0) -> Gr
         return erdos_renyi(n, p, seed)
     if p is not None:
         raise InputError(f"`p` is for kind erdos_renyi, but is {p} for kind {kind}; leave it out.")
-    return GENERATORS[kind](n, seed=seed)
+    function, _ = GENERATORS[kind]
+    return function(n, seed=seed)
 
 
 def erdos_renyi(n: int, p: float, seed: int = 0) -> EdgeList:
@@ -201,32 +202,19 @@ def _check_edges(n: int, edges: float) -> None:
     Raises:
         TooLargeError: with the bytes needed and the bytes free.
     """
-    needed, free = _VERTEX_BYTES * n + _EDGE_BYTES * edges, free_memory(torch.device("cpu"))
-    if needed > free:
-        raise TooLargeError(
-            f"a graph must fit the memory while it is generated, but {counted(n, 'vertex', 'vertices')} and about {edges:.3g} "
-            f"edges need {byte_size(needed)}, and {byte_size(free)} are free; generate fewer vertices."
-        )
+    what = f"a graph of {counted(n, 'vertex', 'vertices')} and about {edges:.3g} edges, while it is generated,"
+    require_memory(what, _VERTEX_BYTES * n + _EDGE_BYTES * edges, torch.device("cpu"), "generate fewer vertices")
 
 
 def _weights(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
     return rng.integers(_LIGHTEST, _HEAVIEST + 1, size=count)
 
 
-GENERATORS: dict[Kind, Callable[..., Graph]] = {
-    "erdos_renyi": erdos_renyi,
-    "complete": complete,
-    "sparse_rows": sparse_rows,
-    "grid": grid_of,
-    "chain": chain,
+GENERATORS: dict[Kind, tuple[Callable[..., Graph], str]] = {
+    "erdos_renyi": (erdos_renyi, "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges"),
+    "complete": (complete, "each ordered pair of vertices is an edge: n (n - 1) edges"),
+    "sparse_rows": (sparse_rows, "from each vertex n // 4 edges to others, drawn at random: n (n // 4) edges"),
+    "grid": (grid_of, "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges"),
+    "chain": (chain, "the path 0 -> 1 -> ... -> n - 1, of the largest possible diameter: n - 1 edges"),
 }
-"""The kinds of graph that `generate` takes, by name."""
-
-KINDS: dict[Kind, str] = {
-    "erdos_renyi": "each ordered pair of vertices is an edge with probability --p: about p n (n - 1) edges",
-    "complete": "each ordered pair of vertices is an edge: n (n - 1) edges",
-    "sparse_rows": "from each vertex n // 4 edges to others, drawn at random: n (n // 4) edges",
-    "grid": "a square grid of ceil(sqrt(n)) columns, neighbours joined in both directions: about 4 n edges",
-    "chain": "the path 0 -> 1 -> ... -> n - 1, of the largest possible diameter: n - 1 edges",
-}
-"""What each kind is, in a line for --help."""
+"""The function of each kind that `generate` takes, and what the kind is, in a line for --help."""

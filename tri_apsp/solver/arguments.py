@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.device import byte_size, fits_memory, free_memory
-from tri_apsp.errors import InputError, TooLargeError
+from tri_apsp.device import require_memory
+from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
 __all__ = ["Problem", "check_operands", "check_overwrite", "check_weights"]
@@ -192,10 +192,6 @@ def _numbers(tensor: torch.Tensor, name: str) -> torch.Tensor:
     if tensor.dtype != torch.bool:
         return tensor
     size = tensor.numel() * torch.float32.itemsize
-    if not fits_memory(size, tensor.device):
-        raise TooLargeError(
-            f"`{name}` of bool must fit the memory of its device in float32, but needs {byte_size(size)} and "
-            f"{tensor.device.type} has {byte_size(free_memory(tensor.device))} free; use a smaller graph, fewer graphs at a "
-            "time, or a device with more memory."
-        )
+    remedy = "use a smaller graph, fewer graphs at a time, or a device with more memory"
+    require_memory(f"`{name}` of bool, as float32,", size, tensor.device, remedy)
     return from_bool(tensor)
