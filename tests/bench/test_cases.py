@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
 
 import psutil
@@ -10,7 +12,7 @@ import torch
 
 from tri_apsp import reference
 from tri_apsp.bench import cases
-from tri_apsp.bench.cases import Case, cases_of, scipy_distances
+from tri_apsp.bench.cases import Case, cases_of, scipy_bytes, scipy_distances
 from tri_apsp.semirings import SIGNS
 
 CPU = torch.device("cpu")
@@ -64,6 +66,36 @@ def test_the_caller_hears_of_scipy_from_time_to_time(monkeypatch):
     scipy_distances(Case(12), passed.append)
     assert len(passed) > 2
     assert passed == sorted(passed)
+
+
+@pytest.mark.parametrize(("n", "batch"), [(1200, 1), (500, 8)])
+def test_the_memory_of_scipy_is_what_both_processes_take(n, batch, monkeypatch):
+    """The peak beyond what SciPy's process takes for a small graph, of which the imports are most.
+
+    The short interval also ends before the graphs are read, which must not stop them from being read.
+    """
+    monkeypatch.setattr(cases, "_POLL_SECONDS", 0.002)
+    here = psutil.Process()
+
+    def peak(case):
+        start, taken = here.memory_info().rss, []
+
+        def sample(seconds):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                taken.append(here.memory_info().rss - start + sum(child.memory_info().rss for child in here.children()))
+
+        scipy_distances(case, sample)
+        return max(taken)
+
+    imports = peak(Case(12))
+    case = Case(n, batch=batch)
+    assert 0.5 * scipy_bytes(case) <= peak(case) - imports <= 1.2 * scipy_bytes(case)
+
+
+def test_a_failure_of_scipy(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="ended with exit status 1"):
+        scipy_distances(Case(12), lambda seconds: None)
 
 
 def test_an_interrupt_ends_scipy_at_once(monkeypatch):

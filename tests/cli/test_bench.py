@@ -125,6 +125,20 @@ def test_arguments_that_do_not_fit(cli, words, message):
     assert outcome.err.count("\n") == 1
 
 
+def test_scipy_must_fit_the_memory_too(cli, monkeypatch):
+    """A matrix of int16 takes 8 bytes per value in all, but SciPy's matrices take 38."""
+    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 20 * 1000**2)
+    monkeypatch.setattr("tri_apsp.cli.bench.measure", lambda *args, **kwargs: iter(()))
+    words = ["bench", "--device", "cpu", "--n", 1000, "--dtype", "int16"]
+    outcome = cli(*words)
+    message = (
+        "SciPy's solve of int16 nonnegative, n = 1000 must fit the memory of its device, but needs 36.2 MiB and cpu has 19.1"
+    )
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"error: {message} MiB free; lower --scipy-up-to")
+    assert cli(*words, "--scipy-up-to", 999).status == 0
+
+
 @pytest.mark.parametrize("words", [("--clock-mhz", 1980), ()])
 def test_fraction_of_the_bound(cli, monkeypatch, words):
     """On a CPU described as an H200, whose clock comes from `words` or from the device."""

@@ -100,8 +100,8 @@ class TestSummary:
         pool.spread = 0.9
         output = cli(*self.WORDS)
         assert field(output, "changed") == (
-            "nothing; inconclusive for 1 task: another configuration was up to 91.7% faster, but within the noise; repeat it on "
-            "an idle machine"
+            "nothing; inconclusive for 1 task: another configuration was up to 91.7% faster, but within the noise; repeat it "
+            "on an idle machine"
         )
         assert "inconclusive: the default stays at 1.92 ms, since 1 ms of another is within the noise" in output.err
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from tri_apsp.messages import counted
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
-__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "scipy_distances"]
+__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_scipy", "scipy_bytes", "scipy_distances"]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
@@ -28,6 +29,10 @@ HEAVIEST = 100
 _POTENTIAL = HEAVIEST + 1
 
 _POLL_SECONDS = 1.0
+
+# Bytes per value that a SciPy solve takes at its peak: three float64 matrices and a mask of the graph that is solved; and of
+# every graph six int16 matrices, in this process and in SciPy's.
+_SOLVED_BYTES, _STORED_BYTES = 26, 12
 
 
 @dataclass(frozen=True)
@@ -88,32 +93,51 @@ def cases_of(
                 yield Case(n, dtype, batch, sign)
 
 
+def runs_scipy(case: Case, up_to: int) -> bool:
+    """Return whether SciPy solves a case: it takes no more operations than one graph of `up_to` vertices."""
+    return case.operations <= up_to**3
+
+
+def scipy_bytes(case: Case) -> int:
+    """Return the memory of the CPU that `scipy_distances` takes at its peak."""
+    return case.n**2 * (_SOLVED_BYTES + _STORED_BYTES * case.batch)
+
+
 def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Tensor, float]:
     """Return the distances by SciPy's Floyd-Warshall in float64, shaped as the weights, in int16; and its seconds.
 
     Meanwhile `wait` receives the seconds passed, once per second. Ctrl-C ends SciPy at once.
+
+    Raises:
+        RuntimeError: if SciPy's process fails, such as for lack of memory.
+
+    Cost: batch * n^3 operations on one core; the memory that `scipy_bytes` returns.
     """
     weights = case.narrow_weights().to(torch.int16)
-    request = io.BytesIO()
-    np.save(request, weights.view(-1, case.n, case.n).numpy())
-    data: bytes | None = request.getvalue()
-    start = time.perf_counter()
-    # A session of its own, since Ctrl-C reaches every process of the terminal's.
     command = module_command("tri_apsp.bench.scipy_process")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        try:
-            while True:
-                try:
-                    output, _ = process.communicate(data, timeout=_POLL_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    data = None  # it is being sent
-                    wait(time.perf_counter() - start)
-        finally:
-            process.kill()
-            process.wait()  # after Ctrl-C the `with` does not
+    start = time.perf_counter()
+    # The graphs are in a file, since communicate() with a timeout would not send the rest of an input after the first timeout.
+    with tempfile.TemporaryFile() as graphs:
+        np.save(graphs, weights.view(-1, case.n, case.n).numpy())
+        graphs.seek(0)
+        # A session of its own, since Ctrl-C reaches every process of the terminal's.
+        with subprocess.Popen(command, stdin=graphs, stdout=subprocess.PIPE, start_new_session=True) as process:
+            try:
+                output = _output(process, lambda: wait(time.perf_counter() - start))
+            finally:
+                process.kill()
+                process.wait()  # after Ctrl-C the `with` does not
     if process.returncode:
         raise RuntimeError(f"SciPy's process ended with exit status {process.returncode}")
     answer = io.BytesIO(output)
     distances = torch.from_numpy(np.load(answer)).view(weights.shape)
     return distances, float(np.load(answer))
+
+
+def _output(process: subprocess.Popen[bytes], wait: Callable[[], None]) -> bytes:
+    """Return what a process writes until it ends; meanwhile `wait` is called once per second."""
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            wait()

@@ -12,7 +12,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import Selection, min_plus, shortest_paths
 from tri_apsp.bench.bounds import bound
-from tri_apsp.bench.cases import Case, scipy_distances
+from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config, MethodChoice
@@ -97,7 +97,7 @@ def measure(
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
     for case in cases:
-        if case.operations <= scipy_up_to**3 and case.graphs not in baselines:
+        if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
             _show_scipy(show, case, 0.0)
             baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))
         expected, scipy_seconds = baselines.get(case.graphs, (None, None))

@@ -1,4 +1,4 @@
-"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs that stdin holds.
+"""python -m tri_apsp.bench.scipy_process: SciPy's Floyd-Warshall on the graphs of the file that is stdin.
 
 It runs in a process of its own because its loop in C handles no Ctrl-C. It imports no torch, and so starts quickly.
 """
@@ -18,7 +18,7 @@ def main() -> None:
     """Read weights (graphs, n, n) of int16 in NumPy's format; write their distances, and then the seconds of all solves."""
     from scipy.sparse.csgraph import floyd_warshall
 
-    distances = np.load(io.BytesIO(sys.stdin.buffer.read()))
+    distances = np.load(sys.stdin.buffer)
     seconds = 0.0
     for graph in distances:
         dense = graph.astype(np.float64)

@@ -13,14 +13,14 @@ import torch
 from tri_apsp import engines
 from tri_apsp.bench import table
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
-from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of
+from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import Row, measure
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
 from tri_apsp.console.progress import activity
-from tri_apsp.device import check_memory, describe, resolve
+from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS
@@ -116,6 +116,9 @@ def run(args: argparse.Namespace) -> None:
         engines.choose(device, config, case.dtype)
         # The weights, the result, the expected result, and one matrix of workspace.
         check_memory(case.n, case.batch, case.dtype, device, matrices=4)
+        if runs_scipy(case, args.scipy_up_to):
+            remedy = "lower --scipy-up-to, --n or --batch"
+            require_memory(f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy)
     if args.rows is not None:
         _append([], args.rows)  # refuses a file that cannot be written, before anything is measured
     with activity() as show:
