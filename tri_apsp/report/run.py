@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,7 +67,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters)
         results = [known(grid, rows) for grid in grids]
-    again = command if args.out == DEFAULT_OUT else f"{command} {shlex.join(['--out', str(args.out)])}"
+    again = command_line("tri_apsp.report", study.name, **options, out=None if args.out == DEFAULT_OUT else args.out)
     print(write_study(study, target, results, folder, name, again))
     if missing := missing_sentence(results):
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
