@@ -10,7 +10,7 @@ import pytest
 
 from tri_apsp import device, tuned
 from tri_apsp.device import Device
-from tri_apsp.tuned import automatic, paths, pending, reading
+from tri_apsp.tuned import automatic, delayed_warnings, paths, reading
 from tri_apsp.tuned.schema import Entry, TunedFile
 
 GPU = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, 227 << 10, (9, 0))
@@ -33,7 +33,7 @@ def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     found["shipped"].mkdir()
     monkeypatch.setattr(paths.platformdirs, "user_config_path", lambda *_, **__: found["user"])
     monkeypatch.setattr(paths, "_CHECKOUT", found["shipped"])
-    monkeypatch.setattr(pending, "ISSUED", set())
+    monkeypatch.setattr(delayed_warnings, "ISSUED", set())
     monkeypatch.setattr(automatic, "_failed", set())
     tuned.reload()
     yield found

@@ -18,7 +18,7 @@ import torch
 import tri_apsp
 from tri_apsp import TuningWarning, tuned
 from tri_apsp.device import describe
-from tri_apsp.tuned import automatic, pending
+from tri_apsp.tuned import automatic, delayed_warnings
 from tri_apsp.tuned.call import call_of
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
@@ -121,7 +121,7 @@ def test_a_failure_is_not_repeated_by_later_processes(tuner, monkeypatch):
     behave("pass")
     for message in ("it ended with status 0", "it was tried before"):
         monkeypatch.setattr(automatic, "_failed", set())
-        monkeypatch.setattr(pending, "ISSUED", set())
+        monkeypatch.setattr(delayed_warnings, "ISSUED", set())
         with pytest.warns(TuningWarning, match=f"found nothing for float32, n = 200: {message}; to tune: python"):
             assert solve() == "default"
     assert len(runs()) == 1

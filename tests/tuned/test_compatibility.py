@@ -11,14 +11,14 @@ import torch
 
 from tri_apsp import InputError, tuned
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import compatibility, pending
+from tri_apsp.tuned import compatibility, delayed_warnings
 
 CUDA = torch.device("cuda", 0)
 
 
 def find(**arguments):
     found = tuned.find("nvidia", CUDA, torch.float32, **{"n": 1024, **arguments})
-    pending.issue()
+    delayed_warnings.issue()
     return found
 
 

@@ -14,7 +14,7 @@ from tuned.conftest import GPU
 
 from tri_apsp import InputError, TuningWarning, tuned
 from tri_apsp.__main__ import main
-from tri_apsp.tuned import freezing, pending
+from tri_apsp.tuned import delayed_warnings, freezing
 from tri_apsp.tuned.store import require_writable
 
 CUDA = torch.device("cuda", 0)
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error:
 
 def find(n=1024):
     found = tuned.find("nvidia", CUDA, torch.float32, n=n)
-    pending.issue()
+    delayed_warnings.issue()
     return found
 
 

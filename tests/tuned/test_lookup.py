@@ -14,7 +14,7 @@ from tri_apsp import Config, CpuTiles, GpuTiles, InputError, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.device import describe
 from tri_apsp.errors import TuningWarning
-from tri_apsp.tuned import lookup, pending, reading
+from tri_apsp.tuned import delayed_warnings, lookup, reading
 from tri_apsp.tuned.records import KERNELS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::tri_apsp.errors.TuningWarning")
 
 def find(n=1024, given=None, **arguments):
     found = tuned.find("nvidia", CUDA, torch.float32, given, n=n, **arguments)
-    pending.issue()
+    delayed_warnings.issue()
     return found
 
 

@@ -14,7 +14,7 @@ import tri_apsp
 from tri_apsp import InputError, TuningWarning, tuned
 from tri_apsp.configs import default_config
 from tri_apsp.solver import run
-from tri_apsp.tuned import misses, pending, policy
+from tri_apsp.tuned import delayed_warnings, misses, policy
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
@@ -151,9 +151,9 @@ class TestWhen:
         assert min(timeit.repeat(issue, number=1000, repeat=50)) / 1000 < 2e-6
 
     def test_reload_drops_what_reading_again_would_find(self):
-        pending.collect("topic", "message")
+        delayed_warnings.collect("topic", "message")
         tuned.reload()
-        pending.issue()
+        delayed_warnings.issue()
 
 
 class TestRequire:

@@ -10,7 +10,7 @@ from tuned.conftest import GPU
 
 from tri_apsp import tuned
 from tri_apsp.configs import default_config
-from tri_apsp.tuned import pending
+from tri_apsp.tuned import delayed_warnings
 
 CUDA = torch.device("cuda", 0)
 DEFAULT = default_config("nvidia", torch.float32)
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("error:
 
 def find(n=1024, **arguments):
     found = tuned.find("nvidia", CUDA, torch.float32, n=n, **arguments)
-    pending.issue()
+    delayed_warnings.issue()
     return found
 
 

@@ -18,7 +18,7 @@
 from tri_apsp.semirings import SIGNS
 from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import refusal
-from tri_apsp.tuned.exchange import export_file, import_file
+from tri_apsp.tuned.export import export_file, import_file
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash

@@ -13,9 +13,9 @@ import platformdirs
 
 from tri_apsp.python_process import module_command
 from tri_apsp.tuned.call import Call
+from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.paths import is_frozen, save_directory
-from tri_apsp.tuned.pending import collect
 from tri_apsp.tuned.reading import reload
 
 __all__ = ["SECONDS", "tune"]

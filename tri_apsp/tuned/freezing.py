@@ -10,9 +10,9 @@ from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.compatibility import difference, identity_of
+from tri_apsp.tuned.delayed_warnings import issue
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
 from tri_apsp.tuned.paths import FROZEN, is_frozen, matching, named_directory
-from tri_apsp.tuned.pending import issue
 from tri_apsp.tuned.reading import read_usable, reload, search_slug, sources
 from tri_apsp.tuned.records import RECORDS
 from tri_apsp.tuned.store import content_of, locked, merged, path_of, write

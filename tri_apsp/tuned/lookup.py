@@ -15,9 +15,9 @@ from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
+from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.forced import with_forced
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
-from tri_apsp.tuned.pending import collect
 from tri_apsp.tuned.policy import policy
 from tri_apsp.tuned.reading import generation, on_reload, sources
 from tri_apsp.tuned.records import TunableKernel

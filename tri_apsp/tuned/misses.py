@@ -6,7 +6,7 @@ import os
 
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.errors import InputError
-from tri_apsp.tuned import automatic, pending
+from tri_apsp.tuned import automatic, delayed_warnings
 from tri_apsp.tuned.call import Call
 from tri_apsp.tuned.lookup import look_up
 from tri_apsp.tuned.paths import is_frozen, save_directory
@@ -66,8 +66,8 @@ def issue_warnings(call: Call, config: CompleteConfig) -> None:
 
     Cost: less than 1 us without a warning.
     """
-    may_gain = config.source == "default" and _MISS not in pending.ISSUED and is_worth_tuning(call)
+    may_gain = config.source == "default" and _MISS not in delayed_warnings.ISSUED and is_worth_tuning(call)
     if may_gain and policy() == "warn" and not is_frozen(save_directory()):
-        pending.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}")
-    if pending.PENDING:
-        pending.issue()
+        delayed_warnings.collect(_MISS, f"nothing was tuned for {call.dtype}, n = {call.n}; to tune: {call.command()}")
+    if delayed_warnings.PENDING:
+        delayed_warnings.issue()

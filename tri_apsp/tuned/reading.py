@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, refusal
+from tri_apsp.tuned.delayed_warnings import PENDING, collect
 from tri_apsp.tuned.paths import directories, file_name, named_directory
-from tri_apsp.tuned.pending import PENDING, collect
 
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import TunedFile

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import refusal
+from tri_apsp.tuned.delayed_warnings import collect, issue
 from tri_apsp.tuned.paths import file_name, is_frozen, matching, save_directory, user_directory
-from tri_apsp.tuned.pending import collect, issue
 from tri_apsp.tuned.reading import read_usable
 from tri_apsp.tuned.store import content_of, merged, path_of, require_current, require_replaceable, save, write
 
