@@ -224,7 +224,7 @@ def _target_dtype(source: np.dtype[Any], requested: torch.dtype | None, name: st
         return torch.float32
     if source.name not in DTYPES_BY_NAME:
         raise InputError(
-            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)}, but has {source.name}; "
+            f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has {source.name}; "
             "name the one to convert it to in `dtype`, such as dtype=torch.float32."
         )
     return DTYPES_BY_NAME[source.name]

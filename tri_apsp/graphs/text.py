@@ -227,8 +227,9 @@ def _parse_slowly(text: Text, grammar: Grammar, base: int, n: int | None, expect
         for field, ends in zip(marked, (sources, targets), strict=False):
             # More than 30 digits are out of range, and int raises an error of its own for thousands of them.
             if not _WHOLE.fullmatch(field) or len(field) > 30 or not base <= int(field) <= last:
+                allowed = "none at all for 0 vertices" if n == 0 else f"whole numbers from {base} to {last if n else '2**62'}"
                 raise InputError(
-                    f"vertices in {text.name} must be whole numbers from {base} to {'2**62' if n is None else last}, "
+                    f"vertices in {text.name} must be {allowed}, "
                     f"but line {number} has {field!r}; correct the line{'' if n is None else ' or the vertex count'}."
                 )
             ends.append(int(field))

@@ -168,7 +168,7 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
         )
     if value.dtype not in (*DTYPES, torch.bool):
-        valid = ", ".join(map(dtype_name, DTYPES))
+        valid = f"{', '.join(map(dtype_name, DTYPES))} or bool"
         raise InputError(
             f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; {remedy_for(value.dtype)}."
         )
