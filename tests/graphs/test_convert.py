@@ -290,3 +290,27 @@ def test_a_whole_number_that_float32_rounds(recwarn, convert):
         "float32 is exact for whole numbers below 16777216 only, but a weight is 16777217; use float64 or int64 for exact "
         "distances."
     )
+
+
+@pytest.mark.parametrize("missing", ["0", [0], True, np.zeros(2)])
+def test_a_missing_value_that_is_no_number(refuses, missing):
+    """A str was compared with the numbers, and so meant that no entry is missing."""
+    with refuses(f"`missing` must be a number, but is {missing!r}; give the value"):
+        from_numpy(np.zeros((2, 2)), missing=missing)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"weight": len}, "`weight` must be the name of an edge attribute, but is <built-in function len>"),
+        ({"weight": ["weight"]}, "`weight` must be the name of an edge attribute, but is ['weight']"),
+        ({"nodelist": 3}, "`nodelist` must list nodes of the graph, but is 3; give a list"),
+        ({"nodelist": [[0]]}, "`nodelist` must list nodes of the graph, but is [[0]]; give a list"),
+    ],
+)
+def test_arguments_of_another_kind_for_networkx(refuses, options, part):
+    networkx = pytest.importorskip("networkx")
+    with refuses(part):
+        from_networkx(networkx.Graph([(0, 1)]), **options)
+    with refuses("`graph` must be a NetworkX graph, but is a type"):
+        from_networkx(networkx.Graph)

@@ -112,7 +112,7 @@ def test_a_path_that_no_file_can_have(refuses, format, path):
         load_graph(f"{path}.{format}")
 
 
-@pytest.mark.parametrize("path", [None, 5, b"d.npy", ["d.npy"], *(f"{path}.npy" for path in PATHS)])
+@pytest.mark.parametrize("path", [None, 5, "", b"d.npy", ["d.npy"], *(f"{path}.npy" for path in PATHS)])
 def test_a_path_that_cannot_be_written(refuses, path):
     with refuses(f"`path` must be a path that a file can have, but is {path!r}; give a str or a pathlib.Path"):
         tri_apsp.write_distances(torch.zeros(2, 2), path)
@@ -125,6 +125,12 @@ def test_distances_of_another_dtype(refuses, tmp_path, dtype, extension):
     with refuses(f"one of the dtypes float32, float64, int32, int64, int16, but have {str(dtype)[6:]}; {remedy}"):
         tri_apsp.write_distances(torch.zeros(2, 2, dtype=dtype), tmp_path / f"d{extension}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2, 2, 2)])
+def test_distances_of_another_shape(refuses, tmp_path, shape):
+    with refuses("`distances` must have shape (n, n) or (batch, n, n)", f"but have {shape}; reshape them"):
+        tri_apsp.write_distances(torch.zeros(shape), tmp_path / "d.npy")
 
 
 @pytest.mark.parametrize("number", [np.int64, np.uint8, torch.tensor])

@@ -64,6 +64,8 @@ def from_numpy(
     """
     if not isinstance(array, np.ndarray):
         raise InputError(f"`array` must be a NumPy array, but is a {type(array).__name__}; wrap it in np.asarray.")
+    if missing is not None and (not isinstance(missing, Real) or isinstance(missing, bool)):
+        raise InputError(f"`missing` must be a number, but is {missing!r}; give the value that means no edge, such as 0.")
     target = _target_dtype(array.dtype, dtype, "`array`")
     place = resolve(str(device))
     if array.ndim in (2, 3):
@@ -142,10 +144,15 @@ def from_networkx(
         DistanceRangeError: for a weight that `dtype` cannot hold.
         TooLargeError: if the result does not fit the memory of `device`.
     """
-    if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
+    if isinstance(graph, type) or not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise InputError(f"`graph` must be a NetworkX graph, but is a {type(graph).__name__}; build one with networkx.Graph.")
-    nodes = list(graph.nodes if nodelist is None else nodelist)
-    index = {node: position for position, node in enumerate(nodes)}
+    if weight is not None and not isinstance(weight, str):
+        raise InputError(f"`weight` must be the name of an edge attribute, but is {weight!r}; give a str, or None.")
+    try:
+        nodes = list(graph.nodes if nodelist is None else nodelist)
+        index = {node: position for position, node in enumerate(nodes)}
+    except TypeError:
+        raise InputError(f"`nodelist` must list nodes of the graph, but is {nodelist!r}; give a list of nodes.") from None
     if len(index) < len(nodes):
         twice = next(node for position, node in enumerate(nodes) if index[node] != position)
         raise InputError(f"`nodelist` must list each node once, but repeats {twice!r}; remove the repetition.")

@@ -48,7 +48,8 @@ def to_path(value: object, argument: str) -> Path:
     """
     path: Any = value  # which os.fsencode checks
     try:
-        if b"\0" not in os.fsencode(path):
+        name = os.fsencode(path)
+        if name and b"\0" not in name:
             return Path(path)
     except (TypeError, ValueError):
         pass

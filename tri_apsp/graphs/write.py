@@ -72,7 +72,7 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype.
 
     Raises:
-        InputError: for another extension or dtype; for a folder that does not exist or is not writable; for a batch in
+        InputError: for another extension, dtype or shape; for a folder that does not exist or is not writable; for a batch in
             `.csv`; or if the disk is full.
 
     Cost: O(n^2).
@@ -94,6 +94,10 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
         raise InputError(
             f"a .csv file must hold one matrix, but `distances` have shape {tuple(distances.shape)}; "
             "write .npy, or one file per graph."
+        )
+    if distances.ndim not in (2, 3):
+        raise InputError(
+            f"`distances` must have shape (n, n) or (batch, n, n), but have {tuple(distances.shape)}; reshape them."
         )
     with open_output(target) as stream:
         if extension == ".csv":
