@@ -63,7 +63,7 @@ class TestWhereTuningGains:
         assert issued(n, **arguments) == []
 
     def test_a_small_call_is_silent_on_every_gpu(self, gpu):
-        assert issued(511) == issued(64, batch=100) == issued(31, batch=4095) == []
+        assert issued(511) == issued(64, batch=100) == issued(31, batch=4095) == issued(4096, batch=0) == []
 
     def test_the_cpu_and_the_interpreter_are_silent(self):
         assert issued(4096, default_config("cpu", torch.float32), CPU) == []
@@ -192,6 +192,7 @@ class TestRequire:
         [
             ("nvidia", CUDA, {"n": 127}),
             ("nvidia", CUDA, {"n": 0}),
+            ("nvidia", CUDA, {"n": 4096, "batch": 0}),
             ("nvidia", CUDA, {"n": 10, "batch": 1000}),
             ("portable", CPU, {"n": 999}),
         ],

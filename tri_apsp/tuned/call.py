@@ -23,7 +23,7 @@ class Call(NamedTuple):
         device: the facts of that device.
         dtype: the name of the dtype, such as "float32".
         n: vertices; of a product (m, k) by (k, n), the cube root of m k n. 0: no tuned entry is looked up.
-        batch: the number of graphs, at least 1.
+        batch: the number of graphs.
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         kind: one of tri_apsp.tuned.records.CALLS.
     """
@@ -85,4 +85,4 @@ def call_of(
     """Return the call with these arguments of `tri_apsp.tuned.find`."""
     kind = "product" if product else "batch" if batch > 1 else "solve"
     sign = "nonnegative" if nonnegative else "any"
-    return Call(engine, device, describe(device), dtype_name(dtype), n, max(1, batch), sign, kind)
+    return Call(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind)

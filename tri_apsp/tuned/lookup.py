@@ -156,7 +156,7 @@ class _Search:
         call = self._call
         size = record.lookup_size(call.n, self.config if self._given is None else self._given.over(self.config))
         for source, file, entry in nearest(
-            files(call.engine, record.name, call.dtype, call.device), size, call.batch, call.sign
+            files(call.engine, record.name, call.dtype, call.device), size, max(1, call.batch), call.sign
         ):
             fields = {name: value for name, value in entry.config.items() if name not in self._settled}
             if not fields:
