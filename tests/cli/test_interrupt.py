@@ -48,7 +48,8 @@ def test_while_a_module_is_imported(tmp_path, words, module):
     assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
 
 
-def test_while_scipy_runs():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_while_scipy_runs(number):
     """SciPy's loop would handle no signal until it ends."""
     command = [sys.executable, "-m", "tri_apsp", "bench", "--device", "cpu", "--n", "3000", "--scipy-up-to", "3000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as bench:
@@ -58,7 +59,7 @@ def test_while_scipy_runs():
             found = psutil.Process(bench.pid).children()
         time.sleep(3)
         start = time.perf_counter()
-        os.killpg(bench.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(bench.pid, number)  # as a terminal and `timeout` do
         _, err = bench.communicate(timeout=60)
         assert time.perf_counter() - start < 3
     assert (bench.returncode, err) == (INTERRUPTED, b"")

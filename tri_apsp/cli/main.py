@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tri_apsp.cli.parser import build_parser
-from tri_apsp.console.exit_status import BAD_INPUT, guarded, interruptible_imports
+from tri_apsp.console.exit_status import BAD_INPUT, guarded, interruptible_imports, terminated_as_interrupted
 from tri_apsp.console.parser import program
 
 __all__ = ["main"]
@@ -35,5 +35,6 @@ def _run(words: list[str]) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return BAD_INPUT
-    args.run(args)
+    with terminated_as_interrupted():
+        args.run(args)
     return 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from tri_apsp.errors import ApspError, InputError, RoundingWarning, TuningWarning
 
-__all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded", "interruptible_imports"]
+__all__ = ["BAD_INPUT", "BROKEN_PIPE", "FAILED", "INTERRUPTED", "guarded", "interruptible_imports", "terminated_as_interrupted"]
 
 FAILED, BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 
@@ -63,6 +63,22 @@ def guarded(run: Callable[[], int]) -> int:
         )
         return FAILED
     return status
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does, inside a `with`.
+
+    So results are kept, child processes end, and no part of an output is left.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

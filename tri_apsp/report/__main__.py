@@ -6,7 +6,14 @@ import argparse
 import sys
 from importlib import import_module
 
-from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED, guarded, interruptible_imports
+from tri_apsp.console.exit_status import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    guarded,
+    interruptible_imports,
+    terminated_as_interrupted,
+)
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
@@ -29,7 +36,7 @@ exit status:
     0  done
   {FAILED:3}  a size does not fit the memory, or the engine cannot run here
   {BAD_INPUT:3}  an argument breaks a rule, or a file cannot be used
-  {INTERRUPTED:3}  interrupted (Ctrl-C)
+  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
 """
 
 
@@ -64,7 +71,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.repor
     def run() -> int:
         with interruptible_imports():  # the options import torch
             parser = build_parser(prog)
-        return _run(parser.parse_args(argv))
+        args = parser.parse_args(argv)
+        with terminated_as_interrupted():
+            return _run(args)
 
     return guarded(run)
 

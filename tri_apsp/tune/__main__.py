@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
-from collections.abc import Iterator
 
-from tri_apsp.console.exit_status import guarded, interruptible_imports
+from tri_apsp.console.exit_status import guarded, interruptible_imports, terminated_as_interrupted
 
 __all__ = ["main"]
 
@@ -28,20 +25,10 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.tune"
             if args.action in (None, "verify"):  # the others start no process
                 processes.start_server()  # it imports torch while this process imports the rest
             from tri_apsp.tune.commands import run
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             return run(args)
 
     return guarded(run)
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM, which batch systems and `timeout` send, end the process as Ctrl-C does: the results so far are kept."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":
