@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,12 +17,6 @@ from tri_apsp import tuned
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.workers import processes
 from tri_apsp.tuned import paths, reading
-
-
-@pytest.fixture(autouse=True, scope="session")
-def interrupts() -> None:
-    """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes ignore it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
