@@ -33,7 +33,7 @@ exit status:
   {FAILED:3}  the graph has a negative cycle, a distance does not fit the dtype, the problem does not fit the memory, or the
        engine cannot run here
   {BAD_INPUT:3}  an argument or a file breaks a rule, or the output cannot be written
-  {INTERRUPTED:3}  interrupted (Ctrl-C)
+  {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
   {BROKEN_PIPE:3}  the process that read the output has exited
 
 An error is one sentence on stderr; nothing is printed on stdout then, and the output file stays as it was.

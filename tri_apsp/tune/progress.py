@@ -113,9 +113,9 @@ def decision_line(winner: Winner) -> str:
     now_ms = winner.times.p50_ms
     if winner.before is None:  # found by an earlier version
         return f"{milliseconds(now_ms)}, {winner.speedup:.2f} x the default"
-    if winner.changed and winner.before_ms is None:
-        return f"the configuration in use failed, now {milliseconds(now_ms)}"
-    if winner.changed and winner.before_ms is not None:
+    if winner.changed:
+        if winner.before_ms is None:
+            return f"the configuration in use failed, now {milliseconds(now_ms)}"
         gain = winner.before_ms / now_ms
         return f"{milliseconds(winner.before_ms)} before, now {milliseconds(now_ms)}, {gain:.2f} times as fast"
     which = "the tuned configuration" if winner.gained else "the default"

@@ -43,12 +43,15 @@ class Call(NamedTuple):
 
     def records(self) -> list[TunableKernel[Any]]:
         """Return the kernels to look up, the solve first: it decides the size of closures, and its fields are not changed."""
-        records = [record for record in records_of(self.engine) if self.kind in record.calls]
-        return sorted(records, key=lambda record: not record.is_solve)
+        return sorted(self._records_to_tune(), key=lambda record: not record.is_solve)
+
+    def _records_to_tune(self) -> list[TunableKernel[Any]]:
+        """Return the same kernels in the order of tuning."""
+        return [record for record in records_of(self.engine) if self.kind in record.calls]
 
     def kernels_to_tune(self) -> list[str]:
-        """Return the kernels that decide how fast the call is."""
-        records = [record for record in records_of(self.engine) if self.kind in record.calls]
+        """Return the kernels that decide how fast the call is, in the order of tuning."""
+        records = self._records_to_tune()
         if self.kind == "batch":  # a kernel for batches solves small graphs alone, and large ones not at all
             own = [record for record in records if record.calls == ("batch",)]
             small = [record for record in own if self.n <= 2 * max(record.full_sizes)]

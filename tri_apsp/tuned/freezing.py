@@ -55,7 +55,7 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
         _require_suitable(folder)
     except InputError:
         if not os.path.isfile(folder / ".lock"):  # noqa: PTH113 (Path.is_file raises PermissionError)
-            raise  # and else another process may be freezing it, which the check below waits for
+            raise  # with a lock, another process may be freezing the directory: wait for it, and check again
     with locked(folder):
         _require_suitable(folder)
         # A process that starts meanwhile searches the other directories too, until the last file is here.

@@ -24,7 +24,7 @@ def files_of_other_gpus(engine: str, kernel: str, dtype: str, device: Device) ->
 
     The GPU with the nearest number of units comes first, of several the first by name; the files of a GPU are in the order of
     `directories`. A file that cannot be used is passed over without a warning, since it is not of this GPU. If
-    TRI_APSP_TUNED_FOR names a GPU, or `device` is none, there are no others.
+    TRI_APSP_TUNED_FOR names a GPU, or `device` is not a GPU, nothing is yielded.
     """
     if not _may_substitute(device):
         return

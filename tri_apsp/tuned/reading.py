@@ -36,10 +36,10 @@ _REMEDY = "remove it, or tune again with --force"
 
 
 def generation() -> object:
-    """Return what tells results of files read before a reload() from those read after it: an object of which each has its own.
+    """Return an object that stands for the files as they are until the next reload(), which replaces it.
 
-    A result is kept by the generation that was current before its files were read. So one that another thread's reload() has
-    made out of date is not found again, also if it is kept after that.
+    A result is stored under the generation that was current before its files were read. So a result that another thread's
+    reload() has made out of date is not found again, even if it is stored after that reload().
     """
     return _generation
 

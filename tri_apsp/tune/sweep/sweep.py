@@ -28,6 +28,7 @@ from tri_apsp.tune.workers.pool import Pool
 __all__ = ["sweep"]
 
 
+@tuned.remembering()  # what the sweep reads and finds is in use until it ends, wherever it is saved
 def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
     """Tune each task of `plan`, and write each winner to a tuned file as soon as it is known.
 
@@ -42,11 +43,6 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
         InputError: the studies or the tuned files cannot be kept.
         EngineError: not one task could be tuned.
     """
-    with tuned.remembering():  # what the sweep reads and finds is in use until it ends, wherever it is saved
-        return _sweep(plan, make_pool, progress)
-
-
-def _sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> SweepResult:
     writer = ResultWriter(plan)
     writer.check()
     device, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks
