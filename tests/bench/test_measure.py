@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 def measured(case, *, scipy_up_to):
     methods = ["auto", "kleene", "floyd_warshall"]
-    return list(measure([case], methods, CPU, config=Config(), repeat=3, scipy_up_to=scipy_up_to, clock_hz=None))
+    return list(measure([(case, methods)], CPU, config=Config(), repeat=3, scipy_up_to=scipy_up_to, clock_hz=None))
 
 
 @pytest.mark.parametrize("scipy_up_to", [0, 64])
@@ -58,7 +58,7 @@ def test_percentiles_and_warm_up(monkeypatch):
     monkeypatch.setattr(module, "warm_up", lambda call, device: events.append("warm-up"))
     monkeypatch.setattr(module, "seconds_in_products", lambda weights, selection: 4.0)
     named = {"config": Config(), "repeat": 10, "scipy_up_to": 0, "clock_hz": None}
-    product, solve = measure([Case(8, batch=2)], ["kleene"], CPU, **named)
+    product, solve = measure([(Case(8, batch=2), ["kleene"])], CPU, **named)
     for row in (product, solve):
         assert (row.p20_seconds, row.p50_seconds, row.p80_seconds) == pytest.approx((2.8, 5.5, 8.2))
         assert row.ops_per_second == pytest.approx(2 * 8**3 / 5.5)
@@ -92,6 +92,6 @@ def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
     right = module.scipy_distances
     monkeypatch.setattr(module, "scipy_distances", counted)
     cases = [Case(n, dtype, batch) for dtype in (torch.float32, torch.int16) for n, batch in ((8, 1), (9, 1), (4, 8), (4, 9))]
-    rows = list(measure(cases, ["kleene"], CPU, config=Config(), repeat=3, scipy_up_to=8, clock_hz=None))
+    rows = list(measure([(case, ["kleene"]) for case in cases], CPU, config=Config(), repeat=3, scipy_up_to=8, clock_hz=None))
     assert solved == [(8, 1, "nonnegative"), (4, 8, "nonnegative")]
     assert [row.scipy_seconds is not None for row in rows[::2]] == [True, False, True, False] * 2

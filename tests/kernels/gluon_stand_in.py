@@ -23,7 +23,9 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-import tri_apsp.kernels as package
+import tri_apsp.engines.nvidia  # noqa: F401  imported before the stand-in, so that it keeps Gluon
+from tri_apsp import kernels
+from tri_apsp.methods import papers
 
 program = threading.local()
 """State of the program that runs in this thread: ids, grid, groups of copies, the token of the launch, and polls so far."""
@@ -200,13 +202,14 @@ NAMES = {
 
 
 def import_kernels(name: str) -> ModuleType:
-    """Import a copy of tri_apsp.kernels.<name> that uses this stand-in; modules imported elsewhere keep Gluon."""
-    with patch.dict(sys.modules), patch.dict(vars(package)):
-        for module in [module for module in sys.modules if module.startswith("tri_apsp.kernels.")]:
-            del sys.modules[module]
+    """Import a copy of tri_apsp.<name> that uses this stand-in; modules imported elsewhere keep Gluon."""
+    with patch.dict(sys.modules), patch.dict(vars(kernels)), patch.dict(vars(papers)):
+        for module in tuple(sys.modules):
+            if module.startswith(("tri_apsp.kernels.", "tri_apsp.methods.papers.")):
+                del sys.modules[module]
         sys.modules["tri_apsp.kernels.nvidia.gluon_names"] = names = ModuleType("gluon_names")
         vars(names).update(NAMES)
-        return importlib.import_module(f"tri_apsp.kernels.{name}")
+        return importlib.import_module(f"tri_apsp.{name}")
 
 
 def launch(kernel: Callable[..., None], grid: tuple[int, int], *arguments: Any, **constants: Any) -> None:

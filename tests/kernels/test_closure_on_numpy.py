@@ -16,8 +16,8 @@ from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.value_range import limits
 
-closure_kernel = import_kernels("nvidia.closure")._closure_kernel
-solve_kernel = import_kernels("nvidia.solve")._solve_kernel
+closure_kernel = import_kernels("kernels.nvidia.closure")._closure_kernel
+solve_kernel = import_kernels("kernels.nvidia.solve")._solve_kernel
 
 
 def closure_constants(

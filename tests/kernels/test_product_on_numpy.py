@@ -13,7 +13,7 @@ from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels,
 from tri_apsp.kernels.nvidia.product import ProductLayouts
 from tri_apsp.semirings import floor, no_edge
 
-product_kernel = import_kernels("nvidia.product")._product_kernel
+product_kernel = import_kernels("kernels.nvidia.product")._product_kernel
 
 CONSTANTS = {
     "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2,

@@ -1,4 +1,7 @@
-"""What every method must do on every engine: inherit MethodContract, set `engine`, `device` and, if slow, `sizes`."""
+"""What every method must do on every engine: inherit MethodContract, set `engine`, `device` and, if slow, `sizes`.
+
+conftest.py runs each test that has an argument `method` with each of `methods`.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,14 @@ import torch
 import tri_apsp
 from tri_apsp import NegativeCycleError
 from tri_apsp.engines import Engine
-from tri_apsp.methods import METHODS
+from tri_apsp.methods import METHODS, takes
 from tri_apsp.reference import floyd_warshall
-
-every_method = pytest.mark.parametrize("method", METHODS)
 
 
 class MethodContract:
     engine: ClassVar[str]
     device: ClassVar[str]
+    methods: ClassVar[Sequence[str]] = tuple(METHODS)
     config: ClassVar[tri_apsp.Config] = tri_apsp.Config()
     sizes: ClassVar[Sequence[int]] = (0, 1, 2, 3, 63, 64, 65, 100, 131, 257)
     dtypes: ClassVar[Sequence[torch.dtype]] = cases.DTYPES
@@ -30,6 +32,12 @@ class MethodContract:
         return tri_apsp.shortest_paths(
             weights, method=method, config=tri_apsp.Config(engine=self.engine).over(self.config), **options
         )
+
+    def dtypes_of(self, method: str) -> list[torch.dtype]:
+        return [dtype for dtype in self.dtypes if takes(method, dtype)]
+
+    def dtype_of(self, method: str, wanted: torch.dtype = torch.float32) -> torch.dtype:
+        return wanted if takes(method, wanted) else self.dtypes_of(method)[0]
 
     def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:
         """Return the bytes that a solve on a GPU asks for besides its result, at most at a time, and those of the result."""
@@ -52,41 +60,37 @@ class MethodContract:
 
         monkeypatch.setattr(Engine, "scratch", poisoned)
 
-    @every_method
     @pytest.mark.parametrize("case", cases.CASES)
     def test_agrees_with_the_reference(self, method: str, case: str) -> None:
         for n in self.sizes if case == "random" else self.sizes[-3:]:
             weights = cases.CASES[case](n)
-            for dtype in self.dtypes:
+            for dtype in self.dtypes_of(method):
                 result = self.solve(cases.tensor(weights, dtype, self.device), method)
                 cases.assert_distances(result.distances, weights)
                 assert (result.method, result.engine) == (method, self.engine)
                 assert (result.distances.dtype, result.distances.device.type) == (dtype, self.device)
                 assert result.distances.shape == (n, n)
 
-    @every_method
     def test_textbook_graph(self, method: str) -> None:
-        for dtype in self.dtypes:
+        for dtype in self.dtypes_of(method):
             distances = self.solve(cases.tensor(cases.FIVE, dtype, self.device), method).distances
             np.testing.assert_array_equal(distances.cpu().double().numpy(), cases.FIVE_DISTANCES)
 
-    @every_method
     def test_batch(self, method: str) -> None:
         n = self.sizes[-2]
         graphs = np.stack([cases.random_graph(n), cases.negative_graph(n), cases.disconnected(n)])
-        for dtype in self.dtypes:
+        for dtype in self.dtypes_of(method):
             cases.assert_distances(self.solve(cases.tensor(graphs, dtype, self.device), method).distances, graphs)
-        empty = torch.zeros((0, n, n), device=self.device)
+        empty = torch.zeros((0, n, n), dtype=self.dtype_of(method), device=self.device)
         assert self.solve(empty, method).distances.shape == (0, n, n)
 
-    @every_method
     def test_any_strides_and_an_untouched_input(self, method: str) -> None:
         n = self.sizes[-2]
         weights = cases.random_graph(n)
-        plain = cases.tensor(weights, torch.float32, self.device)
-        padded = torch.full((n + 1, 2 * n), -1.0, device=self.device)
+        plain = cases.tensor(weights, self.dtype_of(method), self.device)
+        padded = plain.new_full((n + 1, 2 * n), -1)
         padded[1:, :n] = plain
-        every_other = torch.full((2 * n, 2 * n), -1.0, device=self.device)
+        every_other = plain.new_full((2 * n, 2 * n), -1)
         every_other[::2, ::2] = plain
         for view in (plain.T.contiguous().T, padded[1:, :n], every_other[::2, ::2], plain.expand(2, n, n)):
             before = view.clone()
@@ -96,37 +100,36 @@ class MethodContract:
             assert distances.is_contiguous()
             assert torch.equal(view, before)
 
-    @every_method
     def test_overwrite_solves_in_the_memory_of_the_input(self, method: str) -> None:
         n = self.sizes[-2]
         weights = cases.random_graph(n)
         for layout in ("plain", "transposed", "padded"):
-            tensor = cases.tensor(weights, torch.int32, self.device)
+            tensor = cases.tensor(weights, self.dtype_of(method, torch.int32), self.device)
             if layout == "transposed":
                 tensor = tensor.T.contiguous().T
             elif layout == "padded":
-                outer = torch.full((n, n + 7), -9, dtype=torch.int32, device=self.device)
+                outer = tensor.new_full((n, n + 7), -9)
                 outer[:, 3 : n + 3] = tensor
                 tensor = outer[:, 3 : n + 3]
             result = self.solve(tensor, method, overwrite=True)
             assert result.distances is tensor
             cases.assert_distances(tensor, weights)
 
-    @every_method
     def test_zeros_of_either_sign_are_alike(self, method: str) -> None:
         """An engine may order floats without negatives by their bits."""
         n = self.sizes[-1]
         weights = cases.random_graph(n)
         zeros = np.random.default_rng(3).random((n, n)) < 0.3 / max(1, n) ** 0.5
         weights[zeros] = 0
-        for dtype in self.dtypes:
+        for dtype in self.dtypes_of(method):
             if dtype.is_floating_point:
                 tensor = cases.tensor(weights, dtype, self.device)
                 tensor[torch.from_numpy(zeros & (np.arange(n) % 2 == 0)).to(self.device)] = -0.0
                 cases.assert_distances(self.solve(tensor, method).distances, weights)
 
-    @every_method
     def test_random_floats_are_close_and_reproducible(self, method: str) -> None:
+        if not takes(method, torch.float32):
+            pytest.skip("takes no floats")
         n = self.sizes[-1]
         generator = torch.Generator().manual_seed(3)
         weights = torch.rand(n, n, generator=generator).masked_fill(torch.rand(n, n, generator=generator) > 0.1, cases.INF)
@@ -135,13 +138,12 @@ class MethodContract:
         for _ in range(3):
             assert torch.equal(self.solve(weights.to(self.device), method).distances, first)
 
-    @every_method
     @pytest.mark.parametrize("length", [1, 2, 5])
     def test_negative_cycles_are_named(self, method: str, length: int) -> None:
         n = self.sizes[-2]
         weights, cycle = cases.negative_cycle(n, length)
         every = length == 2 or self.device == "cpu"  # on a GPU each dtype is some seconds of compiling
-        for dtype in self.dtypes if every else self.dtypes[:1]:
+        for dtype in self.dtypes_of(method) if every else self.dtypes_of(method)[:1]:
             tensor = cases.tensor(weights, dtype, self.device)
             before = tensor.clone()
             with pytest.raises(NegativeCycleError) as caught:
@@ -153,19 +155,17 @@ class MethodContract:
                 self.solve(tensor, method, overwrite=True)
             assert caught.value.vertices
 
-    @every_method
     def test_a_negative_cycle_in_a_batch_says_which_graph(self, method: str) -> None:
         n = self.sizes[-2]
         weights, cycle = cases.negative_cycle(n, 3)
         graphs = np.stack([cases.negative_graph(n), weights])
-        narrowest = min(self.dtypes, key=lambda dtype: dtype.itemsize)
+        narrowest = min(self.dtypes_of(method), key=lambda dtype: dtype.itemsize)
         with pytest.raises(NegativeCycleError, match="graph 1") as caught:
             self.solve(cases.tensor(graphs, narrowest, self.device), method)
         assert caught.value.batch == 1
         assert set(caught.value.vertices) == set(cycle)
 
-    @every_method
     def test_unchecked_solves_agree(self, method: str) -> None:
         weights = cases.random_graph(self.sizes[-2])
-        tensor = cases.tensor(weights, torch.float32, self.device)
+        tensor = cases.tensor(weights, self.dtype_of(method), self.device)
         cases.assert_distances(self.solve(tensor, method, check=False).distances, weights)

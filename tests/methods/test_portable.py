@@ -42,12 +42,12 @@ class TestMethodsOnGpu(MethodContract):
         assert torch.cuda.current_device() == 0
 
     @pytest.mark.parametrize("n", [1000, 4097])
-    @pytest.mark.parametrize("method", ["floyd_warshall", "kleene"])
-    def test_workspace_is_at_most_a_twentieth(self, monkeypatch: pytest.MonkeyPatch, method: str, n: int) -> None:
+    @pytest.mark.parametrize("name", ["floyd_warshall", "kleene"])
+    def test_workspace_is_at_most_a_twentieth(self, monkeypatch: pytest.MonkeyPatch, name: str, n: int) -> None:
         """Without memory for a padded copy of the matrix, the workspace is at most a twentieth of the matrix."""
         monkeypatch.setattr("tri_apsp.gpu.padding.fits_memory", lambda size, device: False)
         monkeypatch.setattr("tri_apsp.engines.triton_base.EXTRA_WORKSPACE", 0.0)
-        workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), method)
+        workspace, matrix = self.workspace(cases.tensor(cases.random_graph(n), torch.float32, "cuda"), name)
         assert workspace <= 0.05 * matrix + 4096  # a few scalars for the checks
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from tri_apsp.configs import MethodChoice
 from tri_apsp.messages import counted
+from tri_apsp.methods import PAPERS, takes
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
-__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_scipy", "scipy_bytes", "scipy_distances"]
+__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_of", "runs_scipy", "scipy_bytes", "scipy_distances"]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
@@ -91,6 +94,23 @@ def cases_of(
         for sign in signs:
             for n, batch in zip(sizes, batches, strict=True):
                 yield Case(n, dtype, batch, sign)
+
+
+def runs_of(cases: Iterable[Case], methods: Sequence[MethodChoice]) -> list[tuple[Case, list[MethodChoice]]]:
+    """Return each case with the methods that take its dtype.
+
+    A method that takes none of the dtypes runs on the same graphs in the first dtype that it takes.
+    """
+    runs: dict[Case, list[MethodChoice]] = {case: [] for case in cases}
+    dtypes = {case.dtype for case in runs}
+    for case in tuple(runs):
+        for method in methods:
+            if takes(method, case.dtype):
+                runs[case].append(method)
+            elif not any(takes(method, dtype) for dtype in dtypes):
+                others = runs.setdefault(dataclasses.replace(case, dtype=PAPERS[method].dtypes[0]), [])
+                others.extend([method] if method not in others else [])
+    return list(runs.items())
 
 
 def runs_scipy(case: Case, up_to: int) -> bool:

@@ -73,8 +73,7 @@ class _Call:
 
 
 def measure(
-    cases: Sequence[Case],
-    methods: Sequence[MethodChoice],
+    runs: Sequence[tuple[Case, Sequence[MethodChoice]]],
     device: torch.device,
     *,
     config: Config,
@@ -86,8 +85,7 @@ def measure(
     """Yield a row for the product and for each method, for each case.
 
     Args:
-        cases: the graphs and their dtype.
-        methods: names of METHODS, or auto.
+        runs: the graphs with their dtype, and names of METHODS or PAPERS, or auto.
         device: where to run.
         config: for the methods; min_plus takes none, and runs on the best engine of the device.
         repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.
@@ -96,7 +94,7 @@ def measure(
         show: receives what is done now, in a few words; an empty text before a row is yielded.
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
-    for case in cases:
+    for case, methods in runs:
         if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
             _show_scipy(show, case, 0.0)
             baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))

@@ -13,9 +13,9 @@ import torch
 from tri_apsp import engines
 from tri_apsp.bench import table
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
-from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_scipy, scipy_bytes
+from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import Row, measure
-from tri_apsp.configs import Config
+from tri_apsp.configs import PAPER_METHOD_NAMES, Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
@@ -23,12 +23,13 @@ from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS
+from tri_apsp.methods import METHODS, PAPERS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
 
 _METHODS = ["auto", "kleene", "floyd_warshall"]
+_EVERY_PAPER = "papers"
 _OTHER = (
     "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal blocks, updates the rows "
     "and columns beside them, copies, checks, or launches kernels"
@@ -53,10 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     parser.add_argument(
         "--method",
-        choices=["auto", *METHODS],
+        choices=["auto", *METHODS, _EVERY_PAPER, *PAPERS],
         nargs="+",
         default=_METHODS,
-        help=f"default: {' '.join(_METHODS)}; min_plus always",
+        metavar="METHOD",
+        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(PAPERS)}, or {_EVERY_PAPER} for all of these; "
+        f"default: {' '.join(_METHODS)}; min_plus always",
     )
     add_device(parser)
     parser.add_argument(
@@ -110,10 +113,13 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure, and print a table row by row, or one JSON object at the end."""
     device, config = resolve(args.device), Config(engine=args.engine)
-    cases = _cases(args, device)
+    every = [name for given in args.method for name in (PAPER_METHOD_NAMES if given == _EVERY_PAPER else (given,))]
+    runs = runs_of(_cases(args, device), list(dict.fromkeys(every)))
     clock_hz = _clock(args, device)
-    for case in cases:
+    for case, names in runs:
         engines.choose(device, config, case.dtype)
+        for name in names:
+            require_runnable(name, device, case.dtype, None)
         # The weights, the result, the expected result, and one matrix of workspace.
         check_memory(case.n, case.batch, case.dtype, device, matrices=4)
         if runs_scipy(case, args.scipy_up_to):
@@ -123,8 +129,7 @@ def run(args: argparse.Namespace) -> None:
         _append([], args.rows)  # refuses a file that cannot be written, before anything is measured
     with activity() as show:
         rows: Iterator[Row] = measure(
-            cases,
-            args.method,
+            runs,
             device,
             config=config,
             repeat=args.repeat,

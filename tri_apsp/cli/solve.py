@@ -32,7 +32,7 @@ from tri_apsp.graphs import (
     write_distances,
 )
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS
+from tri_apsp.methods import METHODS, PAPERS
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
 
@@ -61,7 +61,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"ends in one of {', '.join(READ_FORMATS)}; or - for standard input, which needs --format",
     )
     parser.add_argument("--format", choices=FORMATS, help="format of GRAPH; default: as its name ends")
-    parser.add_argument("--method", default="auto", choices=["auto", *METHODS], help="default: auto")
+    parser.add_argument(
+        "--method",
+        default="auto",
+        choices=["auto", *METHODS, *PAPERS],
+        metavar="METHOD",
+        help=f"auto (default), {', '.join(METHODS)}; or on a GPU a system of a paper: {', '.join(PAPERS)}",
+    )
     parser.add_argument(
         "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
     )

@@ -3,6 +3,8 @@
 from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (
     METHOD_NAMES,
+    PAPER_METHOD_NAMES,
+    AnyMethodName,
     CompleteConfig,
     Config,
     CpuConfig,
@@ -12,6 +14,7 @@ from tri_apsp.configs.types import (
     MethodChoice,
     MethodName,
     NvidiaConfig,
+    PaperMethodName,
     PortableConfig,
     from_fields,
     to_fields,
@@ -20,6 +23,8 @@ from tri_apsp.configs.validity import closure_bytes, invalid_because, is_valid, 
 
 __all__ = [
     "METHOD_NAMES",
+    "PAPER_METHOD_NAMES",
+    "AnyMethodName",
     "CompleteConfig",
     "Config",
     "CpuConfig",
@@ -29,6 +34,7 @@ __all__ = [
     "MethodChoice",
     "MethodName",
     "NvidiaConfig",
+    "PaperMethodName",
     "PortableConfig",
     "closure_bytes",
     "default_config",

@@ -15,6 +15,8 @@ from tri_apsp.errors import InputError
 
 __all__ = [
     "METHOD_NAMES",
+    "PAPER_METHOD_NAMES",
+    "AnyMethodName",
     "CompleteConfig",
     "Config",
     "CpuConfig",
@@ -24,6 +26,7 @@ __all__ = [
     "MethodChoice",
     "MethodName",
     "NvidiaConfig",
+    "PaperMethodName",
     "PortableConfig",
     "from_fields",
     "to_fields",
@@ -31,11 +34,30 @@ __all__ = [
 
 MethodName: TypeAlias = Literal["floyd_warshall", "kleene", "squaring", "iterative"]
 
-MethodChoice: TypeAlias = Literal["auto", MethodName]
+PaperMethodName: TypeAlias = Literal[
+    "harish_narayanan",
+    "katz_kider",
+    "recursive_plain",
+    "recursive_tuned",
+    "optimised_blocked",
+    "staged_load",
+    "simple",
+    "vectorised",
+    "pseudo_blocked",
+    "blocked_int16",
+    "blocked_vectorised_int16",
+]
+
+AnyMethodName: TypeAlias = Literal[MethodName, PaperMethodName]
+
+MethodChoice: TypeAlias = Literal["auto", AnyMethodName]
 """What a caller may ask for."""
 
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may not import methods."""
+
+PAPER_METHOD_NAMES: tuple[PaperMethodName, ...] = get_args(PaperMethodName)
+"""The keys of tri_apsp.methods.PAPERS."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,7 @@ class Config:
     Attributes:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
         method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of auto.
+        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see tri_apsp.methods.PAPERS.
         block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.
@@ -90,6 +113,7 @@ class Config:
 
     engine: str | None = None
     method: MethodName | None = None
+    method_parameter: int | None = None
     block_size: int | None = None
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None
@@ -114,6 +138,7 @@ class Config:
 C = TypeVar("C", bound=Config)
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
+_TUNED_FIELDS = tuple(name for name in _FIELDS if name not in ("engine", "method_parameter"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +187,8 @@ class NvidiaConfig(GpuConfig):
 
 
 def to_fields(config: Config) -> dict[str, Any]:
-    """Return the fields that are set, without engine and source, tiles as dictionaries: what a tuned file holds."""
-    fields = {name: value for name in _FIELDS if name != "engine" and (value := getattr(config, name)) is not None}
+    """Return the fields that a tuned file holds, as far as they are set; tiles as dictionaries."""
+    fields = {name: value for name in _TUNED_FIELDS if (value := getattr(config, name)) is not None}
     return {
         name: dataclasses.asdict(value) if isinstance(value, (CpuTiles, GpuTiles)) else value for name, value in fields.items()
     }
@@ -179,8 +204,8 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
     tiles = CpuTiles if engine == "cpu" else GpuTiles
     values = dict(fields)
     for name in values:
-        if name not in _FIELDS or name == "engine":
-            known = ", ".join(field for field in _FIELDS if field != "engine")
+        if name not in _TUNED_FIELDS:
+            known = ", ".join(_TUNED_FIELDS)
             raise InputError(f"a configuration must have fields among {known}, but has {name!r}; leave it out.")
     for name in ("product", "small_product"):
         if values.get(name) is not None:

@@ -1,12 +1,18 @@
-"""The methods by name: one table that the API, the command line, the tests and the tuner share."""
+"""The methods by name, as the API, the command line, the tests and the tuner know them: METHODS, and PAPERS beside them."""
 
-from tri_apsp.configs import MethodName
+from tri_apsp.configs import AnyMethodName
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 from tri_apsp.methods.iterative import Iterative
 from tri_apsp.methods.kleene import Kleene
+from tri_apsp.methods.papers import PAPERS, method_of_paper, parameter_of, require_runnable, takes
 from tri_apsp.methods.squaring import Squaring
 
-__all__ = ["METHODS", "Method", "Observer"]
+__all__ = ["METHODS", "PAPERS", "Method", "Observer", "method_of", "parameter_of", "require_runnable", "takes"]
 
-METHODS: dict[MethodName, Method] = {method.name: method for method in (FloydWarshall(), Kleene(), Squaring(), Iterative())}
+METHODS: dict[str, Method] = {method.name: method for method in (FloydWarshall(), Kleene(), Squaring(), Iterative())}
+
+
+def method_of(name: AnyMethodName) -> Method:
+    """Return the method of METHODS or PAPERS that is called `name`."""
+    return method_of_paper(name) if name in PAPERS else METHODS[name]

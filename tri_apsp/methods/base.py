@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from tri_apsp.configs import MethodName
+from tri_apsp.configs import AnyMethodName
 from tri_apsp.engines.base import Block, Engine
 
 __all__ = ["Method", "Observer"]
@@ -51,9 +51,7 @@ class Observer:
 class Method(ABC):
     """One algorithm, written once against the block operations of an engine."""
 
-    name: ClassVar[MethodName]
-    summary: ClassVar[str]
-    """Operations and workspace in one line, for n vertices."""
+    name: ClassVar[AnyMethodName]
     workspace: ClassVar[float] = 0.0
     """Workspace as a share of the matrix."""
 

@@ -23,7 +23,6 @@ class FloydWarshall(Method):
     """
 
     name = "floyd_warshall"
-    summary = "n^3 operations in n / block_size steps of a few launches; some engines take 5% of the matrix or 1% of a GPU"
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         n = d.shape[1]

@@ -18,7 +18,6 @@ class Iterative(Method):
     """
 
     name = "iterative"
-    summary = "n^3 operations in n launches, each a pass over the whole matrix; no workspace"
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape

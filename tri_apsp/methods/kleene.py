@@ -36,7 +36,6 @@ class Kleene(Method):
     """
 
     name = "kleene"
-    summary = "n^3 operations, 3/4 of them in six products of size n / 2; workspace of 5% of the matrix or 1% of a GPU"
     workspace = WORKSPACE
 
     def __init__(self) -> None:

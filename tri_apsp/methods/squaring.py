@@ -21,7 +21,6 @@ class Squaring(Method):
     """
 
     name = "squaring"
-    summary = "n^3 operations for each of at most ceil(log2 n) products, with an early exit; workspace of one matrix"
     workspace = 1.0
 
     def operations(self, n: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tri_apsp.configs import CompleteConfig, MethodName
+from tri_apsp.configs import AnyMethodName, CompleteConfig
 
 __all__ = ["Result", "Selection"]
 
@@ -16,13 +16,13 @@ class Selection:
     """What a solve would run, and why: see tri_apsp.select.
 
     Attributes:
-        method: one of tri_apsp.methods.METHODS, never "auto".
+        method: one of tri_apsp.methods.METHODS or PAPERS, never "auto".
         engine: one of tri_apsp.engines.ENGINES.
         config: the complete configuration of the engine, with its source.
         reason: why the method was chosen.
     """
 
-    method: MethodName
+    method: AnyMethodName
     engine: str
     config: CompleteConfig
     reason: str
@@ -40,6 +40,6 @@ class Result:
     """
 
     distances: torch.Tensor
-    method: MethodName
+    method: AnyMethodName
     engine: str
     config: CompleteConfig

@@ -11,7 +11,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
-from tri_apsp.methods import METHODS, Method, Observer
+from tri_apsp.methods import Method, Observer, method_of
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.result import Result, Selection
@@ -86,7 +86,7 @@ def run(
         As shortest_paths.
     """
     weights, selection = problem.weights, select(check)
-    engine_type, method = engines.type_of(selection.engine), METHODS[selection.method]
+    engine_type, method = engines.type_of(selection.engine), method_of(selection.method)
     in_place = overwrite and engine_type.can_solve_in_place(weights)
     one_closure = check and not overwrite and report is None and is_one_closure(selection, problem.n)
     with memory_for_solve(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
@@ -98,7 +98,7 @@ def run(
         negative = bounds is not None and bounds.lowest < 0
         if negative:
             selection = select(False)
-            method = METHODS[selection.method]
+            method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
         method.solve(staged.matrix, engine, _observer(problem, method, early if negative else None, report))

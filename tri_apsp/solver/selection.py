@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
-from tri_apsp.methods import METHODS, auto
+from tri_apsp.methods import METHODS, PAPERS, auto, parameter_of, require_runnable
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.result import Selection
 
@@ -19,18 +21,20 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
 
     Args:
         problem: the weights, whose values are not read.
-        method: "auto", or a key of METHODS.
+        method: "auto", or a key of METHODS or PAPERS.
         config: what the caller asks for.
 
     Raises:
-        InputError: no such method, or `config` is no Config.
-        EngineError: the engine that `config` names, or every engine, cannot run on the device.
+        InputError: no such method, `config` is no Config, or the method does not take these weights or this parameter.
+        EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
     """
-    if method != "auto" and method not in METHODS:
-        raise InputError(f"method must be one of auto, {', '.join(METHODS)}, but is {method!r}; choose one of these.")
+    if method != "auto" and method not in METHODS and method not in PAPERS:
+        names = ", ".join((*METHODS, *PAPERS))
+        raise InputError(f"method must be one of auto, {names}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     weights = problem.weights
+    require_runnable(method, weights.device, weights.dtype, None if config is None else config.method_parameter)
     engine = engines.choose(weights.device, tuned.with_forced(config), weights.dtype)
     return tuned.call_of(engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True)
 
@@ -40,7 +44,7 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
 
     Args:
         call: what `call_of` returned for `method` and `config`, with the sign of the weights.
-        method: "auto", or a key of METHODS.
+        method: "auto", or a key of METHODS or PAPERS.
         config: what the caller asks for; unset fields come from tuned files or defaults.
 
     Raises:
@@ -52,6 +56,8 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
         rule = auto.choose(call.n, found)
         given = config is not None and config.method is not None
         return Selection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
+    if method in PAPERS:
+        found = dataclasses.replace(found, method_parameter=parameter_of(method, found.method_parameter))
     return Selection(method, call.engine, found, _GIVEN)
 
 

@@ -1,0 +1,139 @@
+"""The systems of the papers, compiled for GPUs that need not be here: what sits in registers and what in shared memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+from kernels.marks import cases, needs_disassembler
+from kernels.sass import Compiled, Variant
+from kernels.variants import CAPABILITIES, TYPES
+from methods.papers.substitutes import Engine
+
+from tri_apsp.methods import PAPERS, Observer, method_of
+from tri_apsp.methods.papers import base
+
+pytestmark = needs_disassembler
+
+N = 80
+"""Vertices: not one tile of any system."""
+
+
+class Recorder:
+    """Takes the place of the launcher: it notes kernels and constants."""
+
+    launched: dict[str, tuple[Any, dict[str, Any]]]
+
+    def __init__(self, kernel: Any, constants: dict[str, Any]) -> None:
+        self.launched[kernel.fn.__name__] = kernel, constants
+
+    def __call__(self, grid: tuple[int, int, int], *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that compiles every kernel that a system launches, by the kernel's name."""
+
+    def compile_all(
+        name: str, dtype: torch.dtype, capability: int, parameter: int | None = None, *, nonnegative: bool = True
+    ) -> dict[str, Compiled]:
+        launched: dict[str, tuple[Any, dict[str, Any]]] = {}
+        monkeypatch.setattr(Recorder, "launched", launched, raising=False)
+        monkeypatch.setattr(base, "Launcher", Recorder)
+        base._launcher.cache_clear()
+        parameter = parameter or (PAPERS[name].parameter.default if PAPERS[name].parameter else None)
+        matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
+        method_of(name).solve(matrix, Engine(dtype, parameter, nonnegative=nonnegative), Observer())
+        base._launcher.cache_clear()
+        return {kernel: _variant(*each, dtype, capability).compile() for kernel, each in launched.items()}
+
+    return compile_all
+
+
+def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int) -> Variant:
+    constants = dict(constants)
+    num_warps = constants.pop("num_warps")
+    signature = {
+        name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i64" if name[-2:] in ("db", "cb", "ab", "bb") else "i32"
+        for name in kernel.arg_names
+        if name not in constants
+    }
+    return Variant(kernel, signature, constants, capability, num_warps)
+
+
+def _quick(name: str, dtype: torch.dtype, capability: int, nonnegative: bool) -> bool:
+    return capability == 90 and dtype == PAPERS[name].dtypes[0] and nonnegative
+
+
+@cases(
+    "name, dtype, capability, nonnegative",
+    [
+        (name, dtype, capability, nonnegative)
+        for name, system in PAPERS.items()
+        for dtype in system.dtypes
+        for capability in CAPABILITIES
+        for nonnegative in (True, False)
+        if dtype in (torch.float32, torch.int16) or (capability == 90 and not nonnegative)
+    ],
+    quick=_quick,
+)
+def test_no_register_spills(compiled: Any, name: str, dtype: torch.dtype, capability: int, nonnegative: bool) -> None:
+    for kernel, found in compiled(name, dtype, capability, nonnegative=nonnegative).items():
+        assert found.spills == 0, kernel
+        assert found.registers <= (80 if dtype.itemsize <= 4 else 128), kernel
+
+
+def _stores(counts: Any) -> int:
+    return counts["STS"] + counts["STSM"]
+
+
+def test_katz_kider_keeps_three_tiles_in_shared_memory(compiled: Any) -> None:
+    kernels = compiled("katz_kider", torch.float32, 90)
+    found = kernels["_three_tiles_kernel"]
+    assert found.shared == 3 * 32 * 32 * 4
+    loop = found.main_loop()
+    assert _stores(loop) > 0, "the tile is written in each step"
+    assert loop["BAR"] > 0
+    assert kernels["_independent_kernel"].shared == kernels["_singly_dependent_kernel"].shared == 2 * 32 * 32 * 4
+
+
+def test_optimised_blocked_is_unrolled(compiled: Any) -> None:
+    found = compiled("optimised_blocked", torch.float32, 90)["_unrolled_kernel"]
+    assert found.shared == 3 * 32 * 32 * 4
+    assert not found.loops
+    assert found.instructions["FADD"] == 32 * 32 * 32 // 256, "each thread has four values, and 32 steps"
+    assert found.instructions["BAR"] == 1
+
+
+@pytest.mark.parametrize("m", [1, 4, 32])
+def test_staged_load_keeps_the_tile_in_registers(compiled: Any, m: int) -> None:
+    found = compiled("staged_load", torch.float32, 90, m)["_staged_kernel"]
+    assert found.shared == 2 * 32 * m * 4
+    steps = found.main_loop() if m < 32 else found.instructions
+    assert steps["FADD"] == steps["FMNMX"] == 16 * m, "each thread has 16 values"
+    assert _stores(steps) <= max(2, m), "slices are stored, but no tile"
+
+
+@pytest.mark.parametrize("edge", [8, 16, 32])
+def test_blocked_int16_keeps_three_blocks_in_shared_memory(compiled: Any, edge: int) -> None:
+    for name in ("blocked_int16", "blocked_vectorised_int16"):
+        assert compiled(name, torch.int16, 90, edge)["_three_tiles_kernel"].shared == 3 * edge * edge * 2
+
+
+def test_a_plain_product_keeps_its_tile_in_registers(compiled: Any) -> None:
+    found = compiled("recursive_plain", torch.float32, 90)["_plain_product_kernel"]
+    assert found.shared == 2 * 16 * 16 * 4
+    assert found.main_loop()["FADD"] == 16, "one value per thread, and slices of 16"
+
+
+@pytest.mark.parametrize("name", ["harish_narayanan", "simple", "vectorised", "pseudo_blocked"])
+def test_one_launch_per_vertex_needs_no_shared_memory(compiled: Any, name: str) -> None:
+    (found,) = compiled(name, torch.float32, 90).values()
+    assert found.shared == 0
+    wide = [line for line in found.code if "LDG.E.128" in line]
+    assert bool(wide) == (name == "vectorised")

@@ -1,0 +1,260 @@
+"""The stages that all blocked systems share: three kernels for each diagonal tile, the independent block.
+
+    for each diagonal tile K:
+        independent block:       D[K, K] <- D[K, K]*
+        singly dependent tiles:  D[K, j] <- D[K, K] D[K, j]  and  D[i, K] <- D[i, K] D[K, K]     for all other i and j
+        doubly dependent tiles:  D[i, j] <- min(D[i, j], D[i, K] D[K, j])                        for all other i and j
+
+Here are the first two kernels; each system has a third one of its own, which does most of the work.
+A tile is held by rows where step k needs its row k, and by columns, transposed, where it needs its column k.
+
+Source: Venkataraman, Sahni, Mukhopadhyaya, A Blocked All-Pairs Shortest-Paths Algorithm; Lund and Smith, Figure 2.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tri_apsp.engines.base import Block, Engine, block
+from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.kernels.nvidia.closure import tile_pointers
+from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
+from tri_apsp.methods.base import Observer
+from tri_apsp.methods.papers.base import PaperMethod, floor_of, launch
+from tri_apsp.methods.papers.relaxation import relax_tile
+
+__all__ = [
+    "BlockedMethod",
+    "TileConstants",
+    "allocate_tile",
+    "close_blocks",
+    "column_of",
+    "doubly_dependent_tile",
+    "load_tile",
+    "row_layout",
+    "row_of",
+    "store_columns",
+    "store_rows",
+    "store_tile",
+    "vertices_of",
+]
+
+_CLOSURE_WARPS = 8
+
+
+@dataclass(frozen=True)
+class TileConstants:
+    """What the kernels are compiled for, as one constexpr.
+
+    Attributes:
+        NO_EDGE, FLOOR: the greatest and the least value to keep; FLOOR is None where no weight is negative.
+        TILE: rows and columns of a tile.
+        UNROLLED: whether the loops over k are unrolled.
+        ACC: which thread owns which values of a tile.
+        SHARED: layout of shared memory, row by row.
+    """
+
+    NO_EDGE: float | int
+    FLOOR: float | int | None
+    TILE: int
+    UNROLLED: bool
+    ACC: Any
+    SHARED: Any
+
+
+@gluon.jit
+def load_tile(d_ptr, i, j, n, stride_dm, TILES: gl.constexpr):
+    """Return tile (i, j) of D; NO_EDGE past the end."""
+    TILE: gl.constexpr = TILES.TILE
+    ACC: gl.constexpr = TILES.ACC
+    ptrs, mask = tile_pointers(d_ptr, i * TILE, j * TILE, n, stride_dm, TILE, TILE, ACC)
+    return gl.load(ptrs, mask=mask, other=TILES.NO_EDGE)
+
+
+@gluon.jit
+def store_tile(d_ptr, i, j, n, stride_dm, tile, TILES: gl.constexpr):
+    """Store tile (i, j) of D."""
+    TILE: gl.constexpr = TILES.TILE
+    ACC: gl.constexpr = TILES.ACC
+    ptrs, mask = tile_pointers(d_ptr, i * TILE, j * TILE, n, stride_dm, TILE, TILE, ACC)
+    gl.store(ptrs, tile, mask=mask)
+
+
+@gluon.jit
+def store_rows(smem, tile):
+    """Keep a tile in shared memory, so that row_of returns its rows."""
+    smem.store(tile)
+
+
+@gluon.jit
+def store_columns(smem, tile):
+    """Keep a tile in shared memory, so that column_of returns its columns."""
+    smem.store(gl.permute(tile, (1, 0)))
+
+
+@gluon.jit
+def row_of(smem, k, TILES: gl.constexpr):
+    """Return row k [1, TILE] of a tile that store_rows has stored."""
+    TILE: gl.constexpr = TILES.TILE
+    SHARED: gl.constexpr = TILES.SHARED
+    ACC: gl.constexpr = TILES.ACC
+    return smem.reinterpret(smem.dtype, [TILE, 1, TILE], SHARED).index(k).load(ACC)
+
+
+@gluon.jit
+def column_of(smem, k, TILES: gl.constexpr):
+    """Return column k [TILE, 1] of a tile that store_columns has stored."""
+    TILE: gl.constexpr = TILES.TILE
+    SHARED: gl.constexpr = TILES.SHARED
+    ACC: gl.constexpr = TILES.ACC
+    return smem.reinterpret(smem.dtype, [TILE, TILE, 1], SHARED).index(k).load(ACC)
+
+
+@gluon.jit
+def allocate_tile(d_ptr, TILES: gl.constexpr):
+    """Return shared memory for a tile of D."""
+    TILE: gl.constexpr = TILES.TILE
+    SHARED: gl.constexpr = TILES.SHARED
+    return gl.allocate_shared_memory(d_ptr.dtype.element_ty, [TILE, TILE], SHARED)
+
+
+@gluon.jit
+def _step(tile, rows, columns, k, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr):
+    """Return a tile with paths over vertex k of the pivot. The next step reads its own rows, or its own columns."""
+    FLOOR: gl.constexpr = TILES.FLOOR
+    barrier()
+    tile = relax_tile(tile, column_of(columns, k, TILES), row_of(rows, k, TILES), FLOOR)
+    barrier()
+    if OWN_ROWS:
+        store_rows(rows, tile)
+    if OWN_COLUMNS:
+        store_columns(columns, tile)
+    return tile
+
+
+@gluon.jit
+def _steps(tile, rows, columns, vertices, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr):
+    """Return a tile with paths over the vertices of the pivot, one after another, as it depends on itself."""
+    TILE: gl.constexpr = TILES.TILE
+    if TILES.UNROLLED:
+        for k in gl.static_range(TILE):
+            tile = _step(tile, rows, columns, k, OWN_ROWS, OWN_COLUMNS, TILES)
+    else:
+        for k in range(vertices):
+            tile = _step(tile, rows, columns, k, OWN_ROWS, OWN_COLUMNS, TILES)
+    return tile
+
+
+@gluon.jit
+def _independent_kernel(
+    d_ptr,  # D (batch, n, n), unit column stride
+    n, pivot, stride_db, stride_dm,
+    TILES: gl.constexpr,  # TileConstants
+):  # fmt: skip
+    """D[K, K] <- D[K, K]* for tile K = pivot. Axis 1 of the grid is the graph."""
+    d_ptr += gl.program_id(1).to(gl.int64) * stride_db
+    tile = load_tile(d_ptr, pivot, pivot, n, stride_dm, TILES)
+    rows, columns = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
+    store_rows(rows, tile)
+    store_columns(columns, tile)
+    vertices = vertices_of(pivot, n, TILES)
+    store_tile(d_ptr, pivot, pivot, n, stride_dm, _steps(tile, rows, columns, vertices, True, True, TILES), TILES)
+
+
+@gluon.jit
+def _singly_dependent_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr):
+    """Update a tile beside the pivot: axis 0 of the grid is those of its row, then those of its column; axis 1 is the graph."""
+    d_ptr += gl.program_id(1).to(gl.int64) * stride_db
+    others = gl.cdiv(n, TILES.TILE) - 1
+    pid = gl.program_id(0)
+    closed = load_tile(d_ptr, pivot, pivot, n, stride_dm, TILES)
+    rows, columns = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
+    vertices = vertices_of(pivot, n, TILES)
+    if pid < others:
+        j = other_tile(pid, pivot)
+        tile = load_tile(d_ptr, pivot, j, n, stride_dm, TILES)
+        store_columns(columns, closed)
+        store_rows(rows, tile)
+        store_tile(d_ptr, pivot, j, n, stride_dm, _steps(tile, rows, columns, vertices, True, False, TILES), TILES)
+    else:
+        i = other_tile(pid - others, pivot)
+        tile = load_tile(d_ptr, i, pivot, n, stride_dm, TILES)
+        store_columns(columns, tile)
+        store_rows(rows, closed)
+        store_tile(d_ptr, i, pivot, n, stride_dm, _steps(tile, rows, columns, vertices, False, True, TILES), TILES)
+
+
+@gluon.jit
+def vertices_of(pivot, n, TILES: gl.constexpr):
+    """Return how many vertices a pivot has. A loop over that many is not unrolled, since the compiler does not know it."""
+    return gl.minimum(n - pivot * TILES.TILE, TILES.TILE)
+
+
+@gluon.jit
+def other_tile(index, pivot):
+    """Return the index-th of the integers 0, 1, ... without the pivot."""
+    return index if index < pivot else index + 1
+
+
+@gluon.jit
+def doubly_dependent_tile(n, pivot, TILES: gl.constexpr):
+    """Return row and column of the doubly dependent tile of this program: axis 0 of the grid is these tiles, row by row."""
+    others = gl.cdiv(n, TILES.TILE) - 1
+    pid = gl.program_id(0)
+    return other_tile(pid // others, pivot), other_tile(pid % others, pivot)
+
+
+class BlockedMethod(PaperMethod):
+    """3 n / TILE launches; no workspace.
+
+    Attributes:
+        unrolled: whether the loops over k are unrolled.
+    """
+
+    unrolled: ClassVar[bool] = False
+
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
+        batch, n, _ = d.shape
+        tile, layout, warps = self._tile(engine)
+        constants = tile_constants(engine, tile, layout, warps, unrolled=self.unrolled)
+        doubly_dependent_kernel, more = self._doubly_dependent(engine)
+        tiles = -(-n // tile)
+        for pivot in range(tiles):
+            for part in in_parts(d):
+                graphs = part[0].shape[0]
+                launch(_independent_kernel, constants, (1, graphs, 1), part[0], n, pivot)
+                if tiles > 1:
+                    launch(_singly_dependent_kernel, constants, (2 * (tiles - 1), graphs, 1), part[0], n, pivot)
+                    launch(doubly_dependent_kernel, constants | more, ((tiles - 1) ** 2, graphs, 1), part[0], n, pivot)
+            vertices = pivot * tile, min((pivot + 1) * tile, n)
+            observer.step(batch * n * n * (vertices[1] - vertices[0]), block(d, vertices, vertices))
+
+    @abstractmethod
+    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
+        """Return the edge of a tile, the layout of its values among threads, and the warps of a program."""
+
+    @abstractmethod
+    def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
+        """Return the third kernel, with the arguments of the other two, and the constants that it has besides theirs."""
+
+
+def tile_constants(engine: Engine, tile: int, layout: Any, warps: int, *, unrolled: bool) -> dict[str, Any]:
+    """Return the constants of the first two kernels."""
+    shared = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    constants = TileConstants(engine.no_edge, floor_of(engine), tile, unrolled, layout, shared)
+    return {"TILES": constants, "num_warps": warps}
+
+
+def close_blocks(d: Block, engine: Engine, tile: int) -> None:
+    """D <- D* for D (batch, n, n) with n <= tile: one independent block."""
+    constants = tile_constants(engine, tile, row_layout(tile, _CLOSURE_WARPS), _CLOSURE_WARPS, unrolled=False)
+    for part in in_parts(d):
+        launch(_independent_kernel, constants, (1, part[0].shape[0], 1), part[0], d.shape[1], 0)
+
+
+def row_layout(tile: int, warps: int, columns: int = 1) -> Any:
+    """Return the layout in which neighbouring threads own neighbouring values of a row, `columns` each."""
+    lanes = min(32, tile // columns)
+    return gl.BlockedLayout([1, columns], [32 // lanes, lanes], [warps, 1], [1, 0])

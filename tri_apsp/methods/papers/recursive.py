@@ -1,0 +1,139 @@
+"""The recursive algorithm, with a plain and with a tuned product (2009).
+
+    A* = APSP(A), for A of N vertices:
+        if N < β:
+            A <- FW(A)                                       # one kernel
+        else split A in A11, A12, A21, A22:
+            A11 <- APSP(A11)
+            A12 <- A11 A12
+            A21 <- A21 A11
+            A22 <- A22 + A21 A12                             # + is the minimum, and A B the product of min and +
+            A22 <- APSP(A22)
+            A21 <- A22 A21
+            A12 <- A12 A22
+            A11 <- A11 + A12 A21
+
+Nearly all work is in products of large matrices, of which each value is used many times. "Recursive" has a plain product, here
+one output per thread from tiles of 16 x 16 in shared memory; "recursive optimized" that of Volkov and Demmel, here that of this
+project's engine. On a GeForce 8800 Ultra they took 55.7 s and 7.87 s for n = 8192. kleene is the same algorithm today: it runs
+independent products together, and stops the recursion earlier.
+
+The paper writes each product over one of its operands, while other threads still read it. That is right, as min is idempotent,
+but with floats the sums that a value is the minimum of would differ from run to run. So here a product goes to a buffer, and is
+copied back.
+
+Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 and section 4.2.
+"""
+
+from __future__ import annotations
+
+from tri_apsp.engines.base import Block, Engine, Update, block
+from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
+from tri_apsp.methods.base import Observer
+from tri_apsp.methods.papers.base import PaperMethod, floor_of, launcher, parameter_of
+from tri_apsp.methods.papers.blocked import close_blocks, row_layout
+from tri_apsp.methods.papers.relaxation import relax_tile
+
+__all__ = ["RecursivePlain", "RecursiveTuned"]
+
+
+class RecursiveTuned(PaperMethod):
+    """n^3 operations, six products on each level; a quarter of the matrix as workspace. The parameter is β."""
+
+    workspace = 0.25
+
+    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
+        largest = d.shape[1] - d.shape[1] // 2
+        self._solve(d, engine.scratch(d, largest, largest), engine, observer)
+
+    def _solve(self, d: Block, buffer: Block, engine: Engine, observer: Observer) -> None:
+        batch, n, _ = d.shape
+        cutoff = parameter_of(engine)
+        if n <= cutoff:
+            close_blocks(d, engine, cutoff)
+            return
+        first, last = (0, n // 2), (n // 2, n)
+        a11, a12 = block(d, first, first), block(d, first, last)
+        a21, a22 = block(d, last, first), block(d, last, last)
+        self._solve(a11, buffer, engine, observer)
+        self._replace(a12, a11, a12, buffer, engine)
+        self._replace(a21, a21, a11, buffer, engine)
+        self._multiply(Update(a22, a21, a12), engine)
+        observer.step(batch * (n // 2) * (n - n // 2) * (2 * (n // 2) + n - n // 2))
+        self._solve(a22, buffer, engine, observer)
+        self._replace(a21, a22, a21, buffer, engine)
+        self._replace(a12, a12, a22, buffer, engine)
+        self._multiply(Update(a11, a12, a21), engine)
+        observer.step(batch * (n // 2) * (n - n // 2) * (2 * (n - n // 2) + n // 2), d)
+
+    def _replace(self, c: Block, a: Block, b: Block, buffer: Block, engine: Engine) -> None:
+        """C <- A B, where C is A or B."""
+        product = block(buffer, (0, c.shape[1]), (0, c.shape[2]))
+        self._multiply(Update(product, a, b, fresh=True), engine)
+        engine.copy((c, product))
+
+    def _multiply(self, update: Update, engine: Engine) -> None:
+        engine.product(update)
+
+
+_EDGE, _WARPS = 16, 8
+
+
+@gluon.jit
+def _pointers(ptr, start_m, start_n, m, n, stride_m, TILE: gl.constexpr, ACC: gl.constexpr):
+    """Return the pointers to the tile [TILE, TILE] from (start_m, start_n) on of a block [m, n], and which lie inside."""
+    offs_m = start_m + gl.arange(0, TILE, layout=gl.SliceLayout(1, ACC))
+    offs_n = start_n + gl.arange(0, TILE, layout=gl.SliceLayout(0, ACC))
+    return ptr + offs_m.to(gl.int64)[:, None] * stride_m + offs_n[None, :], (offs_m < m)[:, None] & (offs_n < n)[None, :]
+
+
+@gluon.jit(do_not_specialize=["k", "fresh"])
+def _plain_product_kernel(
+    c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
+    m, n, k, fresh,
+    stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
+    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
+):  # fmt: skip
+    """C <- min(C, A B), or A B if C is fresh: a program has a tile of C, a thread one value. Axis 1 of the grid: the graph."""
+    item = gl.program_id(1).to(gl.int64)
+    c_ptr, a_ptr, b_ptr = c_ptr + item * stride_cb, a_ptr + item * stride_ab, b_ptr + item * stride_bb
+    tiles_n = gl.cdiv(n, TILE)
+    start_m, start_n = gl.program_id(0) // tiles_n * TILE, gl.program_id(0) % tiles_n * TILE
+    c_ptrs, c_mask = _pointers(c_ptr, start_m, start_n, m, n, stride_cm, TILE, ACC)
+    tile = gl.load(c_ptrs, mask=c_mask & (fresh == 0), other=NO_EDGE)
+    a_smem = gl.allocate_shared_memory(c_ptr.dtype.element_ty, [TILE, TILE, 1], SHARED)
+    b_smem = gl.allocate_shared_memory(c_ptr.dtype.element_ty, [TILE, 1, TILE], SHARED)
+    for start_k in range(0, k, TILE):
+        a_ptrs, a_mask = _pointers(a_ptr, start_m, start_k, m, k, stride_am, TILE, ACC)
+        b_ptrs, b_mask = _pointers(b_ptr, start_k, start_n, k, n, stride_bk, TILE, ACC)
+        a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
+        b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
+        barrier()
+        a_smem.reinterpret(a.dtype, [TILE, TILE], SHARED).store(gl.permute(a, (1, 0)))
+        b_smem.reinterpret(b.dtype, [TILE, TILE], SHARED).store(b)
+        barrier()
+        for step in gl.static_range(TILE):
+            tile = relax_tile(tile, a_smem.index(step).load(ACC), b_smem.index(step).load(ACC), FLOOR)
+    gl.store(c_ptrs, tile, mask=c_mask)
+
+
+class RecursivePlain(RecursiveTuned):
+    """The same with a plain product."""
+
+    def _multiply(self, update: Update, engine: Engine) -> None:
+        _, m, n = update.c.shape
+        constants = {
+            "NO_EDGE": engine.no_edge,
+            "FLOOR": floor_of(engine),
+            "TILE": _EDGE,
+            "ACC": row_layout(_EDGE, _WARPS),
+            "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+            "num_warps": _WARPS,
+        }
+        programs = -(-m // _EDGE) * -(-n // _EDGE)
+        for c, a, b in in_parts(*update[:3]):
+            strides = (*c.stride()[:2], *a.stride()[:2], *b.stride()[:2])
+            launcher(_plain_product_kernel, constants)(
+                (programs, c.shape[0], 1), c, a, b, m, n, a.shape[2], int(update.fresh), *strides
+            )

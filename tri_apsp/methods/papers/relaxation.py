@@ -1,0 +1,28 @@
+"""The step that every system repeats, in Triton and in Gluon: a path over k may be shorter than the best one known."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
+
+__all__ = ["relax", "relax_tile"]
+
+
+@triton.jit
+def relax(d_ij, d_ik, d_kj, FLOOR: tl.constexpr):
+    """Return max(min(d_ij, d_ik + d_kj), FLOOR); FLOOR is None where no weight is negative."""
+    if FLOOR is None:
+        return tl.minimum(d_ij, d_ik + d_kj)
+    else:
+        return tl.maximum(tl.minimum(d_ij, d_ik + d_kj), FLOOR).to(d_ij.dtype)  # FLOOR makes int32 of int16
+
+
+@gluon.jit
+def relax_tile(d_ij, d_ik, d_kj, FLOOR: gl.constexpr):
+    """The same for a tile d_ij [M, N], a column d_ik [M, 1] and a row d_kj [1, N] in its layout."""
+    if FLOOR is None:
+        return gl.minimum(d_ij, d_ik + d_kj)
+    else:
+        return gl.maximum(gl.minimum(d_ij, d_ik + d_kj), FLOOR).to(d_ij.dtype)
