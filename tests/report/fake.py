@@ -41,7 +41,7 @@ class FakeMeasurer:
     finals: list[tuple[Task, list[Point], int]] = field(default_factory=list)
     closed: bool = False
 
-    def screen(self, task: Task, point: Point) -> Outcome:
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
         self.before()
         self.screened.append((task, point))
         return self._outcome(task, point)

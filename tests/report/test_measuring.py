@@ -148,10 +148,10 @@ def test_an_interrupt_keeps_the_rows(tmp_path):
 
 def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):
     class Picky(FakeMeasurer):
-        def screen(self, task, point):
+        def screen(self, task, point, seconds):
             if task.n == 512:
                 raise EngineError("the default is wrong.")
-            return super().screen(task, point)
+            return super().screen(task, point, seconds)
 
     measurer = Picky(cost)
     found = run(tmp_path / "raw.csv", measurer, grid(), grid(256))
@@ -188,7 +188,7 @@ def test_a_measurer_uses_worker_processes(monkeypatch):
     measurer = measuring.WorkerMeasurer(torch.device("cpu"))
     point = grid().points[0]
     assert measurer.parallel == 3
-    assert measurer.screen(grid().task, point) == (point.config, None)
+    assert measurer.screen(grid().task, point, 9.0) == (point.config, None)
     assert measurer.final(grid().task, [point], 2) == [(point.config, 2)]
     measurer.close()
     assert asked == [[torch.device("cpu")], "closed"]

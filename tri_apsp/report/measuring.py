@@ -51,8 +51,8 @@ class Measurer(Protocol):
 
     parallel: int
 
-    def screen(self, task: Task, point: Point) -> Outcome:
-        """Verify and time one configuration."""
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        """Verify and time one configuration; None if it is known to take longer than `seconds`."""
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         """Time several configurations in interleaved rounds, so that their times can be compared."""
@@ -68,7 +68,7 @@ class WorkerMeasurer:
         self._workers = Workers([device])
         self.parallel, self.close = self._workers.parallel, self._workers.close
 
-    def screen(self, task: Task, point: Point) -> Outcome:
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
         return self._workers.evaluators(task, lambda _: point.config)[0](point.values, IMMEDIATE)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
@@ -253,7 +253,8 @@ def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: floa
 
 def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Measurer, end: float) -> None:
     def screen(point: Point) -> tuple[Point, Outcome | None]:
-        return point, measurer.screen(task, point) if time.monotonic() < end else None
+        left = end - time.monotonic()
+        return point, measurer.screen(task, point, left) if left > 0 else None
 
     pool = ThreadPoolExecutor(measurer.parallel, thread_name_prefix="tri_apsp-report")
     try:

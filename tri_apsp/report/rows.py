@@ -38,6 +38,7 @@ class StudyRows:
     Args:
         path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
         parameters: all names that any grid of the study varies.
+        figures: the names of what is measured besides times.
         environment: the result of environment() for new rows; only rows of the installed kernels are found. None: rows of all
             versions are found, and none is appended.
 
@@ -45,9 +46,15 @@ class StudyRows:
         InputError: the file cannot be read, or has other columns.
     """
 
-    def __init__(self, path: Path, parameters: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        parameters: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        figures: Sequence[str] = (),
+    ) -> None:
         key = (*_TASK, "stage", *parameters, "config")
-        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED)
+        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED, *figures)
         self._key = key if environment is None else ("kernel_hash", *key)
         self._path, self._environment = path, environment or {}
         self._rows = {self._key_of(row): row for row in self._read()}

@@ -60,15 +60,15 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     if measuring:
         origin = environment(target.torch_device, command, args.commit)
         make_folder(folder, "--out")
-        rows = StudyRows(folder / f"{name}.csv", study.parameters, origin)
+        rows = StudyRows(folder / f"{name}.csv", study.parameters, origin, study.figures)
         seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
         results = measure(grids, rows, target.torch_device, seconds, study.measurer)
         (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
-        rows = StudyRows(folder / f"{name}.csv", study.parameters)
+        rows = StudyRows(folder / f"{name}.csv", study.parameters, figures=study.figures)
         results = [known(grid, rows) for grid in grids]
     again = command_line("tri_apsp.report", study.name, **options, out=None if args.out == DEFAULT_OUT else args.out)
-    print(write_study(study, target, results, folder, name, again))
+    print((study.write or write_study)(study, target, results, folder, name, again))
     if missing := missing_sentence(results):
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
     write_index(args.out)

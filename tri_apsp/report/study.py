@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Grid
-from tri_apsp.report.measuring import Measurer, WorkerMeasurer
+from tri_apsp.report.measuring import GridResult, Measurer, WorkerMeasurer
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import record_of
 
@@ -46,6 +47,8 @@ class Study:
         cases: the cases measured by default, by engine and dtype; float32 has every kernel.
         grids_of: returns the grids of a task, from the default configuration of its engine.
         measurer: factory of the measurer for a device.
+        figures: the names of what is measured besides times: columns of the raw rows.
+        write: writes the page and its plots, as pages.write_study; None: that one.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Study:
     cases: Mapping[str, Cases]
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
     measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
+    figures: tuple[str, ...] = ()
+    write: Callable[[Study, Target, Sequence[GridResult], Path, str, str], Path] | None = None
 
     def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
         """Return the grids for a target, the most important first.

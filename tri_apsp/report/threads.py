@@ -58,7 +58,7 @@ class Threads:
         self._device = device
         self._workers: dict[int, Worker] = {}
 
-    def screen(self, task: Task, point: Point) -> Outcome:
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
         return self._worker(point).screen(task, point.config)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = ["Kind", "Outcome", "Times"]
@@ -51,12 +52,14 @@ class Outcome:
         times: the times of the runs; None if the configuration was not timed, as if `kind` is not correct.
         message: the error in one line; "" if there was none.
         throttled: whether the device became slower or faster during the measurement, so that the times are not its best.
+        figures: what else was measured, by name.
     """
 
     kind: Kind
     times: Times | None = None
     message: str = ""
     throttled: bool = False
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def median_ms(self) -> float:
@@ -65,9 +68,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON takes them, with those of `times` in place of it."""
-        fields = dataclasses.asdict(self)
-        times = fields.pop("times") or _NO_TIMES
-        return {"kind": fields.pop("kind").value, **times, **fields}
+        times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
+        return {"kind": self.kind.value, **times, "message": self.message, "throttled": self.throttled, **self.figures}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
