@@ -43,6 +43,7 @@ __all__ = [
     "record_event",
     "require_memory",
     "resolve",
+    "run_beside",
     "synchronize",
     "synchronize_stream",
     "triton_version",
@@ -187,6 +188,16 @@ def record_event(device: torch.device) -> Callable[[], None]:
 def raw_stream(index: int) -> int:
     """Return the handle of the current stream of a CUDA device."""
     return torch._C._cuda_getCurrentRawStream(index)
+
+
+def run_beside(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:
+    """Queue `second` on a stream of its own, beside `first` on the current one, which then waits for both."""
+    side, stream = torch.cuda.Stream(device), _current_stream(device)  # type: ignore[no-untyped-call]
+    side.wait_stream(stream)
+    with torch.cuda.stream(side):
+        second()
+    first()
+    stream.wait_stream(side)
 
 
 def is_captured(device: torch.device) -> bool:

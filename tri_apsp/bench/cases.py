@@ -9,8 +9,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tri_apsp.configs import MethodChoice
@@ -19,7 +21,7 @@ from tri_apsp.methods import PAPERS, takes
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
-__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_of", "runs_scipy", "scipy_bytes", "scipy_distances"]
+__all__ = ["HEAVIEST", "SIZES", "Case", "cases_of", "runs_of", "runs_scipy", "scipy_bytes", "scipy_distances", "solve_by_scipy"]
 
 SIZES = {"cpu": [256, 512, 1024, 2048], "cuda": [1024, 2048, 4096, 8192]}
 """Default numbers of vertices by type of device."""
@@ -134,11 +136,22 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
     Cost: batch * n^3 operations on one core; the memory that `scipy_bytes` returns.
     """
     weights = case.narrow_weights().to(torch.int16)
+    distances, seconds = solve_by_scipy(weights.view(-1, case.n, case.n).numpy(), wait)
+    return torch.from_numpy(distances).view(weights.shape), seconds
+
+
+def solve_by_scipy(
+    weights: npt.NDArray[Any], wait: Callable[[float], None] = lambda seconds: None
+) -> tuple[npt.NDArray[Any], float]:
+    """Return the distances of weights (graphs, n, n) by SciPy's Floyd-Warshall, in their dtype, and its seconds.
+
+    Zeros and infinities count as no edge. `wait`, errors and cost as for scipy_distances.
+    """
     command = module_command("tri_apsp.bench.scipy_process")
     start = time.perf_counter()
     # The graphs are in a file, since communicate() with a timeout would not send the rest of an input after the first timeout.
     with tempfile.TemporaryFile() as graphs:
-        np.save(graphs, weights.view(-1, case.n, case.n).numpy())
+        np.save(graphs, weights)
         graphs.seek(0)
         # A session of its own, since Ctrl-C reaches every process of the terminal's.
         with subprocess.Popen(command, stdin=graphs, stdout=subprocess.PIPE, start_new_session=True) as process:
@@ -150,7 +163,7 @@ def scipy_distances(case: Case, wait: Callable[[float], None]) -> tuple[torch.Te
     if process.returncode:
         raise RuntimeError(f"SciPy's process ended with exit status {process.returncode}")
     answer = io.BytesIO(output)
-    distances = torch.from_numpy(np.load(answer)).view(weights.shape)
+    distances = np.load(answer)
     return distances, float(np.load(answer))
 
 

@@ -19,7 +19,7 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
 from tri_apsp.semirings import dtype_name
 
-__all__ = ["Row", "measure"]
+__all__ = ["Row", "check_sources", "measure"]
 
 # Runs whose products are timed: fewer than for the time of a solve, as their share of it varies less.
 _PRODUCT_RUNS = 3
@@ -159,7 +159,7 @@ def _checked_calls(
         show(method)
         result = shortest_paths(weights, method=method, config=config)
         if expected is None:
-            _check_sources(result.distances, weights, method)
+            check_sources(result.distances, weights, method)
             expected = result.distances
         assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
         selection = Selection(result.method, result.engine, result.config, f"as method {method} ran")
@@ -184,10 +184,13 @@ def _check_product(product: torch.Tensor, weights: torch.Tensor) -> None:
         assert torch.equal(product[..., row, :], expected), f"min_plus is wrong for {weights.shape} in {weights.dtype}"
 
 
-def _check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -> None:
+def check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -> None:
     """Check Bellman's equations in the first and the last row: D[s, s] = 0, D[s, j] = min over k != j of D[s, k] + W[k, j].
 
-    Every cycle of a case has a positive weight, so the distances are the only solution of these equations.
+    Where every cycle has a positive weight, the distances are the only solution of these equations.
+
+    Raises:
+        AssertionError: a row is wrong; `method` is named.
     """
     largest = float("inf") if weights.is_floating_point() else torch.iinfo(weights.dtype).max
     for row in (0, -1):

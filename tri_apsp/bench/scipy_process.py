@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Read weights (graphs, n, n) of int16 in NumPy's format; write their distances, and then the seconds of all solves."""
+    """Read weights (graphs, n, n) in NumPy's format; write their distances, and then the seconds of all solves."""
     from scipy.sparse.csgraph import floyd_warshall
 
     distances = np.load(sys.stdin.buffer)

@@ -24,6 +24,9 @@ STUDIES = {
     "block-size": "edges of tiles and blocks, beside Catinello and Katz & Kider",
     "threads": "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
     "cutoff": "the recursion cutoff β, beside Henriod",
+    "squaring": "repeated squaring, beside Malison",
+    "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
+    "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
     "stages": "pipeline depth and slices of k, beside Lund & Smith",
 }
 """The subject of each study. A study is the constant STUDY of the module with its name, where "_" stands for "-"."""

@@ -51,10 +51,23 @@ class Panel:
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration: the values that the study varies, and the complete configuration."""
+    """One configuration of a study.
+
+    Attributes:
+        values: what the study varies.
+        config: the complete configuration of the engine; None for a call that takes its own, as a user's call does.
+        sources: further files of tri_apsp whose code is measured, besides the kernels of the task.
+    """
 
     values: Values
-    config: CompleteConfig
+    config: CompleteConfig | None = None
+    sources: tuple[str, ...] = ()
+
+    @property
+    def kernel_config(self) -> CompleteConfig:
+        """The configuration of a kernel."""
+        assert self.config is not None, "only a call has no configuration"
+        return self.config
 
 
 @dataclass(frozen=True)
@@ -134,8 +147,10 @@ def values_of(config: CompleteConfig, names: Iterable[str]) -> Values:
     return Space(tuple(Parameter(name, ()) for name in names)).values(config)
 
 
-def format_config(task: Task, config: CompleteConfig) -> str:
+def format_config(task: Task, config: CompleteConfig | None) -> str:
     """Return the fields of a configuration that matter to a task, in one line: "product.block_m=64 product.block_n=128"."""
+    if config is None:
+        return ""
     # The portable engine measures closure and panels as part of a whole solve, which depends on all fields.
     if task.kernel == "solve" or (task.engine == "portable" and task.kernel != "product"):
         return format_fields(to_fields(config))

@@ -69,10 +69,10 @@ class WorkerMeasurer:
         self.parallel, self.close = self._workers.parallel, self._workers.close
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        return self._workers.evaluators(task, lambda _: point.config)[0](point.values, IMMEDIATE)
+        return self._workers.evaluators(task, lambda _: point.kernel_config)[0](point.values, IMMEDIATE)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        return self._workers.final(task, [point.config for point in points], rounds)
+        return self._workers.final(task, [point.kernel_config for point in points], rounds)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -23,7 +24,10 @@ _STYLE: Any = {
     "axes.grid": True,
     "axes.labelsize": 13,
     "axes.linewidth": 1.2,
-    "axes.prop_cycle": "cycler('color', ['0072b2', 'd55e00', '009e73', 'cc79a7', '56b4e9', 'e69f00', '000000'])",
+    "axes.prop_cycle": (
+        "cycler('linestyle', ['-', '--', ':']) * "
+        "cycler('color', ['0072b2', 'd55e00', '009e73', 'cc79a7', '56b4e9', 'e69f00', '000000'])"
+    ),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 13,
@@ -77,16 +81,20 @@ def line_plots(
     *,
     y_label: str,
     others: int = 0,
+    log_y: bool = False,
     width: float = _PANEL[0],
     height: float = _PANEL[1],
 ) -> tuple[Figure, list[Axes]]:
     """Draw panels whose y axes have the same limits, with a legend below each; x is shown by its logarithm to base two.
+
+    Curves with one label have one colour in all panels.
 
     Args:
         title: the title of the figure.
         panels: at least one panel.
         y_label: the label of the y axes, with the unit.
         others: the number of empty panels that follow.
+        log_y: whether y is shown by its logarithm too.
         width: the width of a panel in inches.
         height: the height of a panel without its legend in inches.
 
@@ -95,9 +103,16 @@ def line_plots(
     """
     legend = max(sum(bool(curve.label) for curve in panel.curves) for panel in panels)
     made, axes = figure(title, len(panels) + others, width=width, height=height + 0.24 * legend)
-    limits = _limits([curve for panel in panels for curve in panel.curves])
+    curves = [curve for panel in panels for curve in panel.curves]
+    limits = _logarithmic_limits(curves) if log_y else _limits(curves)
+    with rc_context(_STYLE):
+        styles = dict(
+            zip(dict.fromkeys(curve.label for curve in curves if not curve.paper), itertools.cycle(rcParams["axes.prop_cycle"]))
+        )
     for one, panel in zip(axes, panels, strict=False):
-        _draw_curves(one, panel.curves)
+        _draw_curves(one, panel.curves, styles)
+        if log_y:
+            one.set_yscale("log")
         one.set_ylim(*limits)
         one.set_xlabel(panel.x_label)
         one.set_ylabel(y_label)
@@ -118,12 +133,12 @@ def figure(title: str, panels: int, *, width: float, height: float) -> tuple[Fig
     return made, axes[:panels]
 
 
-def _draw_curves(axes: Axes, curves: Sequence[Line]) -> None:
+def _draw_curves(axes: Axes, curves: Sequence[Line], styles: Mapping[str, dict[str, Any]]) -> None:
     papers = iter(_PAPER_STYLES)
     with rc_context(_STYLE):
         axes.set_xscale("log", base=2)
         for curve in curves:
-            style: dict[str, Any] = {"marker": "o", "label": curve.label}
+            style: dict[str, Any] = {"marker": "o", "label": curve.label, **styles.get(curve.label, {})}
             if curve.paper:
                 marker, dashes = next(papers)
                 style |= {"marker": marker, "linestyle": dashes, "markersize": 9, "markerfacecolor": "none", "color": "0.35"}
@@ -139,6 +154,11 @@ def _draw_curves(axes: Axes, curves: Sequence[Line]) -> None:
         axes.minorticks_off()
         if any(curve.label for curve in curves):
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4 + _rotation(len(ticks)) / 45)
+
+
+def _logarithmic_limits(curves: Sequence[Line]) -> tuple[float, float]:
+    values = [y for curve in curves for y in curve.y if not math.isnan(y)]
+    return min(values) / 2, max(values) * 2
 
 
 def _limits(curves: Sequence[Line]) -> tuple[float, float]:

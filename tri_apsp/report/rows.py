@@ -115,7 +115,7 @@ class StudyRows:
 
 def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:
     """Return the columns that identify a measurement."""
-    kernel_hash = tuned.kernel_hash(task.engine, task.kernel)[:16]
+    kernel_hash = tuned.kernel_hash(task.engine, task.kernel, point.sources)[:16]
     own = {**dataclasses.asdict(task), "kernel_hash": kernel_hash, "stage": stage}
     return {**own, **point.values, "config": format_config(task, point.config)}
 

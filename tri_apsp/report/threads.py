@@ -59,12 +59,13 @@ class Threads:
         self._workers: dict[int, Worker] = {}
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        return self._worker(point).screen(task, point.config)
+        return self._worker(point).screen(task, point.kernel_config)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         # Each number of threads has its own process, so each repeat is a separate final, and the median of the repeats counts.
         repeats = [
-            [self._worker(point).final(task, [point.config], 1)[0] for point in points] for _ in range(min(rounds, _REPEATS))
+            [self._worker(point).final(task, [point.kernel_config], 1)[0] for point in points]
+            for _ in range(min(rounds, _REPEATS))
         ]
         ranked = [sorted(outcomes, key=lambda outcome: outcome.median_ms) for outcomes in zip(*repeats, strict=True)]
         return [outcomes[len(outcomes) // 2] for outcomes in ranked]

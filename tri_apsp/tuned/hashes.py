@@ -19,8 +19,8 @@ _SKIPPED = {tokenize.ENCODING, tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER
 
 
 @cache
-def kernel_hash(engine: str, kernel: str) -> str:
-    """Return the SHA-256, in hexadecimal, of the sources of a kernel.
+def kernel_hash(engine: str, kernel: str, more: tuple[str, ...] = ()) -> str:
+    """Return the SHA-256, in hexadecimal, of the sources of a kernel, and of `more` files below tri_apsp.
 
     Comments, docstrings, blank lines and imports do not count: an import names a place, and the code in that place is hashed.
     Names do count. Where a rename changes no machine code, tests/kernels/compare_compiled.py moves tuned files to the new hash.
@@ -30,10 +30,10 @@ def kernel_hash(engine: str, kernel: str) -> str:
 
     Cost: some milliseconds, once per process.
     """
-    sources = record_of(engine, kernel).sources
+    sources = [_FOLDER / name for name in record_of(engine, kernel).sources] + [_FOLDER.parent / name for name in more]
     digest = hashlib.sha256()
-    for name in sources:
-        for token in tokens((_FOLDER / name).read_text(encoding="utf-8")):
+    for path in sources:
+        for token in tokens(path.read_text(encoding="utf-8")):
             digest.update(f"{token}\0".encode())
     return digest.hexdigest()
 

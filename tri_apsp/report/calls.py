@@ -1,0 +1,141 @@
+"""Measuring whole calls, as a user would time them: of methods, engines and other programs, each checked before it is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from tri_apsp.api import shortest_paths
+from tri_apsp.bench.measure import check_sources
+from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.graphs import erdos_renyi
+from tri_apsp.reference import floyd_warshall
+from tri_apsp.report.grids import Point
+from tri_apsp.semirings import no_edge
+from tri_apsp.tune.measure.measurement import outcome_of
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.measure.problems import WrongResultError
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.records import Choice
+
+__all__ = ["Call", "CallMeasurer", "Calls"]
+
+Call = Callable[[], tuple[torch.Tensor, float | None]]
+"""Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
+
+# Sizes that are no multiple of any tile, one tile, and one that 16 divides, for which Triton compiles other variants.
+_SMALL = (1, 33, 100, 144)
+_DEGREE = 6
+# A call that takes longer is not repeated.
+_LONG_SECONDS = 2.0
+# The runs of other calls: at least so many, until they have taken a second.
+_RUNS, _MOST_RUNS, _SECONDS = 3, 11, 1.0
+# From this size on, a call of unknown speed first solves a graph of a quarter of the vertices.
+_PROBED = 2048
+
+
+class Calls(Protocol):
+    """What a study measures."""
+
+    def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
+        """Return the graph that a configuration is timed with, (n, n) on `device`. Points of equal weights share `graph`."""
+
+    def graph(self, point: Point) -> str:
+        """Return the kind of the graph of a configuration."""
+
+    def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
+        """Return the call of a configuration on weights (n, n), which it leaves as they are."""
+
+
+class CallMeasurer:
+    """Measures calls in this process: on small sparse graphs first, whose distances are compared with those of the definition.
+
+    The distances of the timed graph are compared with those of this project's own call, of which two rows are checked.
+    """
+
+    parallel = 1
+
+    def __init__(self, device: torch.device, calls: Calls) -> None:
+        self._device, self._calls = device, calls
+        self._seconds: dict[tuple[str, tuple[Choice, ...]], tuple[int, float]] = {}
+        self._checked: set[tuple[str, tuple[Choice, ...]]] = set()
+        self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
+
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        try:
+            self._check(task, point)
+            if 2 * self._expected_seconds(task, point) > seconds:  # once to check, once to time
+                return None
+            weights, distances = self._weights_and_distances(task, point)
+            return self._timed(task, point, self._calls.call(task, point, weights), distances)
+        except Exception as error:
+            return outcome_of(error)
+
+    def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
+        """Not needed: these studies compare calls whose times differ by more than the noise, and have no panels."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._graph = None
+
+    def _check(self, task: Task, point: Point) -> None:
+        """Compare the distances of small sparse graphs with those of the definition."""
+        key = _key(task, point)
+        if key in self._checked:
+            return
+        for n in _SMALL:
+            weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(task.torch_dtype, self._device)
+            found, _ = self._calls.call(task, point, weights)()
+            expected = floyd_warshall(_to_float64(weights))
+            wrong = int((_to_float64(found) != expected).sum())
+            if wrong:
+                raise WrongResultError(f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong")
+        self._checked.add(key)
+
+    def _expected_seconds(self, task: Task, point: Point) -> float:
+        key = _key(task, point)
+        if key not in self._seconds and task.n >= _PROBED:
+            smaller = Task(task.engine, task.kernel, task.dtype, task.sign, task.n // 4)
+            call = self._calls.call(smaller, point, self._calls.weights(smaller, point, self._device))
+            for _ in range(2):  # the first run also loads kernels
+                (_, own), seconds = timed(call, self._device)
+                self._seconds[key] = smaller.n, seconds if own is None else own
+        n, seconds = self._seconds.get(key, (1, 0.0))
+        return seconds * (task.n / n) ** 3
+
+    def _weights_and_distances(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
+        key = task, self._calls.graph(point)
+        if self._graph is None or self._graph[0] != key:
+            self._graph = None  # first, so that its memory is free
+            weights = self._calls.weights(task, point, self._device)
+            distances = shortest_paths(weights).distances
+            check_sources(distances, weights, "auto")
+            self._graph = key, weights, distances
+        return self._graph[1:]
+
+    def _timed(self, task: Task, point: Point, call: Call, distances: torch.Tensor) -> Outcome:
+        (found, own), first = timed(call, self._device)
+        if not torch.equal(found.to(distances), distances):
+            raise WrongResultError(f"distances of the timed graph differ from those of {task.engine}'s own call")
+        del found  # the next runs need its memory
+        samples = [first if own is None else own]
+        if own is None and first <= _LONG_SECONDS:
+            warm_up(call, self._device)
+            samples = []
+            while len(samples) < _RUNS or (len(samples) < _MOST_RUNS and sum(samples) < _SECONDS):
+                samples.append(timed(call, self._device)[1])
+        self._seconds[_key(task, point)] = task.n, float(np.median(samples))
+        return Outcome(Kind.correct, Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist()))
+
+
+def _key(task: Task, point: Point) -> tuple[str, tuple[Choice, ...]]:
+    return task.dtype, tuple(point.values.values())
+
+
+def _to_float64(matrix: torch.Tensor) -> np.ndarray:
+    """Return a matrix in float64, with inf for no edge."""
+    found = matrix.cpu().to(torch.float64)
+    return found.masked_fill(matrix.cpu() == no_edge(matrix.dtype), float("inf")).numpy()

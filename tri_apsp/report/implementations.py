@@ -1,0 +1,98 @@
+"""How fast is each system of the papers? Each of them, this project, its cpu engine and SciPy on the same graphs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from tri_apsp.api import shortest_paths
+from tri_apsp.bench.cases import Case, solve_by_scipy
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.device import Device
+from tri_apsp.methods import METHODS, PAPERS, takes
+from tri_apsp.report.calls import Call, CallMeasurer
+from tri_apsp.report.grids import Grid, Point
+from tri_apsp.report.implementations_page import write_page
+from tri_apsp.report.study import Cases, Study
+from tri_apsp.tune.space.task import Task
+from tri_apsp.tuned.records import Choice
+
+__all__ = ["STUDY"]
+
+_GPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
+_CPU_SIZES = (256, 512, 1024, 2048, 4096)
+_ON_GPU: Cases = {dtype: tuple(("solve", n) for n in _GPU_SIZES) for dtype in ("float32", "int16")}
+_CASES: dict[str, Cases] = {
+    "nvidia": _ON_GPU,
+    "portable": _ON_GPU,
+    "cpu": {"float32": tuple(("solve", n) for n in _CPU_SIZES)},
+}
+# The fast ones first: what is slow may not fit the budget at large n.
+_GPU_ORDER = (
+    "auto", "staged_load", "optimised_blocked", "recursive_tuned", "recursive_plain", "katz_kider", "blocked_vectorised_int16",
+    "blocked_int16", "vectorised", "pseudo_blocked", "simple", "harish_narayanan", "cpu engine", "scipy",
+)  # fmt: skip
+_CPU_ORDER = ("auto", *METHODS, "scipy")
+_PARAMETERS = ("implementation", "method_parameter")
+_SOURCES = tuple(
+    f"methods/papers/{path.name}" for path in sorted((Path(__file__).parents[1] / "methods" / "papers").glob("*.py"))
+)
+
+
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    names = [name for name in (_CPU_ORDER if task.engine == "cpu" else _GPU_ORDER) if takes(name, task.torch_dtype)]
+    variants = [(name, value) for name in names for value in _other_parameters(name)]
+    points = [_point(name, _default_parameter(name)) for name in names] + [_point(*variant) for variant in variants]
+    return [Grid("implementations", "implementations", task, (), tuple(points))]
+
+
+def _point(name: str, parameter: Choice) -> Point:
+    return Point(dict(zip(_PARAMETERS, (name, parameter), strict=True)), sources=_SOURCES if name in PAPERS else ())
+
+
+def _default_parameter(name: str) -> Choice:
+    parameter = PAPERS[name].parameter if name in PAPERS else None
+    return parameter.default if parameter else ""
+
+
+def _other_parameters(name: str) -> list[int]:
+    parameter = PAPERS[name].parameter if name in PAPERS else None
+    return [value for value in parameter.choices if value != parameter.default] if parameter else []
+
+
+class _Implementations:
+    """The calls of the study, on complete graphs of whole weights, as `bench` measures."""
+
+    def graph(self, point: Point) -> str:
+        return "complete"
+
+    def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
+        return Case(task.n, task.torch_dtype).weights(device)
+
+    def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
+        name, parameter = point.values["implementation"], point.values["method_parameter"]
+        if name == "scipy":
+            return partial(_by_scipy, weights)
+        config = Config(engine=task.engine, method_parameter=int(parameter) if parameter else None)
+        if name == "cpu engine":
+            weights, config, name = weights.cpu(), Config(), "auto"
+        return lambda: (shortest_paths(weights, method=name, config=config).distances, None)  # type: ignore[arg-type]
+
+
+def _by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """Return SciPy's distances, in float64, and its own seconds; it takes zeros for missing edges, but no weight here is 0."""
+    distances, seconds = solve_by_scipy(weights.cpu().to(torch.float64).numpy()[None])
+    return torch.from_numpy(distances[0]), seconds
+
+
+STUDY = Study(
+    name="implementations",
+    question="How fast is each system of the papers?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    measurer=lambda device: CallMeasurer(device, _Implementations()),
+    write=write_page,
+)

@@ -1,0 +1,224 @@
+"""The page of the study of implementations: times, speed-ups, exponents and rates, beside those of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from tri_apsp.bench.bounds import bound
+from tri_apsp.console.output import amount
+from tri_apsp.methods import PAPERS
+from tri_apsp.report import plots
+from tri_apsp.report.calls_page import (
+    Curves,
+    curves_of,
+    exponent,
+    rate_lines,
+    seconds,
+    table_over_n,
+    then_now_why,
+    write_call_page,
+)
+from tri_apsp.report.markdown import paragraph, section, table
+from tri_apsp.report.measuring import GridResult, Measured
+from tri_apsp.report.papers import BULUC_EXPONENTS, BULUC_PEAK_SHARE, BULUC_SECONDS, LUND_SMITH_SECONDS
+from tri_apsp.report.plots import Line, Plot
+from tri_apsp.report.study import Study, Target
+from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.progress import milliseconds
+
+__all__ = ["write_page"]
+
+_LABELS = {"auto": "this project", "cpu engine": "this project on the CPU", "scipy": "SciPy, one core"}
+_THEN = {
+    "C1060": LUND_SMITH_SECONDS,
+    "8800 Ultra": BULUC_SECONDS,
+}
+_AT = 8192
+"""The size at which the papers state their best."""
+# The lanes of a multiprocessor, of which each adds once per clock: the papers' peak without fused multiply-adds.
+_LANES = 128
+
+
+def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = "") -> Path:
+    """Write the plots and the generated blocks of the page, and return its path; as pages.write_study."""
+    curves = {dtype: curves_of(results, dtype, _label) for dtype in ("float32", "int16")}
+    default = {dtype: {label: known for label, known in by.items() if "=" not in label} for dtype, by in curves.items()}
+    floats = default["float32"]
+    gpu = target.engine != "cpu"
+    return write_call_page(
+        study,
+        target,
+        results,
+        folder / name,
+        command,
+        drawn=_figure(default, target) if floats else None,
+        caption="Rates of whole calls, n³ / time, on complete graphs." + (" Right: what the papers measured." if gpu else ""),
+        lead=_lead(floats, target),
+        tables=[_then_and_now(floats)] if gpu else [],
+        details=_details(curves, default, target),
+    )
+
+
+def _label(measured: Measured) -> str:
+    """Return the label of a call: the name of a system, with its parameter if that is not the paper's."""
+    name, value = str(measured.point.values["implementation"]), measured.point.values["method_parameter"]
+    parameter = PAPERS[name].parameter if name in PAPERS else None
+    if parameter is not None and value != parameter.default:
+        return f"{name}, {parameter.name} = {value}"
+    return _LABELS.get(name, name)
+
+
+def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
+    every = dict(default["float32"])
+    every |= {f"{label}, int16": known for label, known in default["int16"].items() if label == _LABELS["auto"]}
+    every |= {label: known for label, known in default["int16"].items() if label.endswith("_int16")}
+    panels = [Plot("n", rate_lines(every), f"Now: {target.device.name}")]
+    if target.engine != "cpu":
+        then = [
+            Line(
+                f"{_LABELS.get(name, name) if name != 'cpu' else 'CPU'}, {gpu}",
+                list(known),
+                [n**3 / t / 1e9 for n, t in known.items()],
+            )
+            for gpu, systems in _THEN.items()
+            for name, known in systems.items()
+        ]
+        panels.append(Plot("n", then, "Then: Lund & Smith (C1060), Buluç et al. (8800 Ultra)"))
+    made, _ = plots.line_plots("Implementations", panels, y_label="10⁹ operations/s", log_y=True, height=4.5)
+    return made
+
+
+def _lead(curves: Curves, target: Target) -> list[str]:
+    own = curves.get(_LABELS["auto"], {})
+    systems = {name: known[_AT] for name, known in curves.items() if _AT in known and name not in _LABELS.values()}
+    if target.engine == "cpu" or _AT not in own or not systems:
+        n = max(own, default=0)
+        scipy = curves.get(_LABELS["scipy"], {})
+        ratio = f", {seconds(scipy[n]) / seconds(own[n]):.0f} times as fast as SciPy" if n in scipy else ""
+        return [f"At n = {n} in float32, this project takes {milliseconds(own[n].ms)}{ratio}."] if n else []
+    best = min(systems, key=lambda name: systems[name].ms)
+    staged, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
+    now = seconds(own[_AT])
+    return then_now_why(
+        f"the best of Lund & Smith took {staged} s for n = {_AT}, and the best of Buluç, Gilbert and Budak {buluc} s.",
+        f"the same systems take {_phrase(systems)}, of which {best} is the fastest, and this project takes "
+        f"{milliseconds(own[_AT].ms)}: {staged / now:.0f} and {buluc / now:.0f} times as fast as their best then, and "
+        f"{systems[best].ms / own[_AT].ms:.1f} times as fast as the best of their systems now.",
+        "the more often a value is used once it is loaded, the faster a system is, then as now; registers and shared memory "
+        "have grown, so that today's products use a value more often than a tile of 32 x 32 allows.",
+    )
+
+
+def _phrase(systems: Mapping[str, Measured]) -> str:
+    times = [one.ms for one in systems.values()]
+    return f"{milliseconds(min(times))} to {milliseconds(max(times))}"
+
+
+def _then_and_now(curves: Curves) -> str:
+    """Return the table of the systems that a paper measured at the same size."""
+    rows = []
+    for gpu, systems in _THEN.items():
+        for name, known in systems.items():
+            if name in curves and _AT in known and _AT in curves[name]:
+                now = seconds(curves[name][_AT])
+                rows.append([name, f"{known[_AT]:g} s, {gpu}", milliseconds(1000 * now), f"{known[_AT] / now:.0f}"])
+    pairs = [("katz_kider", "staged_load"), ("katz_kider", "optimised_blocked"), ("optimised_blocked", "staged_load")]
+    for slow, fast in pairs:
+        if all(_AT in curves.get(name, {}) for name in (slow, fast)):
+            then = LUND_SMITH_SECONDS[slow][_AT] / LUND_SMITH_SECONDS[fast][_AT]
+            now = curves[slow][_AT].ms / curves[fast][_AT].ms
+            rows.append([f"{slow} / {fast}", f"{then:.1f}", f"{now:.1f}", ""])
+    return table([f"n = {_AT}", "then", "now", "times as fast"], rows) if rows else ""
+
+
+def _details(curves: Mapping[str, Curves], default: Mapping[str, Curves], target: Target) -> list[str]:
+    parts = [
+        section("Times", *(part for dtype, by in default.items() if by for part in (f"### {dtype}", table_over_n(by)))),
+        _parameters(curves),
+        _speed_ups(default["float32"], target),
+        _exponents(default),
+        _rates(default, target),
+    ]
+    return [part for part in parts if part]
+
+
+def _parameters(curves: Mapping[str, Curves]) -> str:
+    """Return the times of each system by its parameter."""
+    parts = []
+    for by in curves.values():
+        for name in dict.fromkeys(label.partition(",")[0] for label in by if "=" in label):
+            family = {label: known for label, known in by.items() if label.partition(",")[0] == name}
+            parts.append(table_over_n(dict(sorted(family.items(), key=lambda item: _parameter(item[1])))))
+    return section("Parameters of the systems", *parts) if parts else ""
+
+
+def _parameter(known: Mapping[int, Measured]) -> int:
+    return int(next(iter(known.values())).point.values["method_parameter"])
+
+
+def _speed_ups(curves: Curves, target: Target) -> str:
+    parts = []
+    for label in (_LABELS["cpu engine"], _LABELS["scipy"]):
+        base = curves.get(label, {})
+        others = {name: {n: one for n, one in known.items() if n in base} for name, known in curves.items() if name != label}
+        others = {name: known for name, known in others.items() if known}
+        if others:
+            parts += [f"Over {label}:", table_over_n(others, partial(_ratio, base))]
+    if target.engine != "cpu":
+        cpu = BULUC_SECONDS["cpu"]
+        rows = [
+            [name, *(f"{cpu[n] / t:.3g}" for n, t in known.items())] for name, known in BULUC_SECONDS.items() if name != "cpu"
+        ]
+        parts += ["Then, over the best CPU implementation (Buluç, Gilbert, Budak, Table 2):"]
+        parts += [table(["", *(f"n = {n}" for n in cpu)], rows)]
+    return section("Speed-up over the CPU", *parts)
+
+
+def _ratio(base: Mapping[int, Measured], label: str, n: int, one: Measured) -> str:
+    return f"{base[n].ms / one.ms:.3g}"
+
+
+def _exponents(default: Mapping[str, Curves]) -> str:
+    rows = []
+    for dtype, curves in default.items():
+        for name, known in curves.items():
+            if fitted := exponent({n: seconds(one) for n, one in known.items()}):
+                then = BULUC_EXPONENTS.get(name)
+                sizes = f"{min(known)} to {max(known)}"
+                rows.append([name, dtype, sizes, f"{fitted[0]:.2f}", f"{fitted[1]:.2g}", "" if then is None else f"{then}"])
+    if not rows:
+        return ""
+    note = (
+        "t = c n^e by least squares on the logarithms, as Buluç, Gilbert and Budak did for n = 512 to 8192 (Table 3; their CPU "
+        f"has {BULUC_EXPONENTS['cpu']}, their iterative GPU code {BULUC_EXPONENTS['iterative']}). An exponent below 3 means "
+        "that fixed costs, such as launches, weigh less as n grows."
+    )
+    return section("Exponents", paragraph(note), table(["", "dtype", "n", "e", "c in s", "e then"], rows))
+
+
+def _rates(default: Mapping[str, Curves], target: Target) -> str:
+    device = target.device
+    peak = None if device.clock_hz is None or device.kind == "cpu" else _LANES * device.units * device.clock_hz
+    head = ["", "dtype", "n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
+    head += ["of their peak", "of our bound"] if peak else []
+    rows = []
+    for dtype, curves in default.items():
+        limit = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz) if peak else None
+        for name, known in curves.items():
+            n = max(known, key=lambda n: known[n].rate)
+            rate = known[n].rate
+            on_gpu = peak is not None and name not in (_LABELS["cpu engine"], _LABELS["scipy"])
+            shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}" if limit else ""] if peak and on_gpu else ["", ""]
+            rows.append([name, dtype, n, f"{2 * rate / 1e9:.4g}", amount(rate), *(shares if peak else [])])
+    note = "Each call at its best size."
+    if peak:
+        note += (
+            f" Their peak counts one addition or minimum per lane and clock: {peak / 1e12:.3g} TFLOP/s here, 0.192 then, of "
+            f"which they reached {BULUC_PEAK_SHARE:.0%} (section 4.5). Our bound is that of today's instructions, of which one "
+            "may do several additions and minima (see bench.md)."
+        )
+    return section("Rates", paragraph(note), table(head, rows))
