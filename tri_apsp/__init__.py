@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tri_apsp.api import Result, Selection, min_plus, select, shortest_paths
+    from tri_apsp.api import Result, Selection, min_plus, reachability, select, shortest_paths
     from tri_apsp.configs import Config, CpuTiles, GpuTiles
     from tri_apsp.errors import (
         ApspError,
@@ -44,6 +44,7 @@ __all__ = [
     "from_scipy",
     "min_plus",
     "no_edge",
+    "reachability",
     "read_graph",
     "select",
     "shortest_paths",
@@ -54,7 +55,7 @@ __version__ = "0.1.0"
 
 # The names above by their module, for __getattr__; a test compares them with the imports that type checkers read.
 _NAMES = {
-    "api": ("Result", "Selection", "min_plus", "select", "shortest_paths"),
+    "api": ("Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (
         *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),

@@ -8,10 +8,11 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.solver import selection
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.product import product
+from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import solve
 
-__all__ = ["Result", "Selection", "min_plus", "select", "shortest_paths"]
+__all__ = ["Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]
 
 
 def select(weights: torch.Tensor, *, method: MethodChoice = "auto", config: Config | None = None) -> Selection:
@@ -90,3 +91,31 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     are copied to aligned rows if 16 does not divide k or n and memory suffices, because such a product is faster.
     """
     return product(a, b, c)
+
+
+def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Tensor:
+    """Compute the reflexive transitive closure: R[i, j] is True if a path of any number of edges leads from i to j.
+
+    Args:
+        adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides; unchanged. adjacency[i, j] states
+            whether there is an edge from i to j: in bool, True; in uint8, int8, int16, int32 or int64, any value but 0. The
+            diagonal is ignored.
+        weights: `adjacency` holds weights as shortest_paths takes them, of float32, float64, int16, int32, int64 or bool: inf,
+            or no_edge(dtype) for integers, is no edge, and 0 is one.
+
+    Returns:
+        A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal is True.
+
+    Raises:
+        InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; floats without
+            `weights`; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+        TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
+        EngineError: the device is a GPU, but Triton is not installed.
+
+    Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with n rounded up to a multiple
+    of 128. The call does not block until a GPU is done, unless it checks values for `weights`.
+
+    Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak, Gaussian Elimination Based
+    Algorithms on the GPU.
+    """
+    return closure(adjacency, weights)

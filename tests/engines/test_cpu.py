@@ -12,7 +12,7 @@ import torch
 from engines.contract import EngineContract
 
 import tri_apsp
-from tri_apsp.engines import cpu
+from tri_apsp.engines import cpu_tasks
 
 
 class TestCpuEngine(EngineContract):
@@ -45,9 +45,9 @@ import os, sys
 if sys.argv[1] == "pinned":
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import torch, tri_apsp
-from tri_apsp.engines import cpu
-found, pool = [], cpu._pool
-cpu._pool = lambda process, threads: found.append(threads) or pool(process, threads)
+from tri_apsp.engines import cpu_tasks
+found, pool = [], cpu_tasks._pool
+cpu_tasks._pool = lambda process, threads: found.append(threads) or pool(process, threads)
 tri_apsp.shortest_paths(torch.rand(128, 128))
 assert not found
 tri_apsp.shortest_paths(torch.rand(512, 512))
@@ -90,7 +90,7 @@ def test_small_graphs_are_handed_over_together(
     weights = torch.randint(1, 60, (batch, n, n), generator=torch.Generator().manual_seed(2)).float()
     expected = tri_apsp.shortest_paths(weights).distances
     with Pool(2) as pool:
-        monkeypatch.setattr(cpu, "_pool", lambda process, threads: pool)
+        monkeypatch.setattr(cpu_tasks, "_pool", lambda process, threads: pool)
         monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
         assert torch.equal(tri_apsp.shortest_paths(weights).distances, expected)
     assert sum(handed) == batch

@@ -162,9 +162,11 @@ def _wait_group(pending: int) -> None:
             target.store(values)
 
 
-def _atomic(operation: Callable[[Any, int], Any], pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
-    before = pointer.load()
-    pointer.store(operation(before, value))
+def _atomic(
+    operation: Callable[[Any, Any], Any], pointer: Pointer, value: Any, mask: Any = True, sem: str = "", scope: str = ""
+) -> Tensor:
+    before = pointer.load(mask)
+    pointer.store(operation(before, value), mask)
     return before
 
 

@@ -17,9 +17,9 @@ def test_every_kernel_has_variants() -> None:
     kernels = {make().kernel.fn.__module__.removeprefix("tri_apsp.kernels.") for make in names.values()}
     assert kernels == {
         "nvidia.product", "nvidia.closure", "nvidia.solve", "portable.product", "portable.closure", "portable.panels",
-        "shared.copy", "shared.initial_matrix", "shared.value_range",
+        "shared.copy", "shared.initial_matrix", "shared.value_range", "nvidia.boolean", "portable.boolean", "shared.boolean",
     }  # fmt: skip
-    assert {name.split()[0] for name in names} == {"nvidia", "portable", "shared"}
+    assert {name.split()[0] for name in names} == {"nvidia", "portable", "shared", "boolean"}
 
 
 def test_differences_are_named(capsys: pytest.CaptureFixture[str]) -> None:

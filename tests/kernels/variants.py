@@ -14,6 +14,9 @@ import torch
 from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.engines.boolean import nvidia as boolean_nvidia
+from tri_apsp.engines.boolean import portable as boolean_portable
+from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
 from tri_apsp.engines.nvidia import (
     closure_constants,
     closure_options,
@@ -23,12 +26,15 @@ from tri_apsp.engines.nvidia import (
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu import value_range as reading
+from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
+from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
@@ -155,6 +161,34 @@ def copy(dtype: torch.dtype, capability: int) -> Variant:
     return Variant(_copy_kernel, signature, constants, capability, 4)
 
 
+def boolean_product(engine: str, tile: int, capability: int) -> Variant:
+    """The Boolean product of an engine by its tiles of that index."""
+    if engine == "nvidia":
+        tiles = boolean_nvidia.NvidiaBooleanEngine.TILES[tile]
+        kernel, constants = nvidia_boolean._boolean_product_kernel, boolean_nvidia.product_constants(tiles)
+    else:
+        tiles = boolean_portable.PortableBooleanEngine.TILES[tile]
+        kernel = portable_boolean._boolean_product_kernel
+        constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
+    constants.pop("num_warps", None)
+    return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps)
+
+
+def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
+    """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
+    missing = no_edge(dtype) if dtype.is_floating_point else None
+    constants = {"NO_EDGE": missing, "ROWS": _ROWS, "WORDS": _WORDS, "stride_an": 1}
+    pointers = {"words_ptr": "*i32", "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"}
+    return Variant(_pack_kernel, _signature(_pack_kernel, torch.int32, constants, **pointers), constants, capability, 4)
+
+
+def boolean_unpack(capability: int) -> Variant:
+    constants = {"ROWS": _ROWS, "WORDS": _WORDS}
+    return Variant(
+        _unpack_kernel, _signature(_unpack_kernel, torch.int32, constants, result_ptr="*u8"), constants, capability, 4
+    )
+
+
 def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
     """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is tested."""
     fields = [*((capability, "product") for capability in CAPABILITIES), (90, "small_product")]
@@ -184,7 +218,10 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 
 
 def all_variants() -> dict[str, Callable[[], Variant]]:
-    """Return every variant by name, which begins with its engine, or with "shared" if both GPU engines launch it."""
+    """Return every variant by name.
+
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", on which no tuned file depends.
+    """
     found: dict[str, Callable[[], Variant]] = {}
 
     def add(make: Callable[..., Variant], kernel: str, *case: Any, **options: Any) -> None:
@@ -202,6 +239,12 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
         add(value_range, "shared value_range", dtype, 90, rows=2, unit=False)
         for padding in ("SIZES", "PADDED"):
             add(initial_matrix, "shared initial_matrix", dtype, 90, padding)
+    for tile, capability in itertools.product(range(2), CAPABILITIES):
+        add(boolean_product, "boolean product", "nvidia", tile, capability)
+        add(boolean_product, "boolean product", "portable", tile, capability)
+    for dtype in (torch.uint8, torch.float32):
+        add(boolean_pack, "boolean pack", dtype, 90)
+    add(boolean_unpack, "boolean unpack", 90)
     for case in product_cases():
         add(nvidia_product, "nvidia product", *case)
     for closure in closure_cases():

@@ -18,7 +18,9 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
-__all__ = ["EXTRA_WORKSPACE", "WORKSPACE", "Block", "Engine", "MatrixSpec", "PendingRanges", "Update", "block"]
+__all__ = [
+    "EXTRA_WORKSPACE", "WORKSPACE", "Block", "BlockOperations", "Engine", "MatrixSpec", "PendingRanges", "Update", "block",
+]  # fmt: skip
 
 WORKSPACE = 0.05
 """Share of the matrix that the in-place operations of an engine may take as workspace."""
@@ -59,19 +61,20 @@ class MatrixSpec:
     sizes: torch.Tensor | None = None
 
 
-class Engine(ABC):
-    """The operations of one kind of device, for one solve. They are queued in order; each reads what those before it wrote.
+class BlockOperations(ABC):
+    """What the blocked methods need of a matrix over any closed semiring: of distances (Engine), or of bits (engines.boolean).
 
-    Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings), and gives the same bits from run to run.
+    Operations are queued in order; each reads what those before it wrote, and gives the same bits from run to run.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
-        self.spec = spec
+    def __init__(self, config: CompleteConfig) -> None:
         self.config = config
-        self.no_edge = no_edge(spec.dtype)
-        self.floor = floor(spec.dtype)
+
+    def block(self, matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
+        """Return the block of `matrix` between vertices rows[0] and rows[1], columns[0] and columns[1], as a view."""
+        return block(matrix, rows, columns)
 
     @abstractmethod
     def product(self, *updates: Update) -> None:
@@ -96,9 +99,22 @@ class Engine(ABC):
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         """Return uninitialised blocks (rows, columns) and (columns, rows) to multiply panels into, for at most EXTRA_WORKSPACE.
 
-        None: that memory is not available, or panels() is as fast without it.
+        None: that memory is not available, panels() is as fast without it, or an element of a block is not one value.
         """
         return None
+
+
+class Engine(BlockOperations):
+    """The operations of one kind of device on min-plus matrices, for one solve.
+
+    Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings).
+    """
+
+    def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
+        super().__init__(config)
+        self.spec = spec
+        self.no_edge = no_edge(spec.dtype)
+        self.floor = floor(spec.dtype)
 
     def scratch(self, like: Block, rows: int, columns: int) -> Block:
         """Return an uninitialised block of the same batch, dtype and device."""

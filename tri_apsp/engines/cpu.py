@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any
 
-import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
+from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
 
 __all__ = ["CpuEngine"]
 
-Array = np.ndarray[Any, Any]
-Task = tuple[Array, ...]
-
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
-
-# Fewer operations than this run on one thread: they take 0.1 ms, and submitting four tasks to threads takes 0.07 ms.
-_SHARED_WORK = 1 << 22
-# Tasks are submitted in parts of at least _PART_WORK operations, since submitting a part takes 35 us whatever its size; but in
-# at least _PARTS parts per thread, so that the threads finish at about the same time.
-_PART_WORK, _PARTS = 1 << 23, 4
-
-
-@lru_cache(maxsize=4)
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Return the threads of this process. A forked child, such as a data loader's worker, must not use those of its parent."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
 
 
 class CpuEngine(Engine):
@@ -76,11 +56,11 @@ class CpuEngine(Engine):
                         for j in range(0, c.shape[2], width):
                             part = c[item, i : i + height, j : j + width]
                             tasks.append((part, a[item, i : i + height], b[item, :, j : j + width]))
-        self._run(self._update, tasks, work)
+        run_tasks(self._update, tasks, work, self._threads)
 
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
-        self._run(self._close, [(block,) for block in blocks], blocks.size * d.shape[2])
+        run_tasks(self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads)
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         # A task owns whole columns of the row panel (whole rows of the column panel). The kernel packs them before it writes
@@ -96,7 +76,7 @@ class CpuEngine(Engine):
                 height, _ = self._task_shape(batch, part.stop - part.start, size)
                 strips = (beside[i : min(i + height, part.stop)] for i in range(part.start, part.stop, height))
                 tasks += [(strip, strip, closed) for strip in strips]
-        self._run(functools.partial(self._update, block_k=size), tasks, size * (row.numel() + column.numel()))
+        run_tasks(functools.partial(self._update, block_k=size), tasks, size * (row.numel() + column.numel()), self._threads)
 
     def _task_shape(self, batch: int, m: int, n: int) -> tuple[int, int]:
         """Return the rows and columns of one task: the tuned blocks, but small enough to occupy every thread."""
@@ -114,26 +94,6 @@ class CpuEngine(Engine):
 
     def _close(self, d: Array) -> None:
         self._closure(d, *self._constants, self._width)
-
-    def _run(self, kernel: Callable[..., None], tasks: list[Task], work: int) -> None:
-        if self._threads == 1 or work < _SHARED_WORK:
-            _run_each(kernel, tasks)
-            return
-        pool = _pool(os.getpid(), self._threads)
-        together = max(1, min(len(tasks) * _PART_WORK // work, len(tasks) // (_PARTS * self._threads)))
-        parts = (tasks[first : first + together] for first in range(0, len(tasks), together))
-        running = [pool.submit(_run_each, kernel, part) for part in parts]
-        try:
-            for task in running:
-                task.result()
-        finally:  # an interrupt must not leave the rest of a long product in the queue
-            for task in running:
-                task.cancel()
-
-
-def _run_each(kernel: Callable[..., None], tasks: list[Task]) -> None:
-    for arguments in tasks:
-        kernel(*arguments)
 
 
 def _outside(skip: tuple[int, int], length: int) -> list[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tri_apsp.engines.base import Block, Engine, Update, block
+from tri_apsp.engines.base import Block, BlockOperations, Update
 from tri_apsp.methods.base import Method, Observer
 
 __all__ = ["FloydWarshall"]
@@ -24,12 +24,12 @@ class FloydWarshall(Method):
 
     name = "floyd_warshall"
 
-    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
+    def solve(self, d: Block, engine: BlockOperations, observer: Observer) -> None:
         n = d.shape[1]
         size = engine.config.block_size
         for start in range(0, n, size):
             pivot = (start, min(start + size, n))
-            closed, row, column = block(d, pivot, pivot), block(d, pivot, (0, n)), block(d, (0, n), pivot)
+            closed, row, column = engine.block(d, pivot, pivot), engine.block(d, pivot, (0, n)), engine.block(d, (0, n), pivot)
             engine.closure(closed)
             if n > size:
                 engine.panels(closed, row, column, pivot)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tri_apsp.engines.base import WORKSPACE, Block, Engine, Update, block
+from tri_apsp.engines.base import WORKSPACE, Block, BlockOperations, Update, block
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 
@@ -41,18 +41,18 @@ class Kleene(Method):
     def __init__(self) -> None:
         self._base_case = FloydWarshall()
 
-    def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
+    def solve(self, d: Block, engine: BlockOperations, observer: Observer) -> None:
         self._solve(d, engine, observer, None)
 
-    def _solve(self, d: Block, engine: Engine, observer: Observer, buffers: PanelBuffers) -> None:
+    def _solve(self, d: Block, engine: BlockOperations, observer: Observer, buffers: PanelBuffers) -> None:
         n = d.shape[1]
         if n <= _cutoff(engine):
             self._base_case.solve(d, engine, observer)
             return
         half = _half(n)
         first, last = (0, half), (half, n)
-        a, b = block(d, first, first), block(d, first, last)
-        c, e = block(d, last, first), block(d, last, last)
+        a, b = engine.block(d, first, first), engine.block(d, first, last)
+        c, e = engine.block(d, last, first), engine.block(d, last, last)
         if buffers is None:
             buffers = engine.panel_buffers(d, half, n - half)  # freed when this level returns; the levels above work in place
         new = _part(buffers, half, n - half)
@@ -66,7 +66,7 @@ class Kleene(Method):
         observer.step(d.shape[0] * half * (n - half) * (2 * (n - half) + half), d)
 
 
-def _panels(engine: Engine, closed: Block, row: Block, column: Block, new: PanelBuffers) -> tuple[Block, Block]:
+def _panels(engine: BlockOperations, closed: Block, row: Block, column: Block, new: PanelBuffers) -> tuple[Block, Block]:
     """Return closed * row and column * closed: in `new` if it is given, else in place."""
     if new is None:
         engine.panels(closed, row, column)
@@ -82,7 +82,7 @@ def _part(buffers: PanelBuffers, rows: int, columns: int) -> PanelBuffers:
     return block(buffers[0], (0, rows), (0, columns)), block(buffers[1], (0, columns), (0, rows))
 
 
-def _cutoff(engine: Engine) -> int:
+def _cutoff(engine: BlockOperations) -> int:
     cutoff = engine.config.cutoff
     return max(cutoff // _SMALL_ALIGNMENT * _SMALL_ALIGNMENT, min(cutoff, _SMALL_ALIGNMENT))
 

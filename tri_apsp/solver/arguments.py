@@ -10,9 +10,11 @@ from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
-__all__ = ["Problem", "check_operands", "check_overwrite", "check_weights"]
+__all__ = ["Problem", "check_adjacency", "check_operands", "check_overwrite", "check_weights"]
 
 _SIZE_DTYPES = (torch.int32, torch.int64)
+_WEIGHT_DTYPES = (*DTYPES, torch.bool)
+_ADJACENCY_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,53 @@ def check_weights(weights: object, *, sizes: object | None = None, check_sizes: 
         InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
     """
     tensor = _check_tensor(weights, "weights")
-    if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
-        raise InputError(
-            f"`weights` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; "
-            "pad missing vertices with no_edge."
-        )
+    _check_dtype(tensor, "weights")
+    _check_square(tensor, "weights", "no_edge")
     tensor = _numbers(tensor, "weights")
     batched = tensor.dim() == 3
     if sizes is not None:
         return Problem(tensor, batched, _check_sizes(sizes, tensor, check_sizes))
     return Problem(tensor if batched else tensor[None], batched)
+
+
+def check_adjacency(adjacency: object, *, weights: bool) -> Problem:
+    """Check the arguments of reachability, without values; a tensor of bool stays one.
+
+    Raises:
+        InputError: as check_weights; without `weights`, a dtype that is neither bool nor one of whole numbers.
+    """
+    tensor = _check_tensor(adjacency, "adjacency")
+    if weights:
+        _check_dtype(tensor, "adjacency")
+    elif tensor.is_floating_point() and tensor.dtype in DTYPES:
+        raise InputError(
+            f"`adjacency` must be of bool or of whole numbers, where 0 is no edge, but has {dtype_name(tensor.dtype)}; give "
+            "weights=True if inf is no edge and 0 an edge, else `adjacency != 0`."
+        )
+    else:
+        _check_dtype(tensor, "adjacency", _ADJACENCY_DTYPES, "give `adjacency != 0`")
+    _check_square(tensor, "adjacency", "no_edge" if weights else "0")
+    batched = tensor.dim() == 3
+    return Problem(tensor if batched else tensor[None], batched)
+
+
+def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
+    if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
+        raise InputError(
+            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; "
+            f"pad missing vertices with {padding}."
+        )
+
+
+def _check_dtype(
+    tensor: torch.Tensor, name: str, dtypes: tuple[torch.dtype, ...] = _WEIGHT_DTYPES, remedy: str | None = None
+) -> None:
+    if tensor.dtype not in dtypes:
+        *first, last = map(dtype_name, dtypes)
+        raise InputError(
+            f"`{name}` must have one of the dtypes {', '.join(first)} or {last}, but has {dtype_name(tensor.dtype)}; "
+            f"{remedy or remedy_for(tensor.dtype)}."
+        )
 
 
 def _check_sizes(sizes: object, weights: torch.Tensor, check: bool) -> torch.Tensor:
@@ -111,6 +150,7 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
         named["c"] = _check_tensor(c, "c")
     first = named["a"]
     for name, tensor in named.items():
+        _check_dtype(tensor, name)
         if tensor.device != first.device:
             raise InputError(
                 f"`a`, `b` and `c` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
@@ -166,11 +206,6 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         raise InputError(
             f"`{name}` must be a dense tensor, but has layout {_kind(value)}; build a dense one "
             "with from_scipy, where a missing entry becomes no_edge rather than 0."
-        )
-    if value.dtype not in (*DTYPES, torch.bool):
-        valid = f"{', '.join(map(dtype_name, DTYPES))} or bool"
-        raise InputError(
-            f"`{name}` must have one of the dtypes {valid}, but has {dtype_name(value.dtype)}; {remedy_for(value.dtype)}."
         )
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")

@@ -11,7 +11,7 @@ from tri_apsp.device import check_memory, check_product_memory, is_small
 from tri_apsp.errors import TooLargeError
 from tri_apsp.solver.arguments import Problem
 
-__all__ = ["memory_for_product", "memory_for_solve"]
+__all__ = ["memory_for_product", "memory_for_reachability", "memory_for_solve"]
 
 
 def memory_for_solve(problem: Problem, matrices: float) -> AbstractContextManager[None]:
@@ -35,6 +35,17 @@ def memory_for_product(shape: tuple[int, int, int], like: torch.Tensor) -> Abstr
         check_product_memory(*shape, like.dtype, like.device)
 
     return _MemoryGuard(check, shape[0] * shape[1] * shape[2], like)
+
+
+def memory_for_reachability(problem: Problem, packed_size: int) -> AbstractContextManager[None]:
+    """As memory_for_solve, for a closure: the result in bool, and packed_size**2 bits per graph."""
+    n, batch, device = problem.n, problem.batch, problem.weights.device
+    matrices = 1 + packed_size**2 / (8 * max(1, n) ** 2)
+
+    def check() -> None:
+        check_memory(n, batch, torch.bool, device, matrices=matrices)
+
+    return _MemoryGuard(check, matrices * problem.weights.numel(), torch.empty(0, dtype=torch.bool, device=device))
 
 
 class _MemoryGuard:

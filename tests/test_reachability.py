@@ -1,0 +1,265 @@
+"""reachability: every engine agrees with NetworkX, on every dtype and layout; and what it refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import Config, EngineError, InputError, TooLargeError, tuned
+from tri_apsp.engines import ENGINES, boolean
+
+INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
+WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+WEIGHTS = (torch.float32, torch.float64, torch.int16, torch.int32, torch.int64, torch.bool)
+
+
+def digraph(n: int, degree: float = 1.2) -> np.ndarray:
+    """A random directed graph near the degree at which a large component forms, with some loops."""
+    return np.random.default_rng(n).random((n, n)) < degree / max(n, 1)
+
+
+def cycle(n: int) -> np.ndarray:
+    """One cycle through all vertices, in a random order: one edge from each."""
+    order = np.random.default_rng(n).permutation(n)
+    edges = np.zeros((n, n), bool)
+    edges[order, np.roll(order, 1)] = True
+    return edges
+
+
+def disconnected(n: int) -> np.ndarray:
+    edges = digraph(n, 3)
+    edges[: n // 2, n // 2 :] = edges[n // 2 :, : n // 2] = False
+    return edges
+
+
+GRAPHS: dict[str, Callable[[int], np.ndarray]] = {
+    "random": digraph,
+    "dag": lambda n: np.triu(digraph(n, 4), 1),
+    "path backwards": lambda n: np.eye(n, k=-1, dtype=bool),
+    "cycle": cycle,
+    "disconnected": disconnected,
+    "no edge": lambda n: np.zeros((n, n), bool),
+    "every edge": lambda n: np.ones((n, n), bool),
+}
+
+
+def expected(edges: np.ndarray) -> torch.Tensor:
+    """The reflexive transitive closure by NetworkX."""
+    graph = nx.from_numpy_array(edges, create_using=nx.DiGraph)
+    closed = (
+        nx.to_numpy_array(nx.transitive_closure(graph, reflexive=True), nodelist=range(len(edges))) if len(edges) else edges
+    )
+    return torch.from_numpy(closed.astype(bool))
+
+
+def as_weights(edges: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    """Weights 0, 1 and 2 on the edges, and no edge elsewhere."""
+    if dtype == torch.bool:
+        return torch.from_numpy(edges)
+    values = torch.arange(edges.size).reshape(edges.shape).remainder(3).to(dtype)
+    return values.masked_fill(torch.from_numpy(~edges), tri_apsp.no_edge(dtype))
+
+
+class ReachabilityContract:
+    engine: ClassVar[str]
+    device: ClassVar[str] = "cpu"
+    sizes: ClassVar[Sequence[int]] = (*range(71), 127, 128, 129, 500)
+    large: ClassVar[int] = 1100
+    """Vertices at which the methods split a graph."""
+
+    @pytest.fixture(autouse=True)
+    def _engine(self) -> Iterator[None]:
+        with tuned.using(Config(engine=self.engine)):
+            yield
+
+    def reachability(self, adjacency: torch.Tensor, **options: bool) -> torch.Tensor:
+        """The closure on the device of these tests, which leaves its input as it is."""
+        adjacency = adjacency.to(self.device)
+        before = adjacency.clone()
+        found = tri_apsp.reachability(adjacency, **options)
+        assert torch.equal(adjacency, before)
+        assert (found.dtype, found.shape, found.device) == (torch.bool, adjacency.shape, adjacency.device)
+        assert found.is_contiguous()
+        return found.cpu()
+
+    @pytest.mark.parametrize("kind", GRAPHS)
+    def test_agrees_with_networkx(self, kind: str) -> None:
+        for n in self.sizes if kind == "random" else self.sizes[-3:]:
+            edges = GRAPHS[kind](n)
+            assert torch.equal(self.reachability(torch.from_numpy(edges)), expected(edges)), n
+
+    @pytest.mark.parametrize("kind", ["random", "cycle"])
+    def test_a_graph_that_is_split(self, kind: str) -> None:
+        edges = GRAPHS[kind](self.large)
+        assert torch.equal(self.reachability(torch.from_numpy(edges)), expected(edges))
+
+    def test_dtypes(self) -> None:
+        edges = digraph(self.sizes[-2])
+        for dtype in WHOLE:
+            values = torch.from_numpy(edges) * (torch.arange(len(edges)) % 100 - 100)  # -100 to -1
+            assert torch.equal(self.reachability(values.to(dtype)), expected(edges)), dtype
+        for dtype in WEIGHTS:
+            assert torch.equal(self.reachability(as_weights(edges, dtype), weights=True), expected(edges)), dtype
+
+    def test_batches(self) -> None:
+        graphs = np.stack([digraph(70), cycle(70), disconnected(70)])
+        closures = torch.stack([expected(edges) for edges in graphs])
+        assert torch.equal(self.reachability(torch.from_numpy(graphs)), closures)
+        assert torch.equal(self.reachability(as_weights(graphs, torch.int32), weights=True), closures)
+        for shape in ((0, 5, 5), (2, 0, 0), (0, 0)):
+            assert self.reachability(torch.zeros(shape), weights=True).shape == shape
+
+    def test_strides(self) -> None:
+        n = self.sizes[-2]
+        edges = digraph(n)
+        outer = torch.ones((2 * n, 3 * n), dtype=torch.int32)
+        outer[::2, 1::3] = torch.from_numpy(edges)
+        plain = torch.from_numpy(edges)
+        for view in (plain.T.contiguous().T, outer[::2, 1::3], plain.expand(2, n, n)):
+            closures = expected(edges).expand(view.shape)
+            view = view.to(self.device) if view.device.type != self.device else view
+            assert torch.equal(self.reachability(view), closures)
+
+
+class TestCpu(ReachabilityContract):
+    engine = "cpu"
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_threads_change_no_bit(self, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Tasks are shared by threads whatever their size, and panels are replaced while other tasks read them."""
+        monkeypatch.setattr("tri_apsp.engines.cpu_tasks._SHARED_WORK", 0)
+        monkeypatch.setattr("tri_apsp.engines.boolean.cpu._LEAST_ROWS", 16)
+        edges = digraph(900)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            assert torch.equal(self.reachability(torch.from_numpy(edges)), expected(edges))
+        finally:
+            torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestPortableInterpreted(ReachabilityContract):
+    engine = "portable"
+    sizes = (0, 1, 2, 33, 129)
+    large = 270
+
+    @pytest.fixture(autouse=True)
+    def _small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tri_apsp.engines.boolean.portable import PortableBooleanEngine
+
+        monkeypatch.setattr(PortableBooleanEngine, "BLOCK_SIZE", 128)
+        monkeypatch.setattr(PortableBooleanEngine, "CUTOFF", 256)
+
+
+@pytest.mark.slow
+class TestLargerInterpreted(TestPortableInterpreted):
+    sizes = (31, 32, 128)
+    large = 520
+
+
+class GpuContract(ReachabilityContract):
+    device = "cuda"
+    large = 2200
+
+    def test_agrees_with_distances(self) -> None:
+        edges = torch.from_numpy(digraph(5000)).cuda()
+        distances = tri_apsp.shortest_paths(edges).distances
+        assert torch.equal(tri_apsp.reachability(edges), distances < float("inf"))
+
+    def test_a_batch_of_more_graphs_than_a_grid_takes(self) -> None:
+        edges = torch.zeros((70_000, 3, 3), dtype=torch.bool, device="cuda")
+        edges[:, 0, 1] = edges[:, 1, 2] = True
+        found = tri_apsp.reachability(edges)
+        assert torch.equal(found, torch.ones(3, 3, device="cuda").triu().bool().expand(found.shape))
+
+    def test_the_host_does_not_block(self) -> None:
+        """Except to check the values of weights: a synchronization would raise."""
+        edges = torch.from_numpy(digraph(3000)).cuda()
+        closures = expected(digraph(3000))
+        tri_apsp.reachability(edges)
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            found = tri_apsp.reachability(edges)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        assert torch.equal(found.cpu(), closures)
+
+
+@pytest.mark.gpu
+class TestNvidia(GpuContract):
+    engine = "nvidia"
+
+
+@pytest.mark.gpu
+class TestPortable(GpuContract):
+    engine = "portable"
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "weights", "message"),
+    [
+        ([[0, 1], [1, 0]], False, "`adjacency` must be a torch tensor, but is list"),
+        (torch.ones(2, 3, dtype=torch.bool), False, r"`adjacency` must be square.*\(2, 3\); pad missing vertices with 0\."),
+        (torch.ones(2, 3), True, r"\(2, 3\); pad missing vertices with no_edge\."),
+        (torch.ones(3, dtype=torch.bool), False, "`adjacency` must be square"),
+        (torch.ones(2, 2), False, "but has float32; give weights=True if inf is no edge and 0 an edge, else `adjacency != 0`"),
+        (torch.ones(2, 2).half(), False, "bool, uint8, .* or int64, but has float16; give `adjacency != 0`"),
+        (torch.ones(2, 2).half(), True, r"float32, .* or bool, but has float16; convert it with \.to\(torch.float32\)"),
+        (torch.ones(2, 2, dtype=torch.int8), True, "`adjacency` must have one of the dtypes .* but has int8"),
+        (torch.ones(2, 2, dtype=torch.int32).to_sparse(), False, "must be a dense tensor"),
+        (torch.ones(2, 2, requires_grad=True), True, "must not require a gradient"),
+        (torch.ones(2, 2, device="meta"), True, "must be on the CPU or a CUDA device"),
+        (torch.tensor([[0.0, float("nan")], [1, 0]]), True, r"`adjacency` must hold numbers, but has NaN at \(0, 1\)"),
+        (torch.tensor([[0.0, -float("inf")], [1, 0]]), True, r"`adjacency` must be greater than minus infinity"),
+        (torch.full((2, 2), 20_000, dtype=torch.int16), True, r"`adjacency` of dtype int16 must lie in \[-16383, 16383\]"),
+    ],
+    ids=str,
+)
+def test_refused(adjacency: object, weights: bool, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        tri_apsp.reachability(adjacency, weights=weights)  # type: ignore[arg-type]
+    assert str(caught.value).count(".\n") == 0
+
+
+def test_any_value_but_0_is_an_edge() -> None:
+    """Without weights=True, values are not checked: no_edge and negative numbers are edges too."""
+    values = torch.tensor([[0, -5, 0], [0, 0, tri_apsp.no_edge(torch.int32)], [0, 0, 0]], dtype=torch.int32)
+    assert tri_apsp.reachability(values).tolist() == [[True, True, True], [False, True, True], [False, False, True]]
+
+
+def test_negative_weights_are_edges() -> None:
+    """Also a negative cycle, and integers for which shortest_paths needs a wider dtype: no distance is computed."""
+    weights = torch.tensor([[0, -16000, 16383], [-1, 0, 16000], [16383, 16383, 0]], dtype=torch.int16)
+    found = tri_apsp.reachability(weights, weights=True)
+    assert found.tolist() == [[True, True, True], [True, True, True], [False, False, True]]
+
+
+def test_too_large_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 20)
+
+    def pack(*args: object) -> None:
+        pytest.fail("memory was allocated")
+
+    monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.pack", pack)
+    with pytest.raises(TooLargeError, match=r"a problem of 2000 vertices in bool \(1.\d+ matrices\) must fit"):
+        tri_apsp.reachability(torch.zeros(1, dtype=torch.bool).expand(2000, 2000))
+
+
+def test_every_engine_has_a_boolean_one() -> None:
+    assert boolean._CLASSES.keys() == ENGINES.keys()
+
+
+def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr("tri_apsp.engines.has_triton", lambda: False)
+    with tuned.using(Config(engine="portable")), pytest.raises(EngineError, match="needs Triton, but it is not installed"):
+        tri_apsp.reachability(torch.ones(2, 2, dtype=torch.bool))

@@ -1,0 +1,68 @@
+"""The interface of engines on Boolean matrices, packed many vertices per word along the columns.
+
+The operations are those of distances with "or" for the minimum and "and" for the sum, so that the same methods run. "Or" is
+idempotent and exact, which makes three things simpler than for distances:
+
+* A product C <- C or A B may compute rows and columns that it could skip.
+* Programs may update C while others read it as A or B, as the panels B <- A B of a closed A do: a bit read too early is 0, or
+  a path that the result has anyway; and A reads every bit that B had before.
+* So panels need no workspace, and the closure of a block may square it in place.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.engines.base import Block, BlockOperations, Update, block
+
+__all__ = ["PADDING", "BooleanEngine", "packed_size"]
+
+PADDING = 128
+"""A packed matrix has a multiple of this many vertices, so that blocks consist of whole words and of whole tiles of a GPU.
+
+The methods split at multiples of it if block_size is one, and cutoff is at least 4 times as much.
+"""
+
+
+class BooleanEngine(BlockOperations):
+    """The operations on matrices (batch, m, m / WORD) of words, for one closure of graphs of `n` vertices, m = packed_size(n).
+
+    Bit b of word (i, w) is the element (i, WORD w + b). Rows, columns and skips of the methods count vertices.
+    """
+
+    WORD: ClassVar[int]
+    """Vertices per word."""
+    BLOCK_SIZE: ClassVar[int]
+    """The largest block that `closure` closes; kleene leaves blocks of CUTOFF to floyd_warshall."""
+    CUTOFF: ClassVar[int]
+
+    def __init__(self, n: int, device: torch.device) -> None:
+        super().__init__(CompleteConfig(engine=self.name, block_size=self.BLOCK_SIZE, cutoff=self.CUTOFF))
+        self.n = n
+        self.device = device
+
+    def block(self, matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
+        return block(matrix, rows, (columns[0] // self.WORD, columns[1] // self.WORD))
+
+    @abstractmethod
+    def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
+        """Return adjacency (batch, n, n), of any strides, as a packed matrix with True on its diagonal.
+
+        An element is an edge if it is less than `no_edge`; None: if it is not 0.
+        """
+
+    @abstractmethod
+    def unpack(self, matrix: Block) -> torch.Tensor:
+        """Return the leading n vertices of a packed matrix as a tensor (batch, n, n) of bool."""
+
+    def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
+        self.product(Update(row, d, row), Update(column, column, d))
+
+
+def packed_size(n: int) -> int:
+    """Return the vertices of a packed matrix for graphs of `n`."""
+    return -(-n // PADDING) * PADDING

@@ -1,0 +1,42 @@
+"""The Boolean engine of NVIDIA GPUs: a Gluon product at the rate of LOP3, one instruction for 32 operations."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine
+from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
+from tri_apsp.kernels.nvidia.gluon_names import gl
+
+__all__ = ["NvidiaBooleanEngine", "product_constants"]
+
+
+class NvidiaBooleanEngine(TritonBooleanEngine):
+    """On compute capability 8.0 and later.
+
+    A thread owns 64 words of a large tile, which takes up to 233 registers: two programs of four warps fit a multiprocessor,
+    and one computes while the other waits at a barrier. A small tile, 16 words per thread, is for launches with few tiles.
+    """
+
+    name = "nvidia"
+    TILES = (BooleanTiles(128, 64, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
+
+    @staticmethod
+    @cache
+    def product_launcher(tiles: BooleanTiles) -> Launcher:
+        return Launcher(_boolean_product_kernel, product_constants(tiles))
+
+
+def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
+    """Return the constants and options of a product by `tiles`, whose threads own blocks of four columns in some rows."""
+    warps_n = min(tiles.num_warps, tiles.block_n // 32)
+    lanes_b = min(32, tiles.block_n // 4)
+    layouts = BooleanLayouts(
+        ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
+        LOAD_A=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps, 1], [1, 0]),
+        LOAD_B=gl.BlockedLayout([1, 4], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
+        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+    )
+    return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "LAYOUTS": layouts, "num_warps": tiles.num_warps}

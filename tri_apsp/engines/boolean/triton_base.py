@@ -1,0 +1,124 @@
+"""What the Boolean engines of a GPU share: words of 32 bits, packing, and products in pairs."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from functools import cache
+from typing import ClassVar, NamedTuple
+
+import torch
+
+from tri_apsp.device import describe
+from tri_apsp.engines.base import Block, Update
+from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
+from tri_apsp.engines.triton_base import Shape, in_parts
+from tri_apsp.gpu.launcher import Launcher
+
+__all__ = ["BooleanTiles", "TritonBooleanEngine"]
+
+# Rows of words, and words in a row, that a program packs or unpacks.
+_ROWS, _WORDS = 8, 16
+# A launch has up to this many programs per multiprocessor, if k can be divided between enough programs of a tile.
+_PROGRAMS_PER_UNIT = 4
+
+
+class BooleanTiles(NamedTuple):
+    """A tile of C, in rows and words; the warps of a program; and the fewest words of k that are worth a program."""
+
+    block_m: int
+    block_n: int
+    num_warps: int
+    least_words: int
+
+
+class TritonBooleanEngine(BooleanEngine):
+    """Launches on the current stream of the current device; never blocks the host.
+
+    Squaring a block of 1024 vertices takes at most 10 launches of about 5 us. A launch per 128 vertices of Warshall's
+    algorithm, with its panels and its product, would take 24.
+    """
+
+    WORD = 32
+    BLOCK_SIZE = 1024
+    CUTOFF = 1024
+
+    TILES: ClassVar[tuple[BooleanTiles, ...]]
+    """Best first: a launch takes the first with enough programs to occupy every multiprocessor, else the last."""
+
+    @staticmethod
+    @abstractmethod
+    def product_launcher(tiles: BooleanTiles) -> Launcher:
+        """Return the kernel of a product by `tiles`; its arguments are those of kernels.portable.boolean."""
+
+    def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
+        batch, n, _ = adjacency.shape
+        size = packed_size(n)
+        matrix = torch.empty((batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device)
+        values = adjacency.view(torch.uint8) if adjacency.dtype == torch.bool else adjacency
+        for words, part in in_parts(matrix, values):
+            _pack_launcher(no_edge)((_packing_programs(size, size), len(words), 1), words, part, size, n, *part.stride())
+        return matrix
+
+    def unpack(self, matrix: Block) -> torch.Tensor:
+        batch, size, _ = matrix.shape
+        result = torch.empty((batch, self.n, self.n), dtype=torch.bool, device=matrix.device)
+        for part, words in in_parts(result.view(torch.uint8), matrix):
+            _unpack_launcher()((_packing_programs(self.n, self.n), len(words), 1), part, words, size, self.n)
+        return result
+
+    def closure(self, d: Block) -> None:
+        """Square D in place: after i products, D has the paths of at most 2^i edges."""
+        longest = min(d.shape[1], self.n) - 1  # edges of a path
+        for _ in range(max(longest - 1, 0).bit_length()):
+            self.product(Update(d, d, d))
+
+    def product(self, *updates: Update) -> None:
+        for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
+            shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
+            tiles, parts = self._tiles_and_parts(shapes, first.c.shape[0])
+            programs = _tiles(shapes, tiles) * parts
+            for operands in in_parts(*first[:3], *(second or first)[:3]):
+                self.product_launcher(tiles)(
+                    (programs, operands[0].shape[0], 1),
+                    *operands[:3], *shapes[0], *operands[3:], *shapes[1], *operands[0].stride()[:2], parts,
+                )  # fmt: skip
+
+    def _tiles_and_parts(self, shapes: list[Shape], batch: int) -> tuple[BooleanTiles, int]:
+        """Return by which tiles to compute products of `shapes`, and the programs of each, which share its k."""
+        units, words = describe(self.device).units, max(k for _, _, k in shapes)
+        for tiles in self.TILES:
+            count = batch * _tiles(shapes, tiles)
+            most = max(1, words // tiles.least_words)
+            if count * most >= units:
+                break
+        return tiles, min(most, -(-_PROGRAMS_PER_UNIT * units // count))
+
+
+def _shape(update: Update) -> Shape:
+    """Return m, n and k of a product in words of 32 vertices."""
+    return update.c.shape[1] // 32, update.c.shape[2], update.a.shape[2]
+
+
+def _tiles(shapes: list[Shape], tiles: BooleanTiles) -> int:
+    """Return how many tiles the products have; a tile has whole rows, since PADDING consists of them."""
+    assert PADDING % tiles.block_m == 0
+    return sum(m * 32 // tiles.block_m * -(-n // tiles.block_n) for m, n, _ in shapes)
+
+
+def _packing_programs(rows: int, columns: int) -> int:
+    return -(-rows // _ROWS) * -(-columns // (32 * _WORDS))
+
+
+@cache
+def _pack_launcher(no_edge: float | int | None) -> Launcher:
+    from tri_apsp.kernels.shared.boolean import _pack_kernel
+
+    return Launcher(_pack_kernel, {"NO_EDGE": no_edge, "ROWS": _ROWS, "WORDS": _WORDS, "num_warps": 4})
+
+
+@cache
+def _unpack_launcher() -> Launcher:
+    from tri_apsp.kernels.shared.boolean import _unpack_kernel
+
+    return Launcher(_unpack_kernel, {"ROWS": _ROWS, "WORDS": _WORDS, "num_warps": 4})

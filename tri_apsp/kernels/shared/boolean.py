@@ -1,0 +1,60 @@
+"""Adjacencies to packed bits, and packed bits to bool, in plain Triton: passes that memory bounds."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_pack_kernel", "_unpack_kernel"]
+
+
+@triton.jit
+def _tile(n, ROWS: tl.constexpr, WORDS: tl.constexpr):
+    """Return the rows [ROWS] and columns [32 WORDS] of this program's tile, of which 32 columns are one word."""
+    tiles_n = tl.cdiv(n, 32 * WORDS)
+    pid = tl.program_id(0)
+    return pid // tiles_n * ROWS + tl.arange(0, ROWS), pid % tiles_n * (32 * WORDS) + tl.arange(0, 32 * WORDS)
+
+
+@triton.jit
+def _pack_kernel(
+    words_ptr,  # (batch, size, size // 32), contiguous
+    adjacency_ptr,  # (batch, n, n)
+    size, n, stride_ab, stride_am, stride_an,
+    NO_EDGE: tl.constexpr,  # an element less than this is an edge; None: an element that is not 0
+    ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    """Bit b of word (i, w) <- whether (i, 32 w + b) is an edge or i = 32 w + b, 0 past n, for a tile [ROWS, WORDS] of words.
+
+    Axis 0 of the grid is the tiles; axis 1 is the graph.
+    """
+    offs_m, offs_n = _tile(size, ROWS, WORDS)
+    pid_b = tl.program_id(1).to(tl.int64)
+    mask = (offs_m < n)[:, None] & (offs_n < n)[None, :]
+    ptrs = (
+        adjacency_ptr + pid_b * stride_ab + offs_m.to(tl.int64)[:, None] * stride_am + offs_n.to(tl.int64)[None, :] * stride_an
+    )
+    values = tl.load(ptrs, mask=mask, other=0 if NO_EDGE is None else NO_EDGE)
+    edges = values != 0 if NO_EDGE is None else values < NO_EDGE
+    edges = edges | (mask & (offs_m[:, None] == offs_n[None, :]))  # [ROWS, 32 WORDS]
+    bits = edges.to(tl.int32) << (offs_n % 32)[None, :]
+    words = tl.sum(tl.reshape(bits, [ROWS, WORDS, 32]), axis=2)  # a sum of different bits is their or
+    offs_w = tl.program_id(0) % tl.cdiv(size, 32 * WORDS) * WORDS + tl.arange(0, WORDS)
+    rows = words_ptr + (pid_b * size + offs_m)[:, None] * (size // 32)
+    tl.store(rows + offs_w[None, :], words, mask=(offs_m < size)[:, None] & (offs_w < size // 32)[None, :])
+
+
+@triton.jit
+def _unpack_kernel(
+    result_ptr,  # (batch, n, n), contiguous, of uint8
+    words_ptr,  # (batch, size, size // 32), contiguous
+    size, n,
+    ROWS: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    """Element (i, 32 w + b) <- bit b of word (i, w), for a tile [ROWS, 32 WORDS] of elements; the grid is as above."""
+    offs_m, offs_n = _tile(n, ROWS, WORDS)
+    pid_b = tl.program_id(1).to(tl.int64)
+    mask = (offs_m < n)[:, None] & (offs_n < n)[None, :]
+    words = tl.load(words_ptr + (pid_b * size + offs_m)[:, None] * (size // 32) + (offs_n // 32)[None, :], mask=mask, other=0)
+    elements = (words >> (offs_n % 32)[None, :]) & 1
+    tl.store(result_ptr + (pid_b * n + offs_m)[:, None] * n + offs_n[None, :], elements.to(tl.uint8), mask=mask)

@@ -1,0 +1,37 @@
+"""The transitive closure of graphs: arguments, packed bits, the recursion of distances over them, and the result."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.device import current
+from tri_apsp.engines import boolean
+from tri_apsp.methods import Observer
+from tri_apsp.methods.kleene import Kleene
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import check_adjacency
+from tri_apsp.solver.memory import memory_for_reachability
+from tri_apsp.solver.values import check_values
+
+__all__ = ["closure"]
+
+
+def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
+    """Return which vertices a path leads to; see tri_apsp.reachability."""
+    problem = check_adjacency(adjacency, weights=weights)
+    graphs, n, device = problem.weights, problem.n, problem.weights.device
+    name = engines.choose(device, tuned.with_forced(None))
+    engine = boolean.make(name, n, device)
+    with memory_for_reachability(problem, boolean.packed_size(n)), current(device):
+        missing = None if graphs.dtype == torch.bool or not weights else no_edge(graphs.dtype)
+        if missing is not None:
+            (found,) = engines.type_of(name).value_ranges([graphs], missing)
+            check_values(graphs, "adjacency", found)
+        if graphs.numel() == 0:
+            result = graphs.new_empty(graphs.shape, dtype=torch.bool)
+        else:
+            matrix = engine.pack(graphs, missing)
+            Kleene().solve(matrix, engine, Observer())
+            result = engine.unpack(matrix)
+    return result if problem.batched else result[0]
