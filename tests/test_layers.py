@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "api": "configs solver",
     "__init__": "api configs errors graphs semirings",
     "console": "errors messages device engines __init__",
-    "bench": "messages python_process device semirings configs gpu engines methods solver api console",
+    "bench": "messages python_process device semirings configs tuned gpu engines methods solver api console",
     "cli": (
         "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
     ),

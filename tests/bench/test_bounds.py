@@ -21,6 +21,7 @@ CLOCK_HZ = 1.98e9
         (torch.int16, False, 33.5),
         (torch.float64, False, 8.4),
         (torch.int64, False, 4.2),
+        (torch.bool, False, 535.3),
     ],
 )
 def test_bounds_of_an_h200(dtype, nonnegative, tera):
@@ -41,7 +42,7 @@ def test_other_gpus_have_no_bound(capability):
 
 
 def test_rates_of_the_help_text():
-    assert RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, float32 nonnegative 85.3"
+    assert RATES == "float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tri_apsp.bench import closures
 from tri_apsp.bench import measure as module
 from tri_apsp.bench.cases import Case
 from tri_apsp.bench.measure import measure
@@ -95,3 +96,20 @@ def test_scipy_runs_up_to_a_number_of_operations(monkeypatch):
     rows = list(measure([(case, ["kleene"]) for case in cases], CPU, config=Config(), repeat=3, scipy_up_to=8, clock_hz=None))
     assert solved == [(8, 1, "nonnegative"), (4, 8, "nonnegative")]
     assert [row.scipy_seconds is not None for row in rows[::2]] == [True, False, True, False] * 2
+
+
+@pytest.mark.parametrize("case", [Case(70), Case(20, batch=3)], ids=["plain", "batch"])
+@pytest.mark.parametrize("fault", [True, False])
+def test_a_wrong_closure_is_not_timed(monkeypatch, case, fault):
+    """One bit too many, or one too few: the diagonal is always in."""
+
+    def wrong(edges):
+        result = right(edges)
+        result[..., 0, :] = fault
+        return result
+
+    right = closures.reachability
+    monkeypatch.setattr(closures, "reachability", wrong)
+    assert not right(closures.edges_of(case, CPU)).all()
+    with pytest.raises(AssertionError, match="reachability is wrong"):
+        list(measure([(case, [])], CPU, config=Config(), repeat=3, scipy_up_to=0, clock_hz=None, reachability=True))

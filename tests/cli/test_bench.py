@@ -103,6 +103,22 @@ def test_batches_and_signs(cli, scipy_up_to):
         assert (row["scipy_seconds"] is None) == (scipy_up_to == 0)
 
 
+def test_reachability_alone(cli):
+    """One row for each size and batch, whatever the dtypes and signs; neither the product nor SciPy runs."""
+    words = ("--n", 5, 150, "--batch", 3, 1, "--dtype", "float32", "int16", "--sign", *SIGNS, "--method", "reachability")
+    rows = cli("bench", "--device", "cpu", *words, "--repeat", 3, "--json").json["rows"]
+    found = [(row["operation"], row["dtype"], row["n"], row["batch"], row["engine"]) for row in rows]
+    assert found == [("reachability", "bool", 5, 3, "cpu"), ("reachability", "bool", 150, 1, "cpu")]
+    for row in rows:
+        assert math.isclose(row["ops_per_second"], row["batch"] * row["n"] ** 3 / row["p50_seconds"])
+        assert {row[name] for name in ("outside_seconds", "scipy_seconds", "ratio")} == {None}
+
+
+def test_reachability_beside_methods(cli):
+    outcome = cli("bench", "--device", "cpu", "--n", 20, "--method", "reachability", "kleene", "--repeat", 3, "--json")
+    assert [row["operation"] for row in outcome.json["rows"]] == ["min_plus", "kleene", "reachability"]
+
+
 def test_one_batch_for_all_sizes(cli):
     outcome = cli("bench", "--device", "cpu", "--n", 4, 6, "--batch", 3, "--method", "kleene", "--repeat", 3, "--json")
     assert [row["batch"] for row in outcome.json["rows"]] == [3] * 4
@@ -152,7 +168,7 @@ def test_fraction_of_the_bound(cli, monkeypatch, words):
         limit = bound(H200, torch.float32, row["sign"] == "nonnegative", 1.98e9)
         assert math.isclose(row["bound_fraction"], row["ops_per_second"] / limit)
     header, table = cli(*command).out.split("\n\n")
-    assert "at 1.98 GHz: float32 64, float64 32, int16 128, int32 64, int64 16, float32 nonnegative 85.3" in header
+    assert "at 1.98 GHz: float32 64, float64 32, int16 128, int32 64, int64 16, bool 2048, float32 nonnegative 85.3" in header
     assert all("%" in line for line in table.splitlines()[1:])
 
 

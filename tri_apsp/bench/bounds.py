@@ -1,4 +1,4 @@
-"""The nominal bound of min-plus operations per second on a GPU: adds and mins at full rate, and no other instruction."""
+"""The nominal bound of min-plus or Boolean operations per second on a GPU: these at full rate, and no other instruction."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tri_apsp.semirings import dtype_name
 __all__ = ["BOUND", "RATES", "bound", "has_bound", "operations_per_clock"]
 
 BOUND = (
-    "what adds and mins alone would reach on compute capability 9: 128 instructions per clock and multiprocessor, of which the "
-    "ALU (min, fused add-min, compare, select) takes 64 and the float64 unit 64"
+    "what adds and mins, or ands and ors, alone would reach on compute capability 9: 128 instructions per clock and "
+    "multiprocessor, of which the ALU (min, fused add-min, compare, select, and with or) takes 64 and the float64 unit 64"
 )
 """The definition, for help texts. Loads, addresses and loops count nothing, so no kernel of these instructions reaches it."""
 
@@ -23,10 +23,10 @@ _ISSUED, _ALU, _DOUBLE = 128, 64, 64
 
 @dataclass(frozen=True)
 class Mix:
-    """The instructions of one thread for a number of min-plus operations.
+    """The instructions of one thread for a number of min-plus or Boolean operations.
 
     Attributes:
-        operations: min-plus operations that the instructions do together.
+        operations: operations that the instructions do together.
         issued: all instructions.
         alu: those that only the ALU takes.
         double: those that only the float64 unit takes.
@@ -53,20 +53,21 @@ _MIXES = {
     torch.int32: Mix(operations=1, issued=1, alu=1),  # VIADDMNMX
     # Two each of add, compare (ISETP) and select (SEL), for the halves of a value; adds may run off the ALU, as IMAD.
     torch.int64: Mix(operations=1, issued=6, alu=4),
+    torch.bool: Mix(operations=32, issued=1, alu=1),  # LOP3, for an "or" and an "and" of words: reachability
 }
 
 
 def operations_per_clock(dtype: torch.dtype, nonnegative: bool) -> float:
-    """Return the bound in min-plus operations per clock and multiprocessor of compute capability 9.
+    """Return the bound in operations per clock and multiprocessor of compute capability 9.
 
     Args:
-        dtype: of the weights.
+        dtype: of the weights; bool: of Boolean operations, as in reachability.
         nonnegative: no weight is negative.
     """
     return (_NONNEGATIVE_FLOAT if nonnegative and dtype == torch.float32 else _MIXES[dtype]).per_clock
 
 
-RATES = ", ".join(f"{dtype_name(dtype)} {mix.per_clock:.3g}" for dtype, mix in _MIXES.items()) + (
+RATES = ", ".join(f"{dtype_name(dtype)} {mix.per_clock:g}" for dtype, mix in _MIXES.items()) + (
     f", float32 nonnegative {_NONNEGATIVE_FLOAT.per_clock:.3g}"
 )
 """Operations per clock and multiprocessor of each dtype, for help texts."""
@@ -78,7 +79,7 @@ def has_bound(device: Device) -> bool:
 
 
 def bound(device: Device, dtype: torch.dtype, nonnegative: bool, clock_hz: float | None) -> float | None:
-    """Return the bound in min-plus operations per second; None for another kind of device or an unknown clock.
+    """Return the bound in operations per second; None for another kind of device or an unknown clock.
 
     Args:
         device: a GPU.

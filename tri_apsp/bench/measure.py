@@ -11,6 +11,7 @@ import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Selection, min_plus, shortest_paths
+from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
 from tri_apsp.bench.products import seconds_in_products
@@ -30,8 +31,8 @@ class Row:
     """One measurement.
 
     Attributes:
-        operation: min_plus, the product of the weights with themselves, or a method.
-        dtype: of the weights.
+        operation: min_plus, the product of the weights with themselves; a method; or reachability.
+        dtype: of the weights; bool for reachability.
         sign: of the weights: nonnegative, or any.
         n: vertices per graph.
         batch: graphs per call.
@@ -41,7 +42,8 @@ class Row:
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
         bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none.
-        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus.
+        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus and
+            reachability.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
         ratio: scipy_seconds / p50_seconds.
     """
@@ -64,9 +66,10 @@ class Row:
 
 @dataclass(frozen=True)
 class _Call:
-    """A public call whose result was checked; `in_products` measures the seconds of its products."""
+    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products."""
 
     operation: str
+    dtype: torch.dtype
     engine: str
     run: Callable[[], object]
     in_products: Callable[[], float] | None = None
@@ -80,54 +83,77 @@ def measure(
     repeat: int,
     scipy_up_to: int,
     clock_hz: float | None,
+    reachability: bool = False,
     show: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Row]:
-    """Yield a row for the product and for each method, for each case.
+    """Yield a row for the product and for each method, for each case; and one for reachability, for each size and batch.
 
     Args:
         runs: the graphs with their dtype, and names of METHODS or PAPERS, or auto.
         device: where to run.
-        config: for the methods; min_plus takes none, and runs on the best engine of the device.
+        config: for the methods and reachability; min_plus takes none, and runs on the best engine of the device.
         repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.
         scipy_up_to: the largest n that SciPy runs, once; of a batch, the n of one graph that takes as many operations.
         clock_hz: of the GPU's multiprocessors; None: unknown.
+        reachability: measure the transitive closure too; and no product of a case without methods.
         show: receives what is done now, in a few words; an empty text before a row is yielded.
     """
     baselines: dict[tuple[int, int, str], tuple[torch.Tensor, float]] = {}
+    closed: set[tuple[int, int]] = set()
     for case, methods in runs:
-        if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
-            _show_scipy(show, case, 0.0)
-            baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))
-        expected, scipy_seconds = baselines.get(case.graphs, (None, None))
-        limit = bound(describe(device), case.dtype, case.nonnegative, clock_hz)
-        show(f"{case}: weights")
-        for call in _checked_calls(case.weights(device), methods, config, expected, partial(_show_check, show, case)):
-            show(f"{case}: {call.operation}, warm-up")
-            warm_up(call.run, device)
-            seconds = []
-            for run in range(repeat):
-                show(f"{case}: {call.operation}, run {run + 1} of {repeat}")
-                seconds.append(timed(call.run, device)[1])
-            p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
-            in_products = None if call.in_products is None else call.in_products()
-            rate = case.operations / p50
-            show("")
-            yield Row(
-                operation=call.operation,
-                dtype=dtype_name(case.dtype),
-                sign=case.sign,
-                n=case.n,
-                batch=case.batch,
-                engine=call.engine,
-                p20_seconds=p20,
-                p50_seconds=p50,
-                p80_seconds=p80,
-                ops_per_second=rate,
-                bound_fraction=None if limit is None else rate / limit,
-                outside_seconds=None if in_products is None else max(0.0, p50 - in_products),
-                scipy_seconds=scipy_seconds,
-                ratio=None if scipy_seconds is None else scipy_seconds / p50,
-            )
+        time_call = partial(_row, case, device, repeat, clock_hz, show)
+        show_check = partial(_show_check, show, case)
+        if methods or not reachability:
+            if runs_scipy(case, scipy_up_to) and case.graphs not in baselines:
+                _show_scipy(show, case, 0.0)
+                baselines[case.graphs] = scipy_distances(case, partial(_show_scipy, show, case))
+            expected, scipy_seconds = baselines.get(case.graphs, (None, None))
+            show(f"{case}: weights")
+            for call in _checked_calls(case.weights(device), methods, config, expected, show_check):
+                yield time_call(call, scipy_seconds)
+        if reachability and (case.n, case.batch) not in closed:
+            closed.add((case.n, case.batch))
+            show_check("reachability")
+            yield time_call(_checked_closure(case, config, device), None)
+
+
+def _row(
+    case: Case,
+    device: torch.device,
+    repeat: int,
+    clock_hz: float | None,
+    show: Callable[[str], None],
+    call: _Call,
+    scipy_seconds: float | None,
+) -> Row:
+    """Time `call` on the graphs of `case`."""
+    show(f"{case}: {call.operation}, warm-up")
+    warm_up(call.run, device)
+    seconds = []
+    for run in range(repeat):
+        show(f"{case}: {call.operation}, run {run + 1} of {repeat}")
+        seconds.append(timed(call.run, device)[1])
+    p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
+    in_products = None if call.in_products is None else call.in_products()
+    rate = case.operations / p50
+    limit = bound(describe(device), call.dtype, case.nonnegative, clock_hz)
+    show("")
+    return Row(
+        operation=call.operation,
+        dtype=dtype_name(call.dtype),
+        sign=case.sign,
+        n=case.n,
+        batch=case.batch,
+        engine=call.engine,
+        p20_seconds=p20,
+        p50_seconds=p50,
+        p80_seconds=p80,
+        ops_per_second=rate,
+        bound_fraction=None if limit is None else rate / limit,
+        outside_seconds=None if in_products is None else max(0.0, p50 - in_products),
+        scipy_seconds=scipy_seconds,
+        ratio=None if scipy_seconds is None else scipy_seconds / p50,
+    )
 
 
 def _show_scipy(show: Callable[[str], None], case: Case, seconds: float) -> None:
@@ -152,7 +178,8 @@ def _checked_calls(
     """
     show("min_plus")
     _check_product(min_plus(weights, weights), weights)
-    yield _Call("min_plus", engines.choose(weights.device, dtype=weights.dtype), partial(min_plus, weights, weights))
+    engine = engines.choose(weights.device, dtype=weights.dtype)
+    yield _Call("min_plus", weights.dtype, engine, partial(min_plus, weights, weights))
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:
@@ -166,10 +193,18 @@ def _checked_calls(
         del result  # the timed runs need its memory
         yield _Call(
             method,
+            weights.dtype,
             selection.engine,
             partial(shortest_paths, weights, method=method, config=config),
             partial(_in_products, weights, selection),
         )
+
+
+def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
+    """Return the call of reachability, after a first call returned the right result."""
+    edges = closures.edges_of(case, device)
+    closures.check(closures.solve(edges, config), edges)
+    return _Call("reachability", torch.bool, engines.choose(device, config), partial(closures.solve, edges, config))
 
 
 def _in_products(weights: torch.Tensor, selection: Selection) -> float:

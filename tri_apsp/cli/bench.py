@@ -30,6 +30,7 @@ __all__ = ["configure", "run"]
 
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_PAPER = "papers"
+_REACHABILITY = "reachability"
 _OTHER = (
     "the part of median s in which a method multiplies no blocks of the matrix: it closes diagonal blocks, updates the rows "
     "and columns beside them, copies, checks, or launches kernels"
@@ -38,7 +39,8 @@ _SCIPY = "scipy.sparse.csgraph.floyd_warshall in float64, one run"
 _DESCRIPTION = (
     "Measure min-plus operations per second (batch n^3 / median seconds) of the product min_plus and of each method, "
     f"through the public calls, on complete graphs of whole weights 1..{HEAVIEST} from a fixed seed, beside SciPy's "
-    "Floyd-Warshall. Each call is timed only after its result was checked for correctness. "
+    f"Floyd-Warshall; and, for --method {_REACHABILITY}, Boolean operations per second of the transitive closure of random "
+    "graphs of two edges per vertex. Each call is timed only after its result was checked for correctness. "
     f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other s: {_OTHER}."
 )
 _KEYS = (
@@ -54,12 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     parser.add_argument(
         "--method",
-        choices=["auto", *METHODS, _EVERY_PAPER, *PAPERS],
+        choices=["auto", *METHODS, _EVERY_PAPER, *PAPERS, _REACHABILITY],
         nargs="+",
         default=_METHODS,
         metavar="METHOD",
-        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(PAPERS)}, or {_EVERY_PAPER} for all of these; "
-        f"default: {' '.join(_METHODS)}; min_plus always",
+        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(PAPERS)}, or {_EVERY_PAPER} for all of these; or "
+        f"{_REACHABILITY}; default: {' '.join(_METHODS)}; min_plus as well, unless it is {_REACHABILITY} alone",
     )
     add_device(parser)
     parser.add_argument(
@@ -113,7 +115,9 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measure, and print a table row by row, or one JSON object at the end."""
     device, config = resolve(args.device), Config(engine=args.engine)
-    every = [name for given in args.method for name in (PAPER_METHOD_NAMES if given == _EVERY_PAPER else (given,))]
+    reachability = _REACHABILITY in args.method
+    distances = [given for given in args.method if given != _REACHABILITY]
+    every = [name for given in distances for name in (PAPER_METHOD_NAMES if given == _EVERY_PAPER else (given,))]
     runs = runs_of(_cases(args, device), list(dict.fromkeys(every)))
     clock_hz = _clock(args, device)
     for case, names in runs:
@@ -122,7 +126,7 @@ def run(args: argparse.Namespace) -> None:
             require_runnable(name, device, case.dtype, None)
         # The weights, the result, the expected result, and one matrix of workspace.
         check_memory(case.n, case.batch, case.dtype, device, matrices=4)
-        if runs_scipy(case, args.scipy_up_to):
+        if distances and runs_scipy(case, args.scipy_up_to):
             remedy = "lower --scipy-up-to, --n or --batch"
             require_memory(f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy)
     if args.rows is not None:
@@ -135,6 +139,7 @@ def run(args: argparse.Namespace) -> None:
             repeat=args.repeat,
             scipy_up_to=args.scipy_up_to,
             clock_hz=clock_hz,
+            reachability=reachability,
             show=show,
         )
         _print(_saved(rows, args.rows) if args.rows is not None else rows, args, device, clock_hz)
