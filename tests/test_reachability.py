@@ -72,7 +72,7 @@ class ReachabilityContract:
     device: ClassVar[str] = "cpu"
     sizes: ClassVar[Sequence[int]] = (*range(71), 127, 128, 129, 500)
     large: ClassVar[int] = 1100
-    """Vertices at which the methods split a graph."""
+    """Vertices of a graph that is several blocks."""
 
     @pytest.fixture(autouse=True)
     def _engine(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class ReachabilityContract:
             assert torch.equal(self.reachability(torch.from_numpy(edges)), expected(edges)), n
 
     @pytest.mark.parametrize("kind", ["random", "cycle"])
-    def test_a_graph_that_is_split(self, kind: str) -> None:
+    def test_a_graph_of_several_blocks(self, kind: str) -> None:
         edges = GRAPHS[kind](self.large)
         assert torch.equal(self.reachability(torch.from_numpy(edges)), expected(edges))
 
@@ -156,7 +156,7 @@ class TestPortableInterpreted(ReachabilityContract):
         from tri_apsp.engines.boolean.portable import PortableBooleanEngine
 
         monkeypatch.setattr(PortableBooleanEngine, "BLOCK_SIZE", 128)
-        monkeypatch.setattr(PortableBooleanEngine, "CUTOFF", 256)
+        monkeypatch.setattr(PortableBooleanEngine, "CUTOFF", 512)
 
 
 @pytest.mark.slow

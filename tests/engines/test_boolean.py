@@ -62,10 +62,10 @@ def test_small_graphs(programs: list[int]) -> None:
 def test_programs_share_the_k_of_a_tile_where_there_are_few_tiles(programs: list[int]) -> None:
     engine = NvidiaBooleanEngine(32768, META)
     large, small = engine.TILES
-    assert engine._tiles_and_parts([(512, 512, 512), (512, 512, 512)], 1) == (large, 1)
-    assert engine._tiles_and_parts([(128, 128, 128)], 1) == (large, 8)
-    assert engine._tiles_and_parts([(32, 32, 32)], 1) == (small, 8)
-    assert engine._tiles_and_parts([(32, 32, 32)], 1000) == (large, 1)
+    assert engine._tiles_and_parts([(128, 128, 128), (128, 128, 128)], 1) == (large, 1)
+    assert engine._tiles_and_parts([(32, 32, 32)], 1) == (large, 8)
+    assert engine._tiles_and_parts([(8, 8, 8)], 1) == (small, 8)
+    assert engine._tiles_and_parts([(8, 8, 8)], 1000) == (large, 1)
 
 
 def test_a_product_of_three_updates(programs: list[int]) -> None:

@@ -21,7 +21,7 @@ pytestmark = needs_disassembler
 TILES = range(2)
 # The most instructions of the main loop per LOP3 that "or" and "and" need: for large tiles, and for small ones. In plain Triton
 # a thread owns a few columns of many rows, so that it expands a mask for nearly every word.
-MOST = {"nvidia": (1.24, 1.43), "portable": (3.6, 4.5)}
+MOST = {"nvidia": (1.2, 1.36), "portable": (3.6, 4.5)}
 
 
 def _quick(tile: int, capability: int) -> bool:
@@ -37,11 +37,12 @@ def test_nvidia_product(tile: int, capability: int) -> None:
     compiled = boolean_product("nvidia", tile, capability).compile()
     assert compiled.spills == 0, compiled.loops
     threads = 32 * tiles.num_warps
-    assert compiled.registers * threads * 2 <= 65536, "no two programs fit a multiprocessor"
+    assert compiled.registers * threads * 3 <= 65536, "no three programs fit a multiprocessor"
     assert compiled.shared <= 48 * 1024
     loop = compiled.main_loop()
     useful = tiles.block_m * tiles.block_n * 32 // threads
     assert useful <= loop["LOP3"] <= 1.02 * useful, loop
+    assert loop["LDGSTS"] == 32 * tiles.block_n * 4 // (threads * 16), "copies to shared memory move 16 bytes at a time"
     assert loop.total() <= MOST["nvidia"][tile] * useful, f"{loop.total() / useful:.3f} instructions per LOP3: {loop}"
 
 

@@ -171,7 +171,8 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
         kernel = portable_boolean._boolean_product_kernel
         constants = {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n}
     constants.pop("num_warps", None)
-    return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps)
+    registers = constants.pop("maxnreg", None)
+    return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
 
 
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:

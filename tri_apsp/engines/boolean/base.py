@@ -24,7 +24,7 @@ __all__ = ["PADDING", "BooleanEngine", "packed_size"]
 PADDING = 128
 """A packed matrix has a multiple of this many vertices, so that blocks consist of whole words and of whole tiles of a GPU.
 
-The methods split at multiples of it if block_size is one, and cutoff is at least 4 times as much.
+The methods split at multiples of it, since BLOCK_SIZE is one and CUTOFF is at least 4 times as much.
 """
 
 
@@ -41,6 +41,8 @@ class BooleanEngine(BlockOperations):
     CUTOFF: ClassVar[int]
 
     def __init__(self, n: int, device: torch.device) -> None:
+        assert self.BLOCK_SIZE % PADDING == 0, "floyd_warshall would split words"
+        assert self.CUTOFF >= 4 * PADDING, "kleene would split words"
         super().__init__(CompleteConfig(engine=self.name, block_size=self.BLOCK_SIZE, cutoff=self.CUTOFF))
         self.n = n
         self.device = device

@@ -28,8 +28,8 @@ class CpuBooleanEngine(BooleanEngine):
 
     name = "cpu"
     WORD = 64
-    BLOCK_SIZE = 256
-    CUTOFF = 1024
+    BLOCK_SIZE = 128
+    CUTOFF = 512
 
     def __init__(self, n: int, device: torch.device) -> None:
         super().__init__(n, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from tri_apsp.configs import max_registers
 from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
@@ -12,12 +13,15 @@ from tri_apsp.kernels.nvidia.gluon_names import gl
 
 __all__ = ["NvidiaBooleanEngine", "product_constants"]
 
+# Warps per multiprocessor that registers must suffice for: with more, the values of a large tile spill.
+_RESIDENT_WARPS = 12
+
 
 class NvidiaBooleanEngine(TritonBooleanEngine):
     """On compute capability 8.0 and later.
 
-    A thread owns 64 words of a large tile, which takes up to 233 registers: two programs of four warps fit a multiprocessor,
-    and one computes while the other waits at a barrier. A small tile, 16 words per thread, is for launches with few tiles.
+    A thread owns 64 words of a large tile, or 16 of a small one, for launches with few tiles. Three programs of four warps fit
+    a multiprocessor: some compute while another waits at a barrier.
     """
 
     name = "nvidia"
@@ -30,8 +34,8 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
 
 
 def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
-    """Return the constants and options of a product by `tiles`, whose threads own blocks of four columns in some rows."""
-    warps_n = min(tiles.num_warps, tiles.block_n // 32)
+    """Return the constants and options of a product by `tiles`, whose threads own four or eight words in each of some rows."""
+    warps_n = max(1, tiles.block_n // 64)
     lanes_b = min(32, tiles.block_n // 4)
     layouts = BooleanLayouts(
         ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
@@ -39,4 +43,7 @@ def product_constants(tiles: BooleanTiles) -> dict[str, Any]:
         LOAD_B=gl.BlockedLayout([1, 4], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
         SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
     )
-    return {"BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "LAYOUTS": layouts, "num_warps": tiles.num_warps}
+    return {
+        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "LAYOUTS": layouts,
+        "num_warps": tiles.num_warps, "maxnreg": max_registers(_RESIDENT_WARPS),
+    }  # fmt: skip

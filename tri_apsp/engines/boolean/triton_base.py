@@ -24,7 +24,7 @@ _PROGRAMS_PER_UNIT = 4
 
 
 class BooleanTiles(NamedTuple):
-    """A tile of C, in rows and words; the warps of a program; and the fewest words of k that are worth a program."""
+    """A tile of C, in rows, which divide PADDING, and words; the warps of a program; the fewest words of k worth a program."""
 
     block_m: int
     block_n: int
@@ -81,12 +81,12 @@ class TritonBooleanEngine(BooleanEngine):
             for operands in in_parts(*first[:3], *(second or first)[:3]):
                 self.product_launcher(tiles)(
                     (programs, operands[0].shape[0], 1),
-                    *operands[:3], *shapes[0], *operands[3:], *shapes[1], *operands[0].stride()[:2], parts,
+                    *operands[:3], *shapes[0], *operands[3:], *shapes[1], *(x // 4 for x in operands[0].stride()[:2]), parts,
                 )  # fmt: skip
 
     def _tiles_and_parts(self, shapes: list[Shape], batch: int) -> tuple[BooleanTiles, int]:
         """Return by which tiles to compute products of `shapes`, and the programs of each, which share its k."""
-        units, words = describe(self.device).units, max(k for _, _, k in shapes)
+        units, words = describe(self.device).units, 4 * max(k for _, _, k in shapes)
         for tiles in self.TILES:
             count = batch * _tiles(shapes, tiles)
             most = max(1, words // tiles.least_words)
@@ -96,14 +96,13 @@ class TritonBooleanEngine(BooleanEngine):
 
 
 def _shape(update: Update) -> Shape:
-    """Return m, n and k of a product in words of 32 vertices."""
-    return update.c.shape[1] // 32, update.c.shape[2], update.a.shape[2]
+    """Return m, n and k of a product in units of PADDING vertices: rows, or 4 words of a row."""
+    return update.c.shape[1] // PADDING, update.c.shape[2] // 4, update.a.shape[2] // 4
 
 
 def _tiles(shapes: list[Shape], tiles: BooleanTiles) -> int:
-    """Return how many tiles the products have; a tile has whole rows, since PADDING consists of them."""
-    assert PADDING % tiles.block_m == 0
-    return sum(m * 32 // tiles.block_m * -(-n // tiles.block_n) for m, n, _ in shapes)
+    """Return how many tiles the products have."""
+    return sum(m * (PADDING // tiles.block_m) * -(-n * 4 // tiles.block_n) for m, n, _ in shapes)
 
 
 def _packing_programs(rows: int, columns: int) -> int:

@@ -100,29 +100,32 @@ def _accumulate(
     return acc
 
 
-@gluon.jit(do_not_specialize=["m1", "n1", "k1", "parts"])
+# No size is specialised, since the units of sizes and strides state all that matters: rows are aligned to 16 bytes.
+@gluon.jit(do_not_specialize=["m0", "n0", "k0", "m1", "n1", "k1", "stride_b", "stride_m", "parts"])
 def _boolean_product_kernel(
-    c0_ptr, a0_ptr, b0_ptr,  # first product: blocks of one matrix, C (batch, 32 m, n), A (batch, 32 m, k), B (batch, 32 k, n)
-    m0, n0, k0,
+    c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    m0, n0, k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
     c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
     m1, n1, k1,
-    stride_b, stride_m,  # of the matrix, in words
+    stride_b, stride_m,  # of the matrix, in units of 4 words
     parts,  # programs per tile
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, LAYOUTS: gl.constexpr,
 ):  # fmt: skip
     """C <- C or A B for both products and each graph; a program owns a part of k for one tile of one C.
 
-    The grid is (programs of the first product and then of the second, graphs). m, n and k count words of 32 vertices; m is a
-    multiple of BLOCK_M // 32, and columns past n are masked.
+    The grid is (programs of the first product and then of the second, graphs). BLOCK_M divides 128; columns past n are masked.
     """
     # Program id to product, tile and part of k. Consecutive tiles lie below each other: they share words of B in the L2 cache.
     pid = gl.program_id(0)
-    programs0 = m0 * 32 // BLOCK_M * gl.cdiv(n0, BLOCK_N) * parts
+    programs0 = m0 * (128 // BLOCK_M) * gl.cdiv(n0 * 4, BLOCK_N) * parts
     c_ptr, a_ptr, b_ptr, m, n, k = c0_ptr, a0_ptr, b0_ptr, m0, n0, k0
     if pid >= programs0:
         pid -= programs0
         c_ptr, a_ptr, b_ptr, m, n, k = c1_ptr, a1_ptr, b1_ptr, m1, n1, k1
-    tiles_m = m * 32 // BLOCK_M
+    tiles_m = m * (128 // BLOCK_M)
+    n *= 4  # words
+    k *= 4
+    stride_m *= 4
     start_m = (pid % tiles_m * BLOCK_M).to(gl.int64)
     start_n = pid // tiles_m % gl.cdiv(n, BLOCK_N) * BLOCK_N
     words = gl.cdiv(k, parts)
@@ -130,7 +133,7 @@ def _boolean_product_kernel(
     words = gl.minimum(words, k - start_k)
 
     # Pointers to the first words. The start of a tile is a 64-bit offset; offsets within a tile fit 32 bits.
-    offset_b = gl.program_id(1).to(gl.int64) * stride_b
+    offset_b = gl.program_id(1).to(gl.int64) * stride_b * 4
     offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))  # [BLOCK_M]
     offs_bk = gl.arange(0, 32, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [32, 1]
     offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]  # [1, BLOCK_N]

@@ -8,40 +8,44 @@ import triton.language as tl
 __all__ = ["_boolean_product_kernel"]
 
 
-@triton.jit(do_not_specialize=["m1", "n1", "k1", "parts"])
+# No size is specialised, since the units of sizes and strides state all that matters: rows are aligned to 16 bytes.
+@triton.jit(do_not_specialize=["m0", "n0", "k0", "m1", "n1", "k1", "stride_b", "stride_m", "parts"])
 def _boolean_product_kernel(
-    c0_ptr, a0_ptr, b0_ptr,  # first product: blocks of one matrix, C (batch, 32 m, n), A (batch, 32 m, k), B (batch, 32 k, n)
-    m0, n0, k0,
+    c0_ptr, a0_ptr, b0_ptr,  # first product: C (batch, m, n), A (batch, m, k), B (batch, k, n), blocks of one matrix
+    m0, n0, k0,  # in units of 128 vertices: 128 rows, or 4 words of a row
     c1_ptr, a1_ptr, b1_ptr,  # second product; m1 = 0 if there is none
     m1, n1, k1,
-    stride_b, stride_m,  # of the matrix, in words
+    stride_b, stride_m,  # of the matrix, in units of 4 words
     parts,  # programs per tile
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """C <- C or A B for both products and each graph; a program owns a part of k for one tile [BLOCK_M, BLOCK_N] of one C.
 
-    The grid is (programs of the first product and then of the second, graphs). m, n and k count words of 32 vertices; m is a
-    multiple of BLOCK_M // 32, and columns past n are masked. C may be A or B: see engines.boolean.base.
+    The grid is (programs of the first product and then of the second, graphs). BLOCK_M divides 128; columns past n are masked.
+    C may be A or B: see engines.boolean.base.
     """
     # Program id to product, tile and part of k.
     pid = tl.program_id(0)
-    programs0 = m0 * 32 // BLOCK_M * tl.cdiv(n0, BLOCK_N) * parts
+    programs0 = m0 * (128 // BLOCK_M) * tl.cdiv(n0 * 4, BLOCK_N) * parts
     c_ptr, a_ptr, b_ptr, m, n, k = c0_ptr, a0_ptr, b0_ptr, m0, n0, k0
     if pid >= programs0:
         pid -= programs0
         c_ptr, a_ptr, b_ptr, m, n, k = c1_ptr, a1_ptr, b1_ptr, m1, n1, k1
-    tiles_m = m * 32 // BLOCK_M
+    tiles_m = m * (128 // BLOCK_M)
+    n *= 4  # words
+    k *= 4
+    stride_m = stride_m.to(tl.int64) * 4
     offs_m = pid % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid // tiles_m % tl.cdiv(n, BLOCK_N) * BLOCK_N + tl.arange(0, BLOCK_N)
     words = tl.cdiv(k, parts)
     start_k = pid // (tiles_m * tl.cdiv(n, BLOCK_N)) * words
 
     # Main loop: one word of each row of A, of which each bit meets a row of B.
-    offset_b = tl.program_id(1).to(tl.int64) * stride_b
-    rows = offs_m.to(tl.int64) * stride_m
+    offset_b = tl.program_id(1).to(tl.int64) * stride_b * 4
+    rows = offs_m * stride_m
     mask_n = offs_n < n
     a_ptrs = a_ptr + offset_b + rows + start_k  # [BLOCK_M]
-    b_ptrs = b_ptr + offset_b + start_k.to(tl.int64) * 32 * stride_m + offs_n  # [BLOCK_N]
+    b_ptrs = b_ptr + offset_b + start_k * 32 * stride_m + offs_n  # [BLOCK_N]
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.int32)
     for _ in range(tl.minimum(words, k - start_k)):
         a_words = tl.load(a_ptrs)
