@@ -35,8 +35,8 @@ class BooleanTiles(NamedTuple):
 class TritonBooleanEngine(BooleanEngine):
     """Launches on the current stream of the current device; never blocks the host.
 
-    Squaring a block of 1024 vertices takes at most 10 launches of about 5 us. A launch per 128 vertices of Warshall's
-    algorithm, with its panels and its product, would take 24.
+    The closure of a block of 1024 vertices takes at most 10 launches, each a product of many programs. Diagonal blocks of 128
+    vertices, each closed by one program, with its panels and its product, would take 24.
     """
 
     WORD = 32
