@@ -143,7 +143,7 @@ def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult])
     wrong = next((bad.row["message"] for result in results for bad in result.failed if bad.kind is Kind.wrong_result), "")
     demonstration = f" With both sub-closures side by side, {wrong.rpartition(': ')[2]}." if wrong else ""
     return then_now_why(
-        "Henriod found that the two sub-closures may not run side by side, and did not try steps 6 with 7 and 10 with 11, which may.",
+        "Henriod found that the two sub-closures may not run side by side; steps 6 with 7 and 10 with 11 may, but were not tried.",
         f"compared with one after another, they are {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
         "two products of a small level fill the device better than one, and one launch costs less than two; a large product "
         "fills it alone. A22 may be closed only after step 8 has given it the paths through A11.",
