@@ -37,7 +37,7 @@ MAY_IMPORT = {
     ),
     "__main__": "cli",
     "tune": "errors messages device semirings configs tuned engines methods solver console",
-    "report": "errors messages device semirings configs tuned engines console tune",
+    "report": "errors messages device semirings reference configs tuned engines methods solver api graphs console bench tune",
 }
 # Libraries that only these packages may import.
 ONLY_IN = {

@@ -13,8 +13,9 @@ from tune.synthetic import correct
 import tri_apsp
 from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.report import threads
-from tri_apsp.report.__main__ import STUDIES, main
+from tri_apsp.report.__main__ import main
 from tri_apsp.report.grids import Point
+from tri_apsp.report.studies import STUDIES
 from tri_apsp.tune.space.task import Task
 
 TASK = Task("cpu", "product", "float32", "nonnegative", 32)
@@ -22,7 +23,7 @@ FOLDER = Path(tri_apsp.__file__).parent / "report"
 
 
 def test_every_report_has_a_module():
-    assert all((FOLDER / f"{name.replace('-', '_')}.py").is_file() for name in (*STUDIES, "tuning", "index"))
+    assert all((FOLDER / f"{name.replace('-', '_')}.py").is_file() for name in (*STUDIES, "all", "tuning", "index"))
 
 
 def test_help_needs_no_matplotlib():
@@ -31,8 +32,8 @@ def test_help_needs_no_matplotlib():
 import sys
 from tri_apsp.report.__main__ import main
 sys.modules["matplotlib"] = None
-from tri_apsp.report.__main__ import STUDIES
-for words in ([], *([name] for name in STUDIES), ["tuning"], ["index"]):
+from tri_apsp.report.studies import STUDIES
+for words in ([], *([name] for name in STUDIES), ["all"], ["tuning"], ["index"]):
     try:
         main([*words, "--help"])
     except SystemExit as exit_:
@@ -82,7 +83,10 @@ def test_an_error_is_one_sentence(words, status, sentence, capsys, tmp_path):
     assert output.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [*([name, "--device", "cpu"] for name in STUDIES), ["tuning", "--from", "x"], ["index"]])
+@pytest.mark.parametrize(
+    "words",
+    [*([name, "--device", "cpu"] for name in STUDIES), ["all", "--device", "cpu"], ["tuning", "--from", "x"], ["index"]],
+)
 def test_without_matplotlib_the_remedy_is_named_before_anything_is_measured(words, monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith(("matplotlib", "tri_apsp.report."))]:
         monkeypatch.delitem(sys.modules, name)

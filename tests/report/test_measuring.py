@@ -76,7 +76,7 @@ def test_configurations_with_a_row_are_not_measured_again(tmp_path):
 
 def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     run(tmp_path / "raw.csv", FakeMeasurer(cost))
-    monkeypatch.setattr(tuned, "kernel_hash", lambda engine, kernel: "f" * 64)
+    monkeypatch.setattr(tuned, "kernel_hash", lambda engine, kernel, more=(): "f" * 64)
     again = FakeMeasurer(cost)
     (found,) = run(tmp_path / "raw.csv", again)
     assert len(again.screened) == 9

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
-from report.test_pages import ENGINES, SMALL, study_of
+from report.test_pages import ENGINES, OF_KERNELS, SMALL, study_of
 
 from tri_apsp.report import measuring, plots, study
-from tri_apsp.report.__main__ import STUDIES, main
+from tri_apsp.report.__main__ import main
 from tri_apsp.report.measuring import GridResult, known, measure
 from tri_apsp.report.pages import write_study
 from tri_apsp.report.rows import StudyRows
@@ -67,7 +67,7 @@ def page_of(folder: Path, name: str, engine: str, results: list[GridResult]) -> 
     return opening, rest
 
 
-@pytest.mark.parametrize(("name", "engine"), list(itertools.product(STUDIES, ENGINES)))
+@pytest.mark.parametrize(("name", "engine"), list(itertools.product(OF_KERNELS, ENGINES)))
 def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
     results = measured(tmp_path, name, engine, SMALL[engine], clock, 1)
     points = [len(one.grid.points) for one in results]

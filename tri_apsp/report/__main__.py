@@ -17,19 +17,9 @@ from tri_apsp.console.exit_status import (
 from tri_apsp.console.parser import Parser
 from tri_apsp.errors import InputError
 from tri_apsp.messages import remedy_of_extra
+from tri_apsp.report.studies import STUDIES, study_of
 
-__all__ = ["STUDIES", "build_parser", "main"]
-
-STUDIES = {
-    "block-size": "edges of tiles and blocks, beside Catinello and Katz & Kider",
-    "threads": "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
-    "cutoff": "the recursion cutoff β, beside Henriod",
-    "squaring": "repeated squaring, beside Malison",
-    "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
-    "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
-    "stages": "pipeline depth and slices of k, beside Lund & Smith",
-}
-"""The subject of each study. A study is the constant STUDY of the module with its name, where "_" stands for "-"."""
+__all__ = ["build_parser", "main"]
 
 _EPILOG = f"""\
 A study keeps its raw rows in DIR/<machine>/<study>.csv, and measures no row twice: repeat the command to continue. Its page
@@ -55,6 +45,7 @@ def build_parser(prog: str = "python -m tri_apsp.report") -> Parser:
     )
     reports = parser.add_subparsers(dest="report", metavar="REPORT", title="reports", required=True)
     every = {name: (summary, add_study_options) for name, summary in STUDIES.items()} | {
+        "all": ("every study above, within one budget", add_study_options),
         "tuning": ("what a sweep found: python -m tri_apsp.tune --report", add_tuning_options),
         "index": ("the index of all reports, and the figure of rates beside other projects", add_out),
     }
@@ -82,16 +73,15 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m tri_apsp.repor
 
 
 def _run(args: argparse.Namespace) -> int:
-    module = args.report.replace("-", "_")
     try:
         if args.report in STUDIES:
             with interruptible_imports():
                 from tri_apsp.report.run import run_study
 
-                study = import_module(f"tri_apsp.report.{module}").STUDY
+                study = study_of(args.report)
             return run_study(study, args)
         with interruptible_imports():
-            run = import_module(f"tri_apsp.report.{module}").run
+            run = import_module(f"tri_apsp.report.{args.report}").run
         status: int = run(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "matplotlib":

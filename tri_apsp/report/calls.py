@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -26,13 +27,16 @@ __all__ = ["Call", "CallMeasurer", "Calls"]
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
 
-# Sizes that are no multiple of any tile, one tile, and one that 16 divides, for which Triton compiles other variants.
-_SMALL = (1, 33, 100, 144)
+# Sizes that are no multiple of any tile. A GPU pads them to multiples of 16, so that the same kernels are compiled as for the
+# timed graph.
+_SMALL = (100, 130)
 _DEGREE = 6
 # A call that takes longer is not repeated.
 _LONG_SECONDS = 2.0
-# The runs of other calls: at least so many, until they have taken a second.
-_RUNS, _MOST_RUNS, _SECONDS = 3, 11, 1.0
+# The runs of other calls: at least so many, and more until they have taken this time.
+_RUNS, _MOST_RUNS, _SECONDS = 3, 11, 0.3
+# A GPU that was idle for less keeps its clock.
+_IDLE_SECONDS = 0.2
 # From this size on, a call of unknown speed first solves a graph of a quarter of the vertices.
 _PROBED = 2048
 
@@ -63,6 +67,7 @@ class CallMeasurer:
         self._seconds: dict[tuple[str, tuple[Choice, ...]], tuple[int, float]] = {}
         self._checked: set[tuple[str, tuple[Choice, ...]]] = set()
         self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
+        self._busy = 0.0  # when the device has finished its last run
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         try:
@@ -75,8 +80,14 @@ class CallMeasurer:
             return outcome_of(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        """Not needed: these studies compare calls whose times differ by more than the noise, and have no panels."""
-        raise NotImplementedError
+        samples: list[list[float]] = [[] for _ in points]
+        weights, _ = self._weights_and_distances(task, points[0])
+        calls = [self._calls.call(task, point, weights) for point in points]
+        self._warm_up(calls[0])
+        for _ in range(rounds):
+            for call, times in zip(calls, samples, strict=True):
+                times += _runs(call, self._device, 1, _MOST_RUNS, _SECONDS / rounds)
+        return [Outcome(Kind.correct, _times(times)) for times in samples]
 
     def close(self) -> None:
         self._graph = None
@@ -123,12 +134,27 @@ class CallMeasurer:
         del found  # the next runs need its memory
         samples = [first if own is None else own]
         if own is None and first <= _LONG_SECONDS:
-            warm_up(call, self._device)
-            samples = []
-            while len(samples) < _RUNS or (len(samples) < _MOST_RUNS and sum(samples) < _SECONDS):
-                samples.append(timed(call, self._device)[1])
+            self._warm_up(call)
+            samples = _runs(call, self._device, _RUNS, _MOST_RUNS, _SECONDS)
+            self._busy = time.monotonic()
         self._seconds[_key(task, point)] = task.n, float(np.median(samples))
-        return Outcome(Kind.correct, Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist()))
+        return Outcome(Kind.correct, _times(samples))
+
+    def _warm_up(self, call: Call) -> None:
+        if time.monotonic() - self._busy > _IDLE_SECONDS:
+            warm_up(call, self._device)
+
+
+def _runs(call: Call, device: torch.device, least: int, most: int, seconds: float) -> list[float]:
+    """Return the seconds of some runs: at least `least`, and up to `most` until they have taken `seconds`."""
+    samples: list[float] = []
+    while len(samples) < least or (len(samples) < most and sum(samples) < seconds):
+        samples.append(timed(call, device)[1])
+    return samples
+
+
+def _times(samples: Sequence[float]) -> Times:
+    return Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist())
 
 
 def _key(task: Task, point: Point) -> tuple[str, tuple[Choice, ...]]:

@@ -26,7 +26,7 @@ from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
 from tri_apsp.semirings import DTYPES_BY_NAME
 
-__all__ = ["run_study"]
+__all__ = ["default_budget", "run_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
@@ -61,7 +61,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         origin = environment(target.torch_device, command, args.commit)
         make_folder(folder, "--out")
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin, study.figures)
-        seconds = args.budget if args.budget is not None else _BUDGETS[target.torch_device.type]
+        seconds = args.budget if args.budget is not None else default_budget(args.device)
         results = measure(grids, rows, target.torch_device, seconds, study.measurer)
         (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
@@ -73,6 +73,11 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
     write_index(args.out)
     return 0
+
+
+def default_budget(device: str) -> float:
+    """Return the seconds of a study without --budget."""
+    return _BUDGETS[resolve(device).type]
 
 
 def _target(device: str, engine: str | None, dtypes: Sequence[str]) -> Target:

@@ -1,0 +1,211 @@
+"""Studies of whole calls: every call is checked before it is timed, and passed over if it would take too long."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+
+pytest.importorskip("matplotlib")
+
+from report.fake import ENVIRONMENT, FakeMeasurer, target
+
+from tri_apsp.api import shortest_paths
+from tri_apsp.bench.cases import Case
+from tri_apsp.device import describe
+from tri_apsp.methods import METHODS
+from tri_apsp.report import calls
+from tri_apsp.report.__main__ import main
+from tri_apsp.report.calls import Call, CallMeasurer
+from tri_apsp.report.grids import Point
+from tri_apsp.report.measuring import measure
+from tri_apsp.report.rows import StudyRows
+from tri_apsp.report.studies import study_of
+from tri_apsp.tune.measure.outcome import Kind
+from tri_apsp.tune.space.task import Task
+
+CPU = torch.device("cpu")
+TASK = Task("cpu", "solve", "float32", "nonnegative", 64)
+OF_CALLS = ("concurrency", "squaring", "implementations")
+
+
+class Given:
+    """Calls that `change` makes of right distances."""
+
+    def __init__(self, change: Callable[[torch.Tensor], torch.Tensor] = lambda distances: distances, own: float | None = None):
+        self.change, self.own, self.sizes = change, own, []
+
+    def graph(self, point: Point) -> str:
+        return "complete"
+
+    def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
+        return Case(task.n, task.torch_dtype).weights(device)
+
+    def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
+        def run() -> tuple[torch.Tensor, float | None]:
+            self.sizes.append(weights.shape[0])
+            return self.change(shortest_paths(weights).distances), self.own
+
+        return run
+
+
+def screen(given: Given, seconds: float = 60.0, task: Task = TASK):
+    return CallMeasurer(CPU, given).screen(task, Point({"call": "some"}), seconds)
+
+
+def test_a_right_call_is_timed():
+    given = Given()
+    outcome = screen(given)
+    assert outcome.kind is Kind.correct
+    assert 0 < outcome.times.p20_ms <= outcome.times.p50_ms <= outcome.times.p80_ms
+    assert given.sizes[:2] == list(calls._SMALL)
+    assert given.sizes.count(TASK.n) > calls._RUNS
+
+
+def test_a_call_that_times_itself_runs_once():
+    given = Given(own=0.25)
+    outcome = screen(given)
+    assert outcome.times.p20_ms == outcome.times.p80_ms == 250
+    assert given.sizes.count(TASK.n) == 1
+
+
+def test_a_call_that_is_wrong_on_small_graphs_is_not_timed():
+    def one_too_far(distances: torch.Tensor) -> torch.Tensor:
+        distances[0, 1] += 1
+        return distances
+
+    given = Given(one_too_far)
+    outcome = screen(given)
+    assert (outcome.kind, outcome.times) == (Kind.wrong_result, None)
+    assert "1 of the 10000 distances of a sparse graph of 100 vertices are wrong" in outcome.message
+    assert TASK.n not in given.sizes
+
+
+def test_a_call_that_is_wrong_on_the_timed_graph_is_not_timed():
+    outcome = screen(Given(lambda distances: distances + (distances.shape[0] == TASK.n)))
+    assert (outcome.kind, outcome.times) == (Kind.wrong_result, None)
+
+
+def test_a_call_that_fails_is_an_outcome():
+    def fail(distances: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no")
+
+    assert screen(Given(fail)).kind is Kind.runtime_error
+
+
+def test_a_call_that_would_take_longer_than_its_share_is_passed_over():
+    given = Given(own=1.0)
+    measurer, point = CallMeasurer(CPU, given), Point({"call": "some"})
+    assert measurer.screen(TASK, point, 1.0).kind is Kind.correct
+    double = Task("cpu", "solve", "float32", "nonnegative", 2 * TASK.n)
+    assert measurer.screen(double, point, 15.9) is None, "8 s, twice"
+    assert 2 * TASK.n not in given.sizes
+    assert measurer.screen(double, point, 16.1).kind is Kind.correct
+
+
+def test_a_large_call_of_unknown_speed_is_tried_at_a_quarter_of_the_size(monkeypatch):
+    monkeypatch.setattr(calls, "_PROBED", TASK.n)
+    given = Given(own=1.0)
+    assert screen(given, 100.0) is None, "64 s, twice"
+    assert (TASK.n // 4 in given.sizes, TASK.n in given.sizes) == (True, False)
+
+
+def test_a_final_times_all_calls_in_rounds():
+    measurer = CallMeasurer(CPU, Given())
+    outcomes = measurer.final(TASK, [Point({"call": "some"}), Point({"call": "other"})], 3)
+    assert [outcome.kind for outcome in outcomes] == [Kind.correct] * 2
+    assert all(outcome.times.p50_ms > 0 for outcome in outcomes)
+
+
+@pytest.fixture
+def study(tmp_path, capsys):
+    """Return a function that runs a study on the CPU within a tiny budget, and returns its page and its rows."""
+
+    def run(name: str, *words: str) -> tuple[str, list[str]]:
+        arguments = [name, "--device", "cpu", "--n", "48", "--budget", "20", "--commit", "abc", "--out", str(tmp_path), *words]
+        assert main(arguments) == 0
+        (page,) = tmp_path.glob(f"*/{name}.md")
+        return page.read_text(encoding="utf-8"), page.with_suffix(".csv").read_text(encoding="utf-8").splitlines()[1:]
+
+    return run
+
+
+@pytest.mark.parametrize("name", OF_CALLS)
+def test_a_study_from_end_to_end(study, name):
+    page, rows = study(name)
+    assert "Incomplete" not in page
+    assert page.index(f"![{name}]({name}.svg)") < page.index("## Times")
+    assert "Measured with" in page
+    assert study(name) == (page, rows), "nothing is measured twice"
+    assert study(name, "--render-only", describe(CPU).slug) == (page, rows)
+
+
+@pytest.mark.parametrize("name", OF_CALLS)
+def test_a_wrong_configuration_is_rejected_and_named(study, name, monkeypatch):
+    method = {"concurrency": "kleene", "squaring": "squaring", "implementations": "iterative"}[name]
+    solve = METHODS[method].solve
+
+    @functools.wraps(solve)
+    def wrong(d, engine, observer):
+        solve(d, engine, observer)
+        d[:, 0, -1] += 1
+
+    monkeypatch.setattr(METHODS[method], "solve", wrong)
+    page, rows = study(name)
+    shown = {"concurrency": "one after another", "squaring": "until nothing changes", "implementations": "iterative"}[name]
+    failures = page.partition("## Failures")[2].partition("## Measured")[0]
+    assert shown in failures
+    assert "wrong result" in failures
+    assert any("wrong result" in row and shown in row for row in rows)
+
+
+def test_the_two_sub_closures_may_not_run_side_by_side(study):
+    page, _ = study("concurrency")
+    text = " ".join(page.split())
+    assert "With both sub-closures side by side, " in text
+    assert "of the 10000 distances of a sparse graph of 100 vertices are wrong. Why: " in text
+
+
+def gpu_page(folder, name: str, fails: Callable[[Task, Point], Kind | None] = lambda task, point: None) -> str:
+    """Return the page of a study on an H200: n vertices take 1e-11 n^3 ms, and the k-th call of a grid k times as long."""
+    one, here = study_of(name), target("nvidia")
+    grids = one.grids(here, [], [])
+    order = {(grid.task, *point.values.values()): 1 + k for grid in grids for k, point in enumerate(grid.points)}
+    measurer = FakeMeasurer(lambda task, point: order[(task, *point.values.values())] * task.n**3 * 1e-11, fails)
+    rows = StudyRows(folder / f"{name}.csv", one.parameters, ENVIRONMENT)
+    results = measure(grids, rows, CPU, 100.0, lambda device: measurer)
+    assert one.write is not None
+    return " ".join(one.write(one, here, results, folder, name, "again").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize("name", OF_CALLS)
+def test_the_page_of_a_gpu_leads_with_then_now_and_why(name, tmp_path):
+    page = gpu_page(tmp_path, name)
+    then, now, why, plot = (page.index(part) for part in ("Then: ", "Now: ", "Why: ", f"![{name}]"))
+    assert then < now < why < plot < page.index("## Times")
+    assert "Incomplete" not in page
+    assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
+
+
+def test_implementations_beside_the_papers(tmp_path):
+    page = gpu_page(tmp_path, "implementations")
+    ms = 8192**3 * 1e-11  # of this project at n = 8192; staged_load is the second of the grid
+    assert f"{6.88 / ms * 1000:.0f} and {7.87 / ms * 1000:.0f} times as fast as their best then, and 2.0 times" in page
+    assert f"| staged_load | 6.88 s, C1060 | {2 * ms:.3g} ms | {6880 / (2 * ms):.0f} |" in page
+    assert f"| katz_kider / staged_load | {35.37 / 6.88:.1f} | 3.0 | |" in page
+    assert "| this project | float32 | 512 to 32768 | 3.00 | 1e-14 | |" in page
+    assert "| recursive_plain | float32 | 512 to 32768 | 3.00 | 5e-14 | 2.94 |" in page
+    peak = 2 * 1e14 / (128 * 132 * 1.98e9)
+    assert f"| this project | float32 | 512 | 2e+05 | 100 T | {peak:.1%} |" in page
+
+
+def test_failures_of_calls_are_on_the_page(tmp_path):
+    page = gpu_page(
+        tmp_path,
+        "implementations",
+        lambda task, point: Kind.wrong_result if point.values["implementation"] == "katz_kider" else None,
+    )
+    assert "| Implementations, float32, n = 512 | katz_kider | wrong result | fake wrong result |" in page

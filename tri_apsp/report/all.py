@@ -1,0 +1,39 @@
+"""Every study within one budget, the shortest first."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tri_apsp.console.exit_status import FAILED
+from tri_apsp.errors import ApspError, EngineError
+from tri_apsp.report.run import default_budget, run_study
+from tri_apsp.report.studies import STUDIES, study_of
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the studies one after another, and return the exit status: that of a failure if one failed.
+
+    A study gets an equal share of the time that is left, so that the later, longer ones get what the first ones leave. A study
+    that the device cannot run is named and passed over.
+
+    Raises:
+        InputError: the device does not exist.
+    """
+    begin, status = time.monotonic(), 0
+    seconds = args.budget if args.budget is not None else len(STUDIES) * default_budget(args.device)
+    for index, name in enumerate(STUDIES):
+        left = seconds - (time.monotonic() - begin)
+        own = argparse.Namespace(**vars(args) | {"budget": max(1.0, left / (len(STUDIES) - index))})
+        print(f"{name}: {own.budget:.0f} s", file=sys.stderr)
+        try:
+            run_study(study_of(name), own)
+        except EngineError as error:
+            print(f"{name}: not on this device: {error}", file=sys.stderr)
+        except ApspError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = FAILED
+    return status

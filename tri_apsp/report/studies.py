@@ -1,0 +1,28 @@
+"""The studies by name, the shortest first. Each is imported when it is first used, as it needs matplotlib."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tri_apsp.report.study import Study
+
+__all__ = ["STUDIES", "study_of"]
+
+STUDIES = {
+    "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
+    "squaring": "repeated squaring, beside Malison",
+    "cutoff": "the recursion cutoff β, beside Henriod",
+    "stages": "pipeline depth and slices of k, beside Lund & Smith",
+    "threads": "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
+    "block-size": "edges of tiles and blocks, beside Catinello and Katz & Kider",
+    "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
+}
+"""The subject of each study, which is the constant STUDY of the module with its name, where "_" stands for "-"."""
+
+
+def study_of(name: str) -> Study:
+    """Return the study that is called `name`."""
+    study: Study = import_module(f"tri_apsp.report.{name.replace('-', '_')}").STUDY
+    return study
