@@ -125,7 +125,7 @@ def write_call_page(
     rows = [one.row for grid in results for one in grid.screened]
     last = [_PROTOCOL, *details, _failures(results), environment_block(rows, f"{path.name}.csv")] if rows else []
     blocks = {"result": "\n\n".join(filter(None, result)), "details": "\n\n".join(filter(None, last))}
-    return write_page(path.with_suffix(".md"), f"{study.question} {target.device.name}", blocks)
+    return write_page(path.with_suffix(".md"), f"{study.question} {target.device.name}", blocks, study.remark(path.parent))
 
 
 def then_now_why(then: str, now: str, why: str) -> list[str]:

@@ -37,6 +37,7 @@ _THEN = {
     "C1060": LUND_SMITH_SECONDS,
     "8800 Ultra": BULUC_SECONDS,
 }
+_CPUS = {"C1060": "AMD Phenom, one core", "8800 Ultra": "Core 2 Duo, one core"}
 _AT = 8192
 """The size at which the papers state their best."""
 # The lanes of a multiprocessor, of which each adds once per clock: the papers' peak without fused multiply-adds.
@@ -79,15 +80,11 @@ def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
     panels = [Plot("n", rate_lines(every), f"Now: {target.device.name}")]
     if target.engine != "cpu":
         then = [
-            Line(
-                f"{_LABELS.get(name, name) if name != 'cpu' else 'CPU'}, {gpu}",
-                list(known),
-                [n**3 / t / 1e9 for n, t in known.items()],
-            )
+            Line(_CPUS[gpu] if name == "cpu" else name, list(known), [n**3 / t / 1e9 for n, t in known.items()])
             for gpu, systems in _THEN.items()
             for name, known in systems.items()
         ]
-        panels.append(Plot("n", then, "Then: Lund & Smith (C1060), Buluç et al. (8800 Ultra)"))
+        panels.append(Plot("n", then, f"Then: {' and '.join(_THEN)}"))
     made, _ = plots.line_plots("Implementations", panels, y_label="10⁹ operations/s", log_y=True, height=4.5)
     return made
 

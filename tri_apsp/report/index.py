@@ -16,10 +16,13 @@ _ORDER = (
     "How fast is it?",
     "How fast on my CPU?",
     "How does it compare with other projects?",
+    "How fast is each system of the papers?",
     "Which block size?",
     "How many threads?",
     "Where should the recursion stop?",
     "How deep a pipeline?",
+    "Which steps may run side by side?",
+    "What does squaring cost?",
     "What does tuning gain?",
 )
 

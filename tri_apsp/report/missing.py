@@ -37,6 +37,6 @@ def _line(result: GridResult) -> str:
     missing, error = result.missing, f" The measurement failed: {result.error}" if result.error else ""
     if not result.screened:
         return f"{result.grid.heading}: all {len(missing)} configurations.{error}"
-    named = [", ".join(f"{name} {value}" for name, value in point.values.items()) for point in missing[:_MAX_NAMED]]
+    named = [", ".join(f"{name} {one}" for name, one in point.values.items() if one != "") for point in missing[:_MAX_NAMED]]
     named += [f"{len(missing) - _MAX_NAMED} more"] if len(missing) > _MAX_NAMED else []
     return f"{result.grid.heading}: {len(missing)} of {len(result.grid.points)} configurations: {'; '.join(named)}.{error}"

@@ -45,9 +45,8 @@ def write_study(
             _draw(result, best, folder / plot)
             drawn[plot] = result
     blocks = {"result": _result(results, drawn, command), "details": _details(target, results, drawn, f"{name}.csv")}
-    papers = f"../papers.md#{study.question[:-1].lower().replace(' ', '-')}"
-    remark = f"What the papers found: [papers.md]({papers})." if (folder.parent / "papers.md").is_file() else ""
-    return write_page(folder / f"{name}.md", f"{study.question} {target.device.name}, {target.engine} engine", blocks, remark)
+    title = f"{study.question} {target.device.name}, {target.engine} engine"
+    return write_page(folder / f"{name}.md", title, blocks, study.remark(folder))
 
 
 class _Curve:

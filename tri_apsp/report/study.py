@@ -60,6 +60,12 @@ class Study:
     figures: tuple[str, ...] = ()
     write: Callable[[Study, Target, Sequence[GridResult], Path, str, str], Path] | None = None
 
+    def remark(self, folder: Path) -> str:
+        """Return the sentence that links a page in `folder` to what the papers found; "" if that is not beside the folder."""
+        anchor = self.question[:-1].lower().replace(" ", "-")
+        there = (folder.parent / "papers.md").is_file()
+        return f"What the papers found: [papers.md](../papers.md#{anchor})." if there else ""
+
     def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
         """Return the grids for a target, the most important first.
 

@@ -77,13 +77,14 @@ def _accumulate(
         mask_b: [1, BLOCK_N], which columns exist.
     """
     ACC: gl.constexpr = LAYOUTS.ACC
+    LOAD_A: gl.constexpr = LAYOUTS.LOAD_A
     a_smem = gl.allocate_shared_memory(gl.int32, [2, BLOCK_M, 32], LAYOUTS.SHARED)
     b_smem = gl.allocate_shared_memory(gl.int32, [2, 32, BLOCK_N], LAYOUTS.SHARED)
     acc = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
     # Prologue: fill the first buffer.
     if words > 0:
         copy_async(b_smem.index(0), b_ptrs, mask=mask_b)
-        a_smem.index(0).store(_masks(gl.load(a_ptrs), LAYOUTS.LOAD_A))
+        a_smem.index(0).store(_masks(gl.load(a_ptrs), LOAD_A))
     commit_group()
     for step in range(words):
         # One barrier per step: the copy of this step has arrived, and no thread reads the other buffer any more.
@@ -96,7 +97,7 @@ def _accumulate(
         commit_group()
         a_words = gl.load(a_ptrs, mask=more)  # masked words never reach C
         acc = _or_and(acc, a_smem.index(step % 2), b_smem.index(step % 2), ACC)
-        a_smem.index((step + 1) % 2).store(_masks(a_words, LAYOUTS.LOAD_A))
+        a_smem.index((step + 1) % 2).store(_masks(a_words, LOAD_A))
     return acc
 
 
