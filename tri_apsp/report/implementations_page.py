@@ -38,6 +38,16 @@ _THEN = {
     "8800 Ultra": BULUC_SECONDS,
 }
 _CPUS = {"C1060": "AMD Phenom, one core", "8800 Ultra": "Core 2 Duo, one core"}
+# What the papers say of the parameters of their systems.
+_FOUND = {
+    "staged_load": "m = 4 was used (Lund & Smith, section 4.2)",
+    "recursive_tuned": "16 was at least as good as more (Henriod)",
+    "recursive_plain": "16 was at least as good as more (Henriod)",
+    "vectorised": "4 columns, short4, were used (Catinello, section 2.2)",
+    "pseudo_blocked": "an edge of 4 was best of 1 to 32 (Catinello, section 3.3)",
+    "blocked_int16": "blocks of 16 x 16 were best of 8, 16 and 32 (Catinello, section 3.4)",
+    "blocked_vectorised_int16": "blocks of 16 x 16 were best of 8, 16 and 32 (Catinello, section 3.4)",
+}
 _AT = 8192
 """The size at which the papers state their best."""
 # The lanes of a multiprocessor, of which each adds once per clock: the papers' peak without fused multiply-adds.
@@ -144,13 +154,27 @@ def _details(curves: Mapping[str, Curves], default: Mapping[str, Curves], target
 
 
 def _parameters(curves: Mapping[str, Curves]) -> str:
-    """Return the times of each system by its parameter."""
+    """Return the times of each system by its parameter, and which is the fastest at the largest n."""
     parts = []
     for by in curves.values():
         for name in dict.fromkeys(label.partition(",")[0] for label in by if "=" in label):
-            family = {label: known for label, known in by.items() if label.partition(",")[0] == name}
-            parts.append(table_over_n(dict(sorted(family.items(), key=lambda item: _parameter(item[1])))))
+            family = {_parameter(known): known for label, known in by.items() if label.partition(",")[0] == name}
+            of = PAPERS[name].parameter
+            assert of is not None, "only a system with a parameter has several curves"
+            parts += [f"### {name}: {of.name}", _best_parameter(name, family, of.default)]
+            parts += [table_over_n({f"{of.name} = {value}": family[value] for value in sorted(family)})]
     return section("Parameters of the systems", *parts) if parts else ""
+
+
+def _best_parameter(name: str, family: Mapping[int, Mapping[int, Measured]], default: int) -> str:
+    """Return the fastest parameter, beside the paper's, at the largest n that all have."""
+    common = set.intersection(*(set(known) for known in family.values()))
+    if not common or default not in family:
+        return f"Then: {_FOUND[name]}."
+    times = {value: known[max(common)].ms for value, known in family.items()}
+    best = min(times, key=lambda value: times[value])
+    less = "" if best == default else f", in {times[best] / times[default]:.0%} of the time at {default}"
+    return paragraph(f"Then: {_FOUND[name]}. Now: fastest at {best} for n = {max(common)}{less}.")
 
 
 def _parameter(known: Mapping[int, Measured]) -> int:
