@@ -33,9 +33,9 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
         raise InputError(f"method must be one of auto, {names}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
-    weights = problem.weights
-    require_runnable(method, weights.device, weights.dtype, None if config is None else config.method_parameter)
-    engine = engines.choose(weights.device, tuned.with_forced(config), weights.dtype)
+    weights, wanted = problem.weights, tuned.with_forced(config)
+    require_runnable(method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter)
+    engine = engines.choose(weights.device, wanted, weights.dtype)
     return tuned.call_of(engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True)
 
 

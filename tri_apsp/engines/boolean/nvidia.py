@@ -25,7 +25,8 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     """
 
     name = "nvidia"
-    TILES = (BooleanTiles(128, 64, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
+    # The best of seven for large products on an H200: 484 T operations/s at n = 32768, where 128 x 64 words reach 467 T.
+    TILES = (BooleanTiles(64, 128, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
 
     @staticmethod
     @cache
