@@ -85,7 +85,7 @@ def _quick(name: str, dtype: torch.dtype, capability: int, nonnegative: bool) ->
 def test_no_register_spills(compiled: Any, name: str, dtype: torch.dtype, capability: int, nonnegative: bool) -> None:
     for kernel, found in compiled(name, dtype, capability, nonnegative=nonnegative).items():
         assert found.spills == 0, kernel
-        assert found.registers <= (80 if dtype.itemsize <= 4 else 128), kernel
+        assert found.registers <= (88 if dtype.itemsize <= 4 else 128), kernel
 
 
 def _stores(counts: Any) -> int:

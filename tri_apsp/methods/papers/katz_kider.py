@@ -37,9 +37,19 @@ from tri_apsp.methods.papers.blocked import (
 )
 from tri_apsp.methods.papers.relaxation import relax_tile
 
-__all__ = ["KatzKider"]
+__all__ = ["KatzKider", "load_three_tiles"]
 
 _EDGE, _WARPS = 32, 8
+
+
+@gluon.jit
+def load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES: gl.constexpr):
+    """Return tiles (i, pivot), (pivot, j) and (i, j) of D in shared memory: A by columns, B and C by rows."""
+    a, b, c = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
+    store_columns(a, load_tile(d_ptr, i, pivot, n, stride_dm, TILES))
+    store_rows(b, load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
+    store_rows(c, load_tile(d_ptr, i, j, n, stride_dm, TILES))
+    return a, b, c
 
 
 @gluon.jit
@@ -49,10 +59,7 @@ def _three_tiles_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constex
     FLOOR: gl.constexpr = TILES.FLOOR
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
-    a, b, c = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
-    store_columns(a, load_tile(d_ptr, i, pivot, n, stride_dm, TILES))
-    store_rows(b, load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
-    store_rows(c, load_tile(d_ptr, i, j, n, stride_dm, TILES))
+    a, b, c = load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES)
     for k in range(vertices_of(pivot, n, TILES)):
         barrier()
         store_rows(c, relax_tile(c.load(ACC), column_of(a, k, TILES), row_of(b, k, TILES), FLOOR))

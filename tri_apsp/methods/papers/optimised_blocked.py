@@ -18,23 +18,11 @@ from typing import Any
 
 from tri_apsp.engines.base import Engine
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.papers.blocked import (
-    BlockedMethod,
-    allocate_tile,
-    column_of,
-    doubly_dependent_tile,
-    load_tile,
-    row_layout,
-    row_of,
-    store_columns,
-    store_rows,
-    store_tile,
-)
+from tri_apsp.methods.papers.blocked import column_of, doubly_dependent_tile, row_of, store_tile
+from tri_apsp.methods.papers.katz_kider import KatzKider, load_three_tiles
 from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["OptimisedBlocked"]
-
-_EDGE, _WARPS = 32, 8
 
 
 @gluon.jit
@@ -45,10 +33,7 @@ def _unrolled_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr)
     FLOOR: gl.constexpr = TILES.FLOOR
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
-    a, b, c = allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES), allocate_tile(d_ptr, TILES)
-    store_columns(a, load_tile(d_ptr, i, pivot, n, stride_dm, TILES))
-    store_rows(b, load_tile(d_ptr, pivot, j, n, stride_dm, TILES))
-    store_rows(c, load_tile(d_ptr, i, j, n, stride_dm, TILES))
+    a, b, c = load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES)
     barrier()
     tile = c.load(ACC)
     for k in gl.static_range(TILE):
@@ -56,13 +41,10 @@ def _unrolled_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constexpr)
     store_tile(d_ptr, i, j, n, stride_dm, tile, TILES)
 
 
-class OptimisedBlocked(BlockedMethod):
+class OptimisedBlocked(KatzKider):
     """3 n / 32 launches; no workspace."""
 
     unrolled = True
-
-    def _tile(self, engine: Engine) -> tuple[int, Any, int]:
-        return _EDGE, row_layout(_EDGE, _WARPS), _WARPS
 
     def _doubly_dependent(self, engine: Engine) -> tuple[Any, dict[str, Any]]:
         return _unrolled_kernel, {}

@@ -22,7 +22,7 @@ import triton.language as tl
 
 from tri_apsp.engines.base import Engine
 from tri_apsp.methods.papers.base import RankOneMethod, floor_of, parameter_of
-from tri_apsp.methods.papers.relaxation import relax
+from tri_apsp.methods.papers.relaxation import relax_block
 from tri_apsp.methods.papers.simple import EDGE
 
 __all__ = ["PseudoBlocked"]
@@ -39,19 +39,10 @@ def _pseudo_blocked_kernel(
     first_m = (tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)) * SQUARE
     first_n = (tl.program_id(0) % blocks * EDGE + tl.arange(0, EDGE)) * SQUARE
     d_ptr += tl.program_id(1).to(tl.int64) * stride_db
-    row_k = d_ptr + k.to(tl.int64) * stride_dm
     for h in range(SQUARE):
-        mask_m = first_m + h < n
-        rows = d_ptr + (first_m + h).to(tl.int64) * stride_dm
-        d_ik = tl.load(rows + k, mask=mask_m)
         for w in tl.static_range(SQUARE):
-            offs_n = first_n + w
-            mask_n = offs_n < n
-            mask = mask_m[:, None] & mask_n[None, :]
-            d_ij = tl.load(rows[:, None] + offs_n[None, :], mask=mask)
-            d_kj = tl.load(row_k + offs_n, mask=mask_n)
-            shorter = relax(d_ij, d_ik[:, None], d_kj[None, :], FLOOR)
-            tl.store(rows[:, None] + offs_n[None, :], shorter, mask=mask & (shorter < d_ij))
+            ptrs, mask, d_ij, shorter = relax_block(d_ptr, first_m + h, first_n + w, k, n, stride_dm, FLOOR)
+            tl.store(ptrs, shorter, mask=mask & (shorter < d_ij))
 
 
 class PseudoBlocked(RankOneMethod):

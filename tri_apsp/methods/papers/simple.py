@@ -21,7 +21,7 @@ import triton.language as tl
 
 from tri_apsp.engines.base import Engine
 from tri_apsp.methods.papers.base import RankOneMethod, floor_of
-from tri_apsp.methods.papers.relaxation import relax
+from tri_apsp.methods.papers.relaxation import relax_block
 
 __all__ = ["EDGE", "Simple"]
 
@@ -39,15 +39,9 @@ def _simple_kernel(
     blocks = tl.cdiv(n, EDGE)
     offs_m = tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)
     offs_n = tl.program_id(0) % blocks * EDGE + tl.arange(0, EDGE)
-    mask_m, mask_n = offs_m < n, offs_n < n
-    mask = mask_m[:, None] & mask_n[None, :]
     d_ptr += tl.program_id(1).to(tl.int64) * stride_db
-    rows = d_ptr + offs_m.to(tl.int64) * stride_dm
-    d_ij = tl.load(rows[:, None] + offs_n[None, :], mask=mask)
-    d_ik = tl.load(rows + k, mask=mask_m)
-    d_kj = tl.load(d_ptr + k.to(tl.int64) * stride_dm + offs_n, mask=mask_n)
-    shorter = relax(d_ij, d_ik[:, None], d_kj[None, :], FLOOR)
-    tl.store(rows[:, None] + offs_n[None, :], shorter, mask=mask & (shorter < d_ij))
+    ptrs, mask, d_ij, shorter = relax_block(d_ptr, offs_m, offs_n, k, n, stride_dm, FLOOR)
+    tl.store(ptrs, shorter, mask=mask & (shorter < d_ij))
 
 
 class Simple(RankOneMethod):

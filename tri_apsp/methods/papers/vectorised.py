@@ -21,7 +21,7 @@ import triton.language as tl
 
 from tri_apsp.engines.base import Engine
 from tri_apsp.methods.papers.base import RankOneMethod, floor_of, parameter_of
-from tri_apsp.methods.papers.relaxation import relax
+from tri_apsp.methods.papers.relaxation import relax_block
 from tri_apsp.methods.papers.simple import EDGE
 
 __all__ = ["Vectorised"]
@@ -37,14 +37,9 @@ def _vectorised_kernel(
     blocks = tl.cdiv(n, EDGE * WIDTH)
     offs_m = tl.program_id(0) // blocks * EDGE + tl.arange(0, EDGE)
     offs_n = tl.program_id(0) % blocks * (EDGE * WIDTH) + tl.arange(0, EDGE * WIDTH)
-    mask_m, mask_n = offs_m < n, offs_n < n
-    mask = mask_m[:, None] & mask_n[None, :]
     d_ptr += tl.program_id(1).to(tl.int64) * stride_db
-    rows = d_ptr + offs_m.to(tl.int64) * stride_dm
-    d_ij = tl.load(rows[:, None] + offs_n[None, :], mask=mask)
-    d_ik = tl.load(rows + k, mask=mask_m)
-    d_kj = tl.load(d_ptr + k.to(tl.int64) * stride_dm + offs_n, mask=mask_n)
-    tl.store(rows[:, None] + offs_n[None, :], relax(d_ij, d_ik[:, None], d_kj[None, :], FLOOR), mask=mask)
+    ptrs, mask, _, shorter = relax_block(d_ptr, offs_m, offs_n, k, n, stride_dm, FLOOR)
+    tl.store(ptrs, shorter, mask=mask)
 
 
 class Vectorised(RankOneMethod):
