@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "python_process": "",
     "semirings": "errors",
     "device": "errors messages",
+    "energy": "errors messages device",
     "reference": "",
     "value_range": "semirings",
     "configs": "errors device",
@@ -51,6 +52,7 @@ ONLY_IN = {
     "matplotlib": {"report"},
     "networkx": {"graphs"},
     "psutil": {"device"},
+    "pynvml": {"energy"},
 }
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 # Functions that may be longer, with the reason. The body of a kernel stays one function where another one would compile to

@@ -39,6 +39,7 @@ __all__ = [
     "installed_version",
     "is_captured",
     "is_small",
+    "nvml_name",
     "raw_stream",
     "record_event",
     "require_memory",
@@ -141,6 +142,13 @@ def driver_version(device: torch.device) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found[0] if found else None
+
+
+def nvml_name(device: torch.device) -> str | None:
+    """Return the UUID by which NVML finds a device, whatever CUDA_VISIBLE_DEVICES numbers it; None: it is no NVIDIA GPU."""
+    if device.type != "cuda" or torch.version.hip:
+        return None
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
 
 
 def installed_version(*names: str) -> str | None:
