@@ -37,7 +37,7 @@ MAY_IMPORT = {
         "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
     ),
     "__main__": "cli",
-    "tune": "errors messages device semirings configs tuned engines methods solver console",
+    "tune": "errors messages device energy semirings configs tuned engines methods solver console",
     "report": "errors messages device semirings reference configs tuned engines methods solver api graphs console bench tune",
 }
 # Libraries that only these packages may import.

@@ -19,10 +19,11 @@ from tri_apsp.device import describe, nvml_name
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.messages import remedy_of_extra
 
-__all__ = ["EnergyMeter", "Reading"]
+__all__ = ["WARM_UP_SECONDS", "EnergyMeter", "Reading"]
 
-# Seconds of work before a measurement, in which the power rises to its level and the counter catches up.
-_WARM_UP_SECONDS = 0.25
+WARM_UP_SECONDS = 0.25
+"""Seconds of work before a measurement, in which the power rises to its level and the counter catches up."""
+
 # Steps of the counter that a measurement spans at least, and the seconds to wait for them beyond those asked for.
 _MIN_STEPS = 5
 _PATIENCE_SECONDS = 5.0
@@ -98,7 +99,7 @@ class EnergyMeter:
             EngineError: the counter makes no steps.
         """
         with self._polling():
-            warm = self._clock() + _WARM_UP_SECONDS
+            warm = self._clock() + WARM_UP_SECONDS
             while self._clock() < warm:
                 run()
             start, runs = self._clock(), 0

@@ -15,7 +15,7 @@ import optuna
 import torch
 
 from tri_apsp.configs import CompleteConfig, CpuConfig, CpuTiles
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome, Times
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.search.search import Evaluate
 from tri_apsp.tune.space.task import Task
@@ -100,6 +100,9 @@ def new_study() -> optuna.Study:
 FASTEST = CpuTiles(384, 256, 256)
 """The best tiles of the synthetic CPU."""
 
+FRUGAL = CpuTiles(192, 256, 256)
+"""The tiles with which it takes the least energy."""
+
 
 @dataclass
 class SyntheticPool:
@@ -129,7 +132,7 @@ class SyntheticPool:
         tiles = config.product
         if self.flat:
             return 1.0
-        far = sum(abs(getattr(tiles, name) / getattr(FASTEST, name) - 1) for name in ("block_m", "block_n", "block_k"))
+        far = _far(tiles, FASTEST)
         solve = 0.0 if task.kernel == "product" else abs(config.cutoff - 128) / 1024 + (config.method != "kleene")
         return 1.0 + far / 4 + solve
 
@@ -155,7 +158,17 @@ class SyntheticPool:
 
     def _outcome(self, task: Task, config: CompleteConfig) -> Outcome:
         kind = self.fails(task, config)
-        return correct(self.time_ms(task, config), self.spread) if kind is None else Outcome(kind, message="fake")
+        if kind is not None:
+            return Outcome(kind, message="fake")
+        outcome = correct(self.time_ms(task, config), self.spread)
+        if not task.of_energy:
+            return outcome
+        joules = 10 * (1 if self.flat else 1 + _far(config.product, FRUGAL) / 4)
+        return dataclasses.replace(outcome, energy=Energy(joules * (1 - self.spread), joules, joules * (1 + self.spread)))
+
+
+def _far(tiles: CpuTiles, best: CpuTiles) -> float:
+    return sum(abs(getattr(tiles, name) / getattr(best, name) - 1) for name in ("block_m", "block_n", "block_k"))
 
 
 def until(condition: Callable[[], bool]) -> None:

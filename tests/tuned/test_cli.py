@@ -113,5 +113,5 @@ def test_info_says_what_is_used_and_why_not(capsys, file, directories):
     assert main(["info"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert f"  {used.parent.name}/: {used.stem}; n 700, tuned {file.created}\n" in out
+    assert f"  {used.parent.name}/: {used.stem}; n = 700, tuned {file.created}\n" in out
     assert f"  {damaged.parent.name}/: {damaged.stem}; not used: tuned file" in out

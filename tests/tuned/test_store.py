@@ -77,7 +77,7 @@ def test_a_file_that_breaks_the_schema_is_not_made(entry, made, arguments, messa
 
 
 def test_two_entries_with_the_same_key_are_refused(entry, made):
-    with pytest.raises(InputError, match="no two entries may have the same sign, n and batch"):
+    with pytest.raises(InputError, match="no two entries may have the same sign, n, batch and objective"):
         made(entry(1024), entry(1024))
     with pytest.raises(InputError, match=r"breaks its schema \(entries: "):
         made()

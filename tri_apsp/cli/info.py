@@ -97,8 +97,7 @@ def _file(path: Path, devices: list[torch.device]) -> tuple[str, str | None]:
         file = tuned.load(path)
     except InputError as error:
         return "", f"not used: {error}"
-    sizes = sorted({entry.n for entry in file.entries})
-    held = f"n {', '.join(map(str, sizes))}, tuned {file.created}"
+    held = f"{file.held}, tuned {file.created}"
     uses = [tuned.use_of(path, file, describe(device)) for device in devices]
     used = [use for use in uses if use.reason is None]
     if used and all(use.is_substitute for use in used):

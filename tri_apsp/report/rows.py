@@ -28,7 +28,7 @@ Row = dict[str, str]
 
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
-_TASK = tuple(field.name for field in dataclasses.fields(Task))
+_TASK = tuple(field.name for field in dataclasses.fields(Task) if field.name != "objective")  # a study has one
 _MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second")
 
 

@@ -64,7 +64,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     """Read the rows of sweeps.
 
     Raises:
-        InputError: one cannot be read, they are of different machines, or they tuned nothing.
+        InputError: one cannot be read, they are of different machines, or they tuned nothing, or for energy.
     """
     read = [read_rows(directory) for directory in directories]
     slugs = list(dict.fromkeys(rows.header["device"]["slug"] for rows in read))
@@ -76,6 +76,11 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     for rows in read:
         for result in rows.results:
             task = result.task
+            if task.of_energy:
+                raise InputError(
+                    f"--from must name sweeps with the objective time, whose speed-ups it shows, but one tuned {task}; "
+                    "leave that one out."
+                )
             if is_exhaustive(result):
                 exhaustive[task] = result
             if result.winner is None:

@@ -26,7 +26,7 @@ from tri_apsp.tune.progress import milliseconds
 
 __all__ = ["run"]
 
-_NOT_OF_WINNERS = ("failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
+_NOT_OF_WINNERS = ("objective", "failures", "path", "error", "before", "before_ms", "best_ms", "conclusive")
 
 
 def run(args: argparse.Namespace) -> int:

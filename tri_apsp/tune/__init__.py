@@ -35,6 +35,7 @@ def tune(
     resume: bool = False,
     force: bool = False,
     progress: bool = False,
+    objective: str = "time",
 ) -> SweepResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
 
@@ -49,7 +50,7 @@ def tune(
         engine: "cpu", "nvidia" or "portable"; None: the best that runs on the device.
         device: "auto", "cpu", "cuda" or "cuda:N".
         gpus: the number of GPUs to measure on, from `device` on; they must be of one model.
-        effort: "quick", up to 45 s per task, or "full", up to 10 minutes.
+        effort: "quick", up to 45 s per task (for energy: 2 minutes), or "full", up to 10 minutes.
         trials: the largest number of configurations per task; None: that of the effort.
         time_budget: seconds for all tasks together; None: the seconds of the effort for each task.
         sampler: "tpe", "random" or "grid".
@@ -59,6 +60,8 @@ def tune(
         resume: continue an earlier call that was interrupted.
         force: replace tuned files that cannot be used.
         progress: show progress on stderr.
+        objective: what to minimise: "time", or "energy", the joules per run, which only NVIDIA GPUs count. With
+            TRI_APSP_OBJECTIVE=energy, solves prefer the entries for it.
 
     Returns:
         SweepResult: one result per task.
@@ -78,7 +81,7 @@ def tune(
     planned = plan(
         Settings(
             kernels, n, dtypes, signs, engine, device, gpus, effort, trials, time_budget, sampler, seed, directory, storage,
-            resume, force,
+            resume, force, objective,
         )
     )  # fmt: skip
     return sweep(planned, lambda: Workers(planned.devices), Progress(planned, shown=progress))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tri_apsp import tuned
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED, INTERRUPTED
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.parser import Parser
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
-from tri_apsp.tune.sweep.plan import BUDGETS, SAMPLERS
+from tri_apsp.tune.sweep.plan import BUDGETS, ENERGY_BUDGETS, SAMPLERS
 from tri_apsp.tuned.records import RECORDS
 
 __all__ = ["build_parser"]
@@ -25,7 +26,8 @@ The configuration in use stays unless another is faster by more than 2% and by
 more than the noise. Ctrl-C or SIGTERM ends the search and keeps the results so
 far; --resume continues it. Environment: TRI_APSP_CONFIG_DIR names the directory
 of tuned files that is searched first and written to; TRI_APSP_TUNE sets what
-happens if nothing was tuned for a solve: warn (default), auto, off or require.
+happens if nothing was tuned for a solve: warn (default), auto, off or require;
+with TRI_APSP_OBJECTIVE=energy, solves prefer entries for energy.
 
 exit status:
     0  done
@@ -76,13 +78,25 @@ def _add_tasks(parser: Parser) -> None:
 def _add_settings(parser: Parser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument(
+        "--objective",
+        choices=tuned.OBJECTIVES,
+        default=tuned.OBJECTIVES[0],
+        help="what to minimise: the time (default), or the energy per run, on an NVIDIA GPU; also the entries that --show and "
+        "--verify take. Energy takes 1.5 s per configuration, so fewer are tried",
+    )
+    how.add_argument(
         "--effort",
         choices=list(BUDGETS),
         default="quick",
-        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s per task; full: up to {BUDGETS['full'].seconds:.0f} s",
+        help=f"quick (default): up to {BUDGETS['quick'].seconds:.0f} s per task, for energy "
+        f"{ENERGY_BUDGETS['quick'].seconds:.0f} s; full: up to {BUDGETS['full'].seconds:.0f} s",
     )
-    trials = ", ".join(f"{budget.trials} {effort}" for effort, budget in BUDGETS.items())
-    how.add_argument("--trials", type=int, metavar="T", help=f"at most T configurations per task; default: {trials}")
+    trials, energy = (
+        ", ".join(f"{budget.trials} {effort}" for effort, budget in budgets.items()) for budgets in (BUDGETS, ENERGY_BUDGETS)
+    )
+    how.add_argument(
+        "--trials", type=int, metavar="T", help=f"at most T configurations per task; default: {trials}; for energy {energy}"
+    )
     how.add_argument(
         "--time-budget", type=float, metavar="SECONDS", help="time for all tasks; default: the time of the effort for each task"
     )

@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections import Counter
+from functools import partial
 
 from tqdm import tqdm
 
@@ -16,7 +17,7 @@ from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
 from tri_apsp.tune.sweep.result import TaskResult, Winner
 
-__all__ = ["Progress", "decision_line", "failures_line", "milliseconds", "outcome_line"]
+__all__ = ["Progress", "decision_line", "failures_line", "milliseconds", "outcome_line", "quantity"]
 
 
 class Progress:
@@ -69,13 +70,14 @@ class Progress:
 
     def _title(self, found: SearchResult) -> str:
         """Return the number of the task, the best so far and the time left: at most 56 columns."""
-        best = "measuring the default"
-        if found.best_ms < math.inf:
-            default_ms = next((trial.outcome.median_ms for trial in found.evaluated if trial.origin == "default"), math.inf)
-            gain = "" if default_ms == math.inf else f" ({default_ms / found.best_ms:.2f} x default)"
-            best = f"best {milliseconds(found.best_ms)}{gain}"
+        title = "measuring the default"
+        if (best := found.best) is not None:
+            cost = best.outcome.median_cost
+            default = next((trial.outcome.median_cost for trial in found.evaluated if trial.origin == "default"), math.inf)
+            gain = "" if default == math.inf else f" ({default / cost:.2f} x default)"
+            title = f"best {quantity(cost, joules=best.outcome.energy is not None)}{gain}"
         left = tqdm.format_interval(max(0.0, self._end - time.monotonic()))
-        return f"[{self._done + 1}/{self._tasks}] {best}, {left} left"
+        return f"[{self._done + 1}/{self._tasks}] {title}, {left} left"
 
     def _rest(self, found: SearchResult) -> str:
         failed = sum(found.failures.values())
@@ -85,6 +87,13 @@ class Progress:
 def milliseconds(time_ms: float) -> str:
     """Return a time with its unit, to three digits."""
     return f"{time_ms / 1000:.3g} s" if time_ms >= 1000 else f"{time_ms:.3g} ms"
+
+
+def quantity(value: float, *, joules: bool) -> str:
+    """Return a time in ms, or joules, with its unit, to three digits."""
+    if not joules:
+        return milliseconds(value)
+    return f"{value:.3g} J" if value >= 1 else f"{1000 * value:.3g} mJ"
 
 
 def failures_line(failures: Counter[Kind]) -> str:
@@ -109,17 +118,16 @@ def outcome_line(result: TaskResult) -> str:
 
 
 def decision_line(winner: Winner) -> str:
-    """Return what was decided, and the times that decided it."""
-    now_ms = winner.times.p50_ms
+    """Return what was decided, and the times that decided it, or the energy if that is the objective."""
+    medians, shown = winner.medians, partial(quantity, joules=winner.energy is not None)
+    now = shown(medians.now)
     if winner.before is None:  # found by an earlier version
-        return f"{milliseconds(now_ms)}, {winner.speedup:.2f} x the default"
+        return f"{now}, {winner.gain:.2f} x the default"
     if winner.changed:
-        if winner.before_ms is None:
-            return f"the configuration in use failed, now {milliseconds(now_ms)}"
-        gain = winner.before_ms / now_ms
-        return f"{milliseconds(winner.before_ms)} before, now {milliseconds(now_ms)}, {gain:.2f} times as fast"
+        if medians.before is None:
+            return f"the configuration in use failed, now {now}"
+        return f"{shown(medians.before)} before, now {now}, {medians.before / medians.now:.2f} times as {winner.praise}"
     which = "the tuned configuration" if winner.gained else "the default"
-    if not winner.conclusive and winner.best_ms is not None:
-        best = milliseconds(winner.best_ms)
-        return f"inconclusive: {which} stays at {milliseconds(now_ms)}, since {best} of another is within the noise"
-    return f"{which} stays at {milliseconds(now_ms)}"
+    if not winner.conclusive and medians.best is not None:
+        return f"inconclusive: {which} stays at {now}, since {shown(medians.best)} of another is within the noise"
+    return f"{which} stays at {now}"

@@ -17,7 +17,7 @@ from tri_apsp.device import describe
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
 from tri_apsp.tune.measure.outcome import Outcome
-from tri_apsp.tune.progress import milliseconds
+from tri_apsp.tune.progress import quantity
 from tri_apsp.tune.space.task import Task, size_at
 from tri_apsp.tune.summary import format_config
 from tri_apsp.tune.sweep.baselines import baselines_of
@@ -65,11 +65,11 @@ def _entries(args: argparse.Namespace, planned: Plan) -> Iterator[tuple[Path, Ta
         if file is None or use.reason is not None or use.is_substitute:
             continue  # --list names it
         for entry in file.entries:
-            task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch)
+            task = Task(file.engine, file.kernel, file.dtype, entry.sign, entry.n, entry.batch, entry.objective)
             sizes = [size_at(task.engine, task.kernel, task.dtype, n) for n in wanted.n]
             filters = (
                 (wanted.kernels, task.kernel), (sizes, task.n), (wanted.dtypes, task.dtype), (wanted.signs, task.sign),
-                ([wanted.engine] if wanted.engine else [], task.engine),
+                ([wanted.engine] if wanted.engine else [], task.engine), ([wanted.objective], task.objective),
             )  # fmt: skip
             if task not in seen and all(not values or value in values for values, value in filters):
                 seen.add(task)
@@ -83,7 +83,7 @@ def list_files(args: argparse.Namespace, planned: Plan) -> int:
     others: Counter[str] = Counter()
     for path, file, use in _files(args, planned):
         sizes = [] if file is None else sorted({entry.n for entry in file.entries})
-        held = f"n = {', '.join(map(str, sizes))}"
+        held = "" if file is None else file.held
         if use.is_substitute:
             held += ", of another GPU, for what has no entry of this one"
         rows.append({"file": str(path), "used": use.reason is None, "reason": use.reason, "n": sizes})
@@ -98,13 +98,12 @@ def list_files(args: argparse.Namespace, planned: Plan) -> int:
 
 def show_entries(args: argparse.Namespace, planned: Plan) -> int:
     """Print the entries that are used here and were asked for; return 0."""
-    rows = [
-        {"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in _entries(args, planned)
-    ]
+    entries = list(_entries(args, planned))
+    rows = [{"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in entries]
     lines = []
-    for row in rows:
-        settings = format_config(row["config"])
-        lines.append(f"{row['task']}: {milliseconds(row['p50_ms'])}, {row['speedup']:.2f} x the default, {settings}")
+    for _, task, entry in entries:
+        cost = quantity(entry.p50_joules or entry.p50_ms, joules=task.of_energy)
+        lines.append(f"{task}: {cost}, {entry.gain:.2f} x the default, {format_config(entry.config)}")
     emit(args, {"entries": rows}, lines or [_NOTHING])
     return 0
 
@@ -118,12 +117,12 @@ def verify_entries(args: argparse.Namespace, planned: Plan) -> int:
             saved = from_fields(task.engine, entry.config).over(baselines.default)
             default, winner = workers.final(task, [baselines.untuned, saved], planned.settings.budget.rounds)
             state = _state(winner, default, same=saved == baselines.untuned)
-            now = None if default.times is None or winner.times is None else default.times.p50_ms / winner.times.p50_ms
+            now = None if default.cost is None or winner.cost is None else default.cost.median / winner.cost.median
             message = ", ".join(dict.fromkeys(filter(None, (default.message, winner.message))))
-            row = {"file": str(path), "task": str(task), "state": state, "speedup": now, "stored_speedup": entry.speedup}
+            row = {"file": str(path), "task": str(task), "state": state, "speedup": now, "stored_speedup": entry.gain}
             rows.append({**row, "message": message})
             if not args.json:
-                found = message if now is None else f"{now:.2f} x the default now, {entry.speedup:.2f} x when it was tuned"
+                found = message if now is None else f"{now:.2f} x the default now, {entry.gain:.2f} x when it was tuned"
                 print(f"{task}: {state}: {found}", flush=True)
     emit(args, {"entries": rows}, [] if rows else [_NOTHING])
     return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
@@ -133,13 +132,13 @@ def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
     """Return whether a saved configuration is still to be used.
 
     "holds": it beats the default, or is the default; "within noise": neither beats the other, or the device changed its speed;
-    "stale": the default beats it; "failed": one of them could not be timed.
+    "stale": the default beats it; "failed": one of them could not be measured.
     """
-    if saved.times is None or default.times is None:
+    if saved.cost is None or default.cost is None:
         return _FAILED
-    if same or beats(saved.times, default.times):
+    if same or beats(saved.cost, default.cost):
         return _HOLDS
-    return _STALE if beats(default.times, saved.times) and not (saved.throttled or default.throttled) else _NOISE
+    return _STALE if beats(default.cost, saved.cost) and not (saved.throttled or default.throttled) else _NOISE
 
 
 def export_entries(args: argparse.Namespace) -> int:
@@ -162,6 +161,7 @@ def import_entries(args: argparse.Namespace) -> int:
 def _require_no_choice(args: argparse.Namespace, action: str) -> None:
     """Raise InputError if an option chooses entries: an export holds, and an import saves, all of them."""
     values = {"--kernel": args.kernels, "--n": args.n, "--dtype": args.dtypes, "--sign": args.signs, "--engine": args.engine}
+    values["--objective"] = args.objective != tuned.OBJECTIVES[0]
     given = [option for option, value in values.items() if value]
     if given:
         them = "them" if len(given) > 1 else "it"

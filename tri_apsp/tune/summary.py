@@ -10,7 +10,7 @@ from typing import Any
 from tri_apsp import tuned
 from tri_apsp.console.output import flat_fields, print_fields
 from tri_apsp.messages import counted
-from tri_apsp.tune.progress import failures_line, milliseconds
+from tri_apsp.tune.progress import failures_line, milliseconds, quantity
 from tri_apsp.tune.sweep.result import SweepResult, Winner
 
 __all__ = ["format_config", "print_summary"]
@@ -33,9 +33,11 @@ def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> Non
         winner = done.winner
         if winner is not None and winner.changed:
             print(f"{done.task}:")
-            before = "failed" if winner.before_ms is None else milliseconds(winner.before_ms)
-            print(f"  before  {before}, {format_config(winner.before or {})}")
-            print(f"  now     {milliseconds(winner.times.p50_ms)}, {format_config(winner.config)}")
+            for label, cost, ms, config in (
+                ("before", winner.medians.before, winner.before_ms, winner.before or {}),
+                ("now   ", winner.medians.now, winner.times.median, winner.config),
+            ):
+                print(f"  {label}  {_measured(winner, cost, ms)}, {format_config(config)}")
         elif done.error:
             print(f"{done.task}: {done.error}")
     winners = [done.winner for done in result.results if done.winner is not None]
@@ -52,21 +54,30 @@ def print_summary(result: SweepResult, tasks: int, save_dir: Path | None) -> Non
     print_fields([*fields, *_written(result.files, save_dir)])
 
 
+def _measured(winner: Winner, cost: float | None, ms: float | None) -> str:
+    """Return the time of a configuration, after its energy if that is the objective."""
+    if cost is None or ms is None:
+        return "failed"
+    return milliseconds(ms) if winner.energy is None else f"{quantity(cost, joules=True)}, {milliseconds(ms)}"
+
+
 def _changes(winners: Sequence[Winner], tried: int) -> str:
-    """Return what became faster, or how near the configurations in use are to the best that was tried."""
+    """Return what became faster or more efficient, or how near the configurations in use are to the best that was tried."""
     changed = sum(winner.changed for winner in winners)
-    gains = [winner.before_ms / winner.times.p50_ms for winner in winners if winner.changed and winner.before_ms is not None]
+    every = [(winner, winner.medians) for winner in winners]
+    gains = [medians.before / medians.now for winner, medians in every if winner.changed and medians.before is not None]
     if changed:
-        mean = f": {geometric_mean(gains):.2f} times as fast as before" if gains else ""
+        mean = f": {geometric_mean(gains):.2f} times as {winners[0].praise} as before" if gains else ""
         spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
         return f"{changed} of {counted(len(winners), 'task')}{mean}{spread}"
     which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"
     unclear = [winner for winner in winners if not winner.conclusive]
-    excess = max(winner.times.p50_ms / (winner.best_ms or winner.times.p50_ms) - 1 for winner in unclear or winners)
+    excess = max(medians.now / (medians.best or medians.now) - 1 for medians in (one.medians for one in unclear or winners))
+    better = "faster" if winners[0].energy is None else "more efficient"
     if unclear:
         return (
-            f"nothing; inconclusive for {counted(len(unclear), 'task')}: another configuration was up to {excess:.1%} faster, "
-            "but within the noise; repeat it on an idle machine"
+            f"nothing; inconclusive for {counted(len(unclear), 'task')}: another configuration was up to {excess:.1%} "
+            f"{better}, but within the noise; repeat it on an idle machine"
         )
     return f"nothing: {which} are already within {excess:.1%} of the best of {tried} tried"
 

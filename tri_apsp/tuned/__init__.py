@@ -1,4 +1,4 @@
-"""Tuned configurations: the fastest found on a device, kept in files for later solves of similar size.
+"""Tuned configurations: the fastest, or most efficient, found on a device, kept in files for later solves of similar size.
 
 `find` is the lookup; a solve makes a `Call` and asks for its `config_for_call`. For users:
 
@@ -24,6 +24,7 @@ from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import config_for_call, issue_warnings
+from tri_apsp.tuned.objective import OBJECTIVES
 from tri_apsp.tuned.other_gpus import Use, use_of
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, is_frozen, save_directory
 from tri_apsp.tuned.reading import load, reload, remember, remembering
@@ -33,6 +34,7 @@ from tri_apsp.tuned.store import existing, new_file, path_of, save
 
 __all__ = [
     "KERNELS",
+    "OBJECTIVES",
     "SIGNS",
     "Call",
     "Use",

@@ -9,6 +9,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device, describe
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
+from tri_apsp.tuned.objective import OBJECTIVES, wanted_objective
 from tri_apsp.tuned.records import TunableKernel, records_of
 
 __all__ = ["Call", "call_of"]
@@ -26,6 +27,7 @@ class Call(NamedTuple):
         batch: the number of graphs.
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         kind: one of tri_apsp.tuned.records.CALLS.
+        objective: the objective whose entries are preferred, one of tri_apsp.tuned.OBJECTIVES.
     """
 
     engine: str
@@ -36,6 +38,7 @@ class Call(NamedTuple):
     batch: int
     sign: str
     kind: str
+    objective: str = OBJECTIVES[0]
 
     def of_any_sign(self) -> Call:
         """Return the same call for weights of which some may be negative."""
@@ -72,7 +75,8 @@ class Call(NamedTuple):
         """Return the command that tunes this size, as a user may type it."""
         kernels = self.kernels_to_tune()
         only = ["--kernel", *kernels] if len(kernels) == 1 else []
-        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only])
+        objective = [] if self.objective == OBJECTIVES[0] else ["--objective", self.objective]
+        return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only, *objective])
 
 
 def call_of(
@@ -84,8 +88,13 @@ def call_of(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
+    objective: str | None = None,
 ) -> Call:
-    """Return the call with these arguments of `tri_apsp.tuned.find`."""
+    """Return the call with these arguments of `tri_apsp.tuned.find`.
+
+    Raises:
+        InputError: `objective` is None, and TRI_APSP_OBJECTIVE has an unknown value.
+    """
     kind = "product" if product else "batch" if batch > 1 else "solve"
     sign = "nonnegative" if nonnegative else "any"
-    return Call(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind)
+    return Call(engine, device, describe(device), dtype_name(dtype), n, batch, sign, kind, objective or wanted_objective())

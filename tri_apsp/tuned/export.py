@@ -23,8 +23,8 @@ __all__ = ["export_file", "import_file"]
 def export_file(path: Path | str, device: str = "auto", directory: Path | str | None = None) -> list[Path]:
     """Write the tuned files of a device to one JSON file, which `import_file` reads.
 
-    Of entries for the same kernel, dtype, sign, n and batch, the first is taken. Files that cannot be used are left out, with a
-    TuningWarning.
+    Of entries for the same kernel, dtype, sign, n, batch and objective, the first is taken. Files that cannot be used are left
+    out, with a TuningWarning.
 
     Args:
         path: the file to write; one that is there is replaced.

@@ -33,9 +33,9 @@ def freeze(path: Path | str, device: str = "auto") -> list[Path]:
     Lookups of processes in which TRI_APSP_CONFIG_DIR names that directory search nowhere else, whatever is tuned later. So all
     ranks and runs on such devices take the same configurations, and without an entry the defaults.
 
-    A file holds the entries of all files of its kernel and dtype that can be used; of those with the same sign, n and batch the
-    one of the first location, as lookups take it. Files of other GPUs of the same compute capability are included, since
-    kernels without an entry take theirs. Files that cannot be used are left out, with a TuningWarning.
+    A file holds the entries of all files of its kernel and dtype that can be used; of those with the same sign, n, batch and
+    objective the one of the first location, as lookups take it. Files of other GPUs of the same compute capability are
+    included, since kernels without an entry take theirs. Files that cannot be used are left out, with a TuningWarning.
 
     Args:
         path: a directory that does not exist, is empty, or was written by this function, for this device or for others. In it,

@@ -17,6 +17,7 @@ from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.forced import with_forced
+from tri_apsp.tuned.objective import OBJECTIVES
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
 from tri_apsp.tuned.policy import policy
 from tri_apsp.tuned.reading import generation, on_reload, sources
@@ -59,6 +60,7 @@ def find(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
+    objective: str | None = None,
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from. Nothing is measured.
 
@@ -76,14 +78,16 @@ def find(
         batch: graphs solved in one call.
         nonnegative: whether no weight is negative; entries for weights of that kind are preferred.
         product: whether the call is a product, to which entries of a solve do not apply.
+        objective: one of OBJECTIVES, whose entries are preferred; None: that of TRI_APSP_OBJECTIVE.
 
     Raises:
-        InputError: the result cannot run on the device, with the rule that it breaks; or TRI_APSP_TUNE has an unknown value.
+        InputError: the result cannot run on the device, with the rule that it breaks; or TRI_APSP_TUNE or
+            TRI_APSP_OBJECTIVE has an unknown value.
 
     Cost: some microseconds if the arguments are those of an earlier call. Files are read once per process, and again after
     save(), reset() or reload().
     """
-    call = call_of(engine, device, dtype, n=n or 0, batch=batch, nonnegative=nonnegative, product=product)
+    call = call_of(engine, device, dtype, n=n or 0, batch=batch, nonnegative=nonnegative, product=product, objective=objective)
     return look_up(call, given).config
 
 
@@ -156,7 +160,7 @@ class _Search:
         call = self._call
         size = record.lookup_size(call.n, self.config if self._given is None else self._given.over(self.config))
         for source, file, entry in nearest(
-            files(call.engine, record.name, call.dtype, call.device), size, max(1, call.batch), call.sign
+            files(call.engine, record.name, call.dtype, call.device), size, max(1, call.batch), call.sign, call.objective
         ):
             fields = {name: value for name, value in entry.config.items() if name not in self._settled}
             if not fields:
@@ -182,24 +186,31 @@ class _Search:
             collect(f"{source} {fields}", f"an entry of {source} is not used: {reason}")
 
 
-def nearest(files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str) -> list[tuple[str, TunedFile, Entry]]:
+def nearest(
+    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str, objective: str = OBJECTIVES[0]
+) -> list[tuple[str, TunedFile, Entry]]:
     """Return the entries of `files` within a factor of two of `n`, best first, each with its source and file.
 
-    Entries of the GPU of the first file come first; among these, entries of the same sign, then entries for one graph or for a
+    Only entries for `objective` and, after these, for "time" are taken. Entries of the GPU of the first file come first; among
+    these, entries for the objective, then of the same sign, then entries for one graph or for a
     batch, as `batch` is, then the nearest n, then the nearest batch. Entries that are alike keep the order of `files`.
     """
     gpus: dict[str, int] = {}
 
-    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, float, float]:
+    def distance(found: tuple[str, TunedFile, Entry]) -> tuple[int, bool, bool, bool, float, float]:
         _, file, entry = found
         other_kind = (entry.batch > 1) != (batch > 1)
         sizes = abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
-        return gpus[file.slug], entry.sign != sign, other_kind, *sizes
+        return gpus[file.slug], entry.objective != objective, entry.sign != sign, other_kind, *sizes
 
-    near = []
+    near, taken = [], (objective, OBJECTIVES[0])
     for source, file in files:
         gpus.setdefault(file.slug, len(gpus))
-        near += [(source, file, entry) for entry in file.entries if entry.n <= 2 * n and n <= 2 * entry.n]
+        near += [
+            (source, file, entry)
+            for entry in file.entries
+            if entry.n <= 2 * n and n <= 2 * entry.n and entry.objective in taken
+        ]
     return sorted(near, key=distance)
 
 

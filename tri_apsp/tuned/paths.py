@@ -42,7 +42,7 @@ def directories() -> list[Path]:
     """Return the directories searched for tuned files, the most important first; they need not exist.
 
     TRI_APSP_CONFIG_DIR is first, then the user's directory, and the one with the files that are shipped is last, wherever the
-    package is installed. Of entries with the same sign, n and batch, lookups use the one of the first directory. If
+    package is installed. Of entries with the same sign, n, batch and objective, lookups use the one of the first directory. If
     TRI_APSP_CONFIG_DIR names a frozen directory, that is the only one.
     """
     named = named_directory()

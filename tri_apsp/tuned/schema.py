@@ -61,7 +61,7 @@ class Run(_Model):
 
 
 class Entry(_Model):
-    """The best configuration found for one sign, n and batch.
+    """The best configuration found for one sign, n, batch and objective.
 
     Attributes:
         sign: the sign of the weights, "any" or "nonnegative".
@@ -75,6 +75,11 @@ class Entry(_Model):
         speedup: default_ms / p50_ms.
         evaluated: the number of configurations that were run.
         run: the run that measured the entry; None: the one in the header of the file.
+        objective: what the configuration is best in, "time" or "energy". The other fields are of the same kind in both.
+        p20_joules: 20th percentile of the energy of the winner's runs; None unless the objective is energy.
+        p50_joules: their median.
+        p80_joules: their 80th percentile.
+        default_joules: the median of the default configuration, measured in the same rounds.
     """
 
     sign: Literal["any", "nonnegative"]
@@ -88,11 +93,28 @@ class Entry(_Model):
     speedup: _Positive
     evaluated: _Count
     run: Run | None = None
+    objective: Literal["time", "energy"] = "time"
+    p20_joules: _Positive | None = None
+    p50_joules: _Positive | None = None
+    p80_joules: _Positive | None = None
+    default_joules: _Positive | None = None
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        """The sign, batch and n of the entry: unique within a file, which is sorted by it."""
-        return self.sign, self.batch, self.n
+    def key(self) -> tuple[str, int, int, str]:
+        """The sign, batch, n and objective of the entry: unique within a file, which is sorted by it."""
+        return self.sign, self.batch, self.n, self.objective
+
+    @property
+    def gain(self) -> float:
+        """How many times faster than the default it is, or with the objective "energy" how many times as efficient."""
+        return self.speedup if self.default_joules is None or self.p50_joules is None else self.default_joules / self.p50_joules
+
+    @model_validator(mode="after")
+    def _has_its_figures(self) -> Entry:
+        joules = (self.p20_joules, self.p50_joules, self.p80_joules, self.default_joules)
+        if any((value is not None) != (self.objective == "energy") for value in joules):
+            raise ValueError("an entry must have all joules if its objective is energy, else none")
+        return self
 
 
 class TunedFile(Run):
@@ -125,6 +147,15 @@ class TunedFile(Run):
     entries: Annotated[tuple[Entry, ...], Field(min_length=1)]
 
     @property
+    def held(self) -> str:
+        """The sizes of the entries, in words: "n = 256, 1024; for energy n = 1024"."""
+        parts = []
+        for objective, words in (("time", ""), ("energy", "for energy ")):
+            if sizes := sorted({entry.n for entry in self.entries if entry.objective == objective}):
+                parts.append(f"{words}n = {', '.join(map(str, sizes))}")
+        return "; ".join(parts)
+
+    @property
     def run(self) -> Run:
         """The run of the header."""
         return Run(**{name: getattr(self, name) for name in Run.model_fields})
@@ -135,7 +166,7 @@ class TunedFile(Run):
         if self.dtype not in DTYPES_BY_NAME:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES_BY_NAME)}, but is {self.dtype!r}")
         if len({entry.key for entry in self.entries}) < len(self.entries):
-            raise ValueError("no two entries may have the same sign, n and batch")
+            raise ValueError("no two entries may have the same sign, n, batch and objective")
         allowed = allowed_fields(self.engine, self.kernel)
         for entry in self.entries:
             if not entry.config or not entry.config.keys() <= set(allowed):

@@ -16,6 +16,7 @@ from tri_apsp.device import Device, triton_version
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, identity_of
 from tri_apsp.tuned.hashes import kernel_hash
+from tri_apsp.tuned.objective import OBJECTIVES
 from tri_apsp.tuned.paths import file_name, is_frozen, save_directory
 from tri_apsp.tuned.reading import read_usable, reload
 
@@ -81,8 +82,8 @@ def existing(
 def save(file: TunedFile, directory: Path | str | None = None, *, force: bool = False) -> Path:
     """Write `file` to `<directory>/<slug>/<engine>-<kernel>-<dtype>.json`, where the next solve finds it.
 
-    Entries of a file that is there are kept unless `file` has one of the same sign, n and batch. Processes that save at the
-    same time wait for each other, and a reader sees the old file or the new one, never a part.
+    Entries of a file that is there are kept unless `file` has one of the same sign, n, batch and objective. Processes that save
+    at the same time wait for each other, and a reader sees the old file or the new one, never a part.
 
     Args:
         file: the file, made by `new_file`.
@@ -187,8 +188,10 @@ def content_of(file: TunedFile) -> dict[str, Any]:
     """Return the content of a tuned file as JSON holds it."""
     content = file.model_dump(mode="json")
     for entry in content["entries"]:
-        if entry["run"] is None:
-            del entry["run"]
+        for name in [name for name, value in entry.items() if value is None]:
+            del entry[name]
+        if entry["objective"] == OBJECTIVES[0]:  # as in files that have none
+            del entry["objective"]
     return content
 
 

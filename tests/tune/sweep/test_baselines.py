@@ -42,5 +42,5 @@ def test_a_gpu_without_files_starts_from_those_of_the_nearest(file: Path) -> Non
 def test_info_says_for_what_files_of_another_gpu_are_used(file: Path) -> None:
     held, reason = info._file(file, [torch.device("cuda", 0)])
     assert reason is None
-    assert "n 1024, tuned " in held
+    assert "n = 1024, tuned " in held
     assert held.endswith(", of another GPU, for what has no entry of this one")

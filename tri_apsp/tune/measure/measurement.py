@@ -15,12 +15,13 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, synchronize
+from tri_apsp.energy import EnergyMeter
 from tri_apsp.solver.run import Make
-from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
 from tri_apsp.tune.space.task import MATRICES, Task
 
-__all__ = ["SLICE_SECONDS", "Measurement", "clock_of", "kind_of", "outcome_of"]
+__all__ = ["ENERGY_SECONDS", "SLICE_SECONDS", "Measurement", "kind_of", "outcome_of", "protocol_of"]
 
 # Screening: the seconds of all runs of a configuration, by kind of device.
 _SCREEN_SECONDS = {"cpu": 0.2, "cuda": 0.25}
@@ -30,6 +31,10 @@ _SCREEN_RUNS = (3, 2000)
 _WARM_UP_SECONDS = 0.5
 # The time and the most runs of a configuration in half a round.
 SLICE_SECONDS, _SLICE_RUNS = 0.005, 20
+# The time of repeated runs in which energy is measured: ten steps of the counter.
+ENERGY_SECONDS = 1.0
+# The time of the runs that are queued at once meanwhile.
+_QUEUED_SECONDS = 0.02
 # How far the second half of the rounds of a final may be from the first. Clocks are not read before and after instead: that
 # needs NVML, which is no dependency, and only their effect on the time matters.
 _DRIFT = 1.1
@@ -54,6 +59,8 @@ class Measurement:
 
     Raises:
         TooLargeError: the operands do not fit.
+        EngineError: the objective is energy, and the device has no counter of it.
+        InputError: the same, and nvidia-ml-py is not installed.
         WrongResultError: the result of the default configuration is wrong.
     """
 
@@ -61,13 +68,14 @@ class Measurement:
         self._task, self._device, self._make = task, device, make
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         self._timer = _Timer(device)
+        self._meter = EnergyMeter(device) if task.of_energy else None
         self._problems: dict[tuple[int, int, bool], Problem] = {}
         self._with_expected: set[Problem] = set()
         self._default = default_config(task.engine, task.torch_dtype)
         self.verify(self._default)
 
     def screen(self, config: CompleteConfig, give_up_ms: float | None = None) -> Outcome:
-        """Compare the results of a configuration, then time a few runs; see Worker.screen."""
+        """Compare the results of a configuration, then time a few runs, and measure the energy if that is the objective."""
         problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
         operation = self._compare(config, problem)
@@ -80,7 +88,8 @@ class Measurement:
             seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
             while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
                 samples.append(self._time(problem, operation))
-        return Outcome(Kind.correct, _times(samples), message)
+        joules = self._joules(problem, operation, samples[0])
+        return self._outcome(samples, joules, message)
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small problems and on that of the task; no times."""
@@ -100,11 +109,15 @@ class Measurement:
             for index, run in enumerate(runs):
                 counts[index] = min(_SLICE_RUNS, max(1, int(1000 * SLICE_SECONDS / self._time(*run))))
         samples: list[list[list[float]]] = [[] for _ in runs]  # of each configuration, for each half of a round
+        joules: list[list[float]] = [[] for _ in runs]
         for _ in range(rounds):
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
-                samples[index].append([self._time(*runs[index]) for _ in range(counts[index])])
+                problem, operation = runs[index]
+                samples[index].append([self._time(problem, operation) for _ in range(counts[index])])
+                joules[index] += self._joules(problem, operation, samples[index][-1][-1])
         throttled = not 1 / _DRIFT < _drift(samples) < _DRIFT
-        return [Outcome(Kind.correct, _times(np.concatenate(found)), throttled=throttled) for found in samples]
+        outcomes = [self._outcome(np.concatenate(found), taken) for found, taken in zip(samples, joules, strict=True)]
+        return [dataclasses.replace(outcome, throttled=throttled) for outcome in outcomes]
 
     def _small(self, config: CompleteConfig) -> tuple[Problem, Problem]:
         similar, odd = small_sizes(self._task)
@@ -145,10 +158,34 @@ class Measurement:
             problem.restore()
         return self._timer.milliseconds(operation.run, blocks=operation.blocks)
 
+    def _joules(self, problem: Problem, operation: Operation, ms: float) -> list[float]:
+        """Return the joules of a run that takes about `ms`, in the mean over repeated runs; empty for the objective "time".
 
-def clock_of(engine: str) -> str:
-    """Return how the runs of an engine are timed, in words."""
-    return "wall clock" if engine == "cpu" else "CUDA events, L2 cache flushed before each run"
+        The runs follow each other without a pause, so the L2 cache is not flushed; copies of what they overwrite are included.
+        """
+        if self._meter is None:
+            return []
+        count = max(1, int(1000 * _QUEUED_SECONDS / ms))
+
+        def run() -> None:
+            for _ in range(count):
+                if not operation.idempotent:
+                    problem.restore()
+                operation.run()
+            synchronize(self._device)
+
+        return [self._meter.measure(run, ENERGY_SECONDS).joules / count]
+
+    @staticmethod
+    def _outcome(samples: npt.ArrayLike, joules: Sequence[float], message: str = "") -> Outcome:
+        energy = Energy(*_percentiles(joules)) if joules else None
+        return Outcome(Kind.correct, Times(*_percentiles(samples)), message, energy=energy)
+
+
+def protocol_of(task: Task) -> str:
+    """Return how the runs of a task are measured, in words."""
+    clock = "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
+    return f"{clock}; joules by NVML, {ENERGY_SECONDS:g} s of runs without a pause" if task.of_energy else clock
 
 
 def outcome_of(error: Exception) -> Outcome:
@@ -218,8 +255,9 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
         torch.Tensor.new_empty = new_empty  # type: ignore[method-assign]
 
 
-def _times(samples: npt.ArrayLike) -> Times:
-    return Times(*np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist())
+def _percentiles(samples: npt.ArrayLike) -> list[float]:
+    found: list[float] = np.percentile(np.asarray(samples, dtype=float), [20, 50, 80]).tolist()
+    return found
 
 
 def _drift(samples: Sequence[Sequence[Sequence[float]]]) -> float:

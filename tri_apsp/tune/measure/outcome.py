@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Kind", "Outcome", "Times"]
+__all__ = ["Energy", "Kind", "Outcome", "Times"]
 
 
 class Kind(str, enum.Enum):
@@ -39,8 +39,28 @@ class Times:
     p50_ms: float
     p80_ms: float
 
+    @property
+    def median(self) -> float:
+        """The median."""
+        return self.p50_ms
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Percentiles of the energy of some runs, in joules: the 20th, the median, and the 80th."""
+
+    p20_joules: float
+    p50_joules: float
+    p80_joules: float
+
+    @property
+    def median(self) -> float:
+        """The median."""
+        return self.p50_joules
+
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
+_ENERGY = tuple(field.name for field in dataclasses.fields(Energy))
 
 
 @dataclass(frozen=True)
@@ -53,6 +73,7 @@ class Outcome:
         message: the error in one line; "" if there was none.
         throttled: whether the device became slower or faster during the measurement, so that the times are not its best.
         figures: what else was measured, by name.
+        energy: the percentiles of the energy of the runs; None unless the objective of the task is energy.
     """
 
     kind: Kind
@@ -60,6 +81,17 @@ class Outcome:
     message: str = ""
     throttled: bool = False
     figures: Mapping[str, float] = field(default_factory=dict)
+    energy: Energy | None = None
+
+    @property
+    def cost(self) -> Times | Energy | None:
+        """What the objective of the task minimises; None if the configuration was not measured."""
+        return self.energy or self.times
+
+    @property
+    def median_cost(self) -> float:
+        """The median of the cost, in ms or joules; infinity if there is none, so that outcomes can be ranked."""
+        return math.inf if self.cost is None else self.cost.median
 
     @property
     def median_ms(self) -> float:
@@ -67,12 +99,15 @@ class Outcome:
         return math.inf if self.times is None else self.times.p50_ms
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as JSON takes them, with those of `times` in place of it."""
+        """Return all fields as JSON takes them, with those of `times` and of `energy`, if there is any, in place of these."""
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
-        return {"kind": self.kind.value, **times, "message": self.message, "throttled": self.throttled, **self.figures}
+        energy = {} if self.energy is None else dataclasses.asdict(self.energy)
+        more = {**energy, **self.figures}
+        return {"kind": self.kind.value, **times, "message": self.message, "throttled": self.throttled, **more}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
         """Return the outcome that `to_dict` wrote."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
-        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"])
+        energy = None if fields.get(_ENERGY[0]) is None else Energy(*(fields[name] for name in _ENERGY))
+        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], energy=energy)

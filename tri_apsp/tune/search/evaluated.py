@@ -45,13 +45,13 @@ class SearchResult:
 
     @property
     def ranked(self) -> list[Evaluated]:
-        """The correct configurations, fastest first."""
-        timed = [trial for trial in self.evaluated if trial.outcome.times is not None]
-        return sorted(timed, key=lambda trial: trial.outcome.median_ms)
+        """The correct configurations, the fastest first, or the one of the least energy."""
+        measured = [trial for trial in self.evaluated if trial.outcome.cost is not None]
+        return sorted(measured, key=lambda trial: trial.outcome.median_cost)
 
     @property
     def best(self) -> Evaluated | None:
-        """The fastest correct configuration; None if there is none."""
+        """The first of `ranked`; None if there is none."""
         return next(iter(self.ranked), None)
 
     @property

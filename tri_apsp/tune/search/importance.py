@@ -27,13 +27,13 @@ def importances(space: Space, trials: Sequence[Evaluated]) -> dict[str, float]:
     # Imported here, since it takes seconds where scikit-learn is installed, before anything is measured.
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 
-    timed = [(trial.values, trial.outcome.times) for trial in trials if trial.outcome.times is not None]
-    if len(timed) < _MIN_TRIALS:
+    measured = [(trial.values, trial.outcome.cost) for trial in trials if trial.outcome.cost is not None]
+    if len(measured) < _MIN_TRIALS:
         return {}
     distributions: dict[str, BaseDistribution] = {p.name: CategoricalDistribution(p.choices) for p in space.parameters}
     study = memory_study()
     study.add_trials(
-        optuna.create_trial(value=times.p50_ms, params=values, distributions=distributions) for values, times in timed
+        optuna.create_trial(value=cost.median, params=values, distributions=distributions) for values, cost in measured
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # version 4 warns that the evaluator is experimental

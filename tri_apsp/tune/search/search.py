@@ -51,7 +51,7 @@ def _tpe_sampler(seed: int) -> optuna.samplers.TPESampler:
 
 
 def memory_study() -> optuna.Study:
-    """Return an empty study in memory, to minimise milliseconds."""
+    """Return an empty study in memory, to minimise the cost: milliseconds, or joules."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it logs each study on stderr
     return optuna.create_study(direction="minimize")
 
@@ -310,4 +310,4 @@ def _state(outcome: Outcome) -> TrialState:
 
 
 def _value(outcome: Outcome) -> float | None:
-    return None if outcome.times is None else outcome.times.p50_ms
+    return None if outcome.cost is None else outcome.cost.median

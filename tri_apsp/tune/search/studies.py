@@ -156,7 +156,7 @@ def _answering(shown: str) -> Iterator[None]:
 
 
 def open_study(storage: BaseStorage, name: str, *, resume: bool) -> optuna.Study:
-    """Return a study to minimise milliseconds, whose name is `name` and a number.
+    """Return a study to minimise the cost, milliseconds or joules, whose name is `name` and a number.
 
     Args:
         storage: the storage that holds the study.

@@ -11,6 +11,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tuned import OBJECTIVES
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
 __all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "is_required", "size_at"]
@@ -37,6 +38,7 @@ class Task:
         sign: the sign of the weights, one of tri_apsp.tuned.SIGNS.
         n: the number of vertices, or of rows of a square product.
         batch: the number of graphs.
+        objective: what to minimise, one of tri_apsp.tuned.OBJECTIVES: milliseconds, or joules per run.
     """
 
     engine: str
@@ -45,6 +47,7 @@ class Task:
     sign: str
     n: int
     batch: int = 1
+    objective: str = OBJECTIVES[0]
 
     @property
     def record(self) -> TunableKernel[Any]:
@@ -62,13 +65,19 @@ class Task:
         return self.sign == "nonnegative"
 
     @property
+    def of_energy(self) -> bool:
+        """Whether the objective is energy."""
+        return self.objective != OBJECTIVES[0]
+
+    @property
     def operations(self) -> int:
         """Min-plus operations of the task, by which its rate is counted: batch * n^3."""
         return self.batch * self.n**3
 
     def __str__(self) -> str:
         graphs = "" if self.batch == 1 else f", {self.batch} graphs"
-        return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}"
+        objective = f", {self.objective}" if self.of_energy else ""
+        return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}{objective}"
 
 
 def default_tasks(

@@ -53,7 +53,7 @@ def _used(task: Task, device: torch.device, given: Config | None) -> CompleteCon
     """Return the configuration that a call of the task's kind runs with if the caller gives `given`."""
     return tuned.find(
         task.engine, device, task.torch_dtype, given, n=task.n, batch=task.batch, nonnegative=task.nonnegative,
-        product=task.record.problem == "product",
+        product=task.record.problem == "product", objective=task.objective,
     )  # fmt: skip
 
 

@@ -16,9 +16,10 @@ from tri_apsp.device import check_memory, cuda_count, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks, is_required
+from tri_apsp.tuned import OBJECTIVES
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
+__all__ = ["BUDGETS", "ENERGY_BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
 
 
 SAMPLERS = ("tpe", "random", "grid")
@@ -49,6 +50,10 @@ of a quick sweep takes less than a minute with start and end of all processes.
 """
 
 
+ENERGY_BUDGETS = {"quick": Budget(60, 120, 2, 3), "full": Budget(200, 600, 4, 5)}
+"""The same if energy is the objective: each configuration takes 1.5 s in the search, and twice as long in each round."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of a sweep; see tri_apsp.tune.tune for the attributes and their rules."""
@@ -69,6 +74,7 @@ class Settings:
     storage: str | None = None
     resume: bool = False
     force: bool = False
+    objective: str = OBJECTIVES[0]
 
     def __post_init__(self) -> None:
         for what in ("kernels", "n", "dtypes", "signs"):
@@ -78,6 +84,7 @@ class Settings:
             ("sign", self.signs, SIGNS),
             ("effort", [self.effort], EFFORTS),
             ("sampler", [self.sampler], SAMPLERS),
+            ("objective", [self.objective], OBJECTIVES),
         ):
             for value in values:
                 _require(what, value, known)
@@ -94,7 +101,7 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The budget of one task; a time budget replaces its seconds."""
-        chosen = BUDGETS[self.effort]
+        chosen = (BUDGETS if self.objective == OBJECTIVES[0] else ENERGY_BUDGETS)[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 
     def seconds(self, tasks: int) -> float:
@@ -128,6 +135,7 @@ def plan(settings: Settings) -> Plan:
     tasks = default_tasks(engine, describe(devices[0]), settings.effort, dtypes, kernels, ns)
     if signs:
         tasks = list(dict.fromkeys(dataclasses.replace(task, sign=sign) for task in tasks for sign in signs))
+    tasks = [dataclasses.replace(task, objective=settings.objective) for task in tasks]
     usable = tuple(task for task in tasks if engines.unusable_because(engine, devices[0], task.torch_dtype) is None)
     for task in usable:
         if is_required(task, kernels, ns):

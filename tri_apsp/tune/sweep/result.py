@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tri_apsp.device import Device
-from tri_apsp.tune.measure.outcome import Kind, Times
+from tri_apsp.tune.measure.outcome import Energy, Kind, Times
 from tri_apsp.tune.search.evaluated import Evaluated, SearchResult
 from tri_apsp.tune.space.task import Task
 
@@ -20,14 +20,25 @@ TASK = tuple(field.name for field in dataclasses.fields(Task))
 """The fields of a task, which come first in JSON and in rows."""
 
 _TIMES = tuple(field.name for field in dataclasses.fields(Times))
+_ENERGY = tuple(field.name for field in dataclasses.fields(Energy))
 # Fields of a Winner and a TaskResult that JSON holds under the same name.
 _WINNER = ("default_ms", "before", "before_ms", "best_ms", "conclusive")
+_WINNER_OF_ENERGY = ("default_joules", "before_joules", "best_joules")
 _PLAIN = ("complete", "resumed", "throttled", "seconds", "error")
 
 
 def task_of(fields: Mapping[str, Any]) -> Task:
     """Return the task whose fields are among `fields`."""
-    return Task(*(fields[name] for name in TASK))
+    return Task(**{name: fields[name] for name in TASK if name in fields})  # earlier rows have no objective
+
+
+class Medians(NamedTuple):
+    """The medians that decided a final, in ms, or in joules if energy is the objective; see Winner."""
+
+    now: float
+    default: float
+    before: float | None
+    best: float | None
 
 
 @dataclass(frozen=True)
@@ -41,8 +52,12 @@ class Winner:
         default_ms: the median time of the default in the same final.
         before: the fields of the configuration that was in use; None in files of earlier versions, which do not have it.
         before_ms: its median time in the same final; None if it failed.
-        best_ms: the median time of the fastest configuration in the same final.
-        conclusive: False if another was faster, but not by more than the noise, or on a device that changed its speed.
+        best_ms: the median time of the best configuration in the same final.
+        conclusive: False if another was better, but not by more than the noise, or on a device that changed its speed.
+        energy: the energy of its runs; None, as the following, unless that is the objective.
+        default_joules: the median energy of the default in the same final.
+        before_joules: that of the configuration that was in use; None if it failed.
+        best_joules: that of the configuration of the least energy.
     """
 
     config: dict[str, Any]
@@ -53,6 +68,27 @@ class Winner:
     before_ms: float | None = None
     best_ms: float | None = None
     conclusive: bool = True
+    energy: Energy | None = None
+    default_joules: float | None = None
+    before_joules: float | None = None
+    best_joules: float | None = None
+
+    @property
+    def medians(self) -> Medians:
+        """The medians of what the objective minimises."""
+        if self.energy is None or self.default_joules is None:
+            return Medians(self.times.median, self.default_ms, self.before_ms, self.best_ms)
+        return Medians(self.energy.median, self.default_joules, self.before_joules, self.best_joules)
+
+    @property
+    def praise(self) -> str:
+        """What the winner is more than others: fast, or efficient."""
+        return "fast" if self.energy is None else "efficient"
+
+    @property
+    def gain(self) -> float:
+        """How many times faster than the default it is, or if energy is the objective how many times as efficient."""
+        return self.medians.default / self.medians.now
 
     @property
     def speedup(self) -> float:
@@ -100,6 +136,7 @@ class TaskResult:
             "gained": winner is not None and winner.gained,
             **(dict.fromkeys(_TIMES) if winner is None else dataclasses.asdict(winner.times)),
             **{name: None if winner is None else getattr(winner, name) for name in _WINNER},
+            **({} if winner is None or winner.energy is None else _energy_of(winner)),
             "speedup": None if winner is None else winner.speedup,
             "evaluated": len(search.evaluated),
             "candidates": search.candidates,
@@ -116,11 +153,19 @@ class TaskResult:
         if fields["config"] is not None:
             times = Times(*(fields[name] for name in _TIMES))
             config = fields["config"] | (fields.get("product") or {})  # earlier files name the tiles of a solve apart
-            winner = Winner(config, fields["gained"], times, **{name: fields[name] for name in _WINNER if name in fields})
+            found = {name: fields[name] for name in (*_WINNER, *_WINNER_OF_ENERGY) if name in fields}
+            energy = Energy(*(fields[name] for name in _ENERGY)) if _ENERGY[0] in fields else None
+            winner = Winner(config, fields["gained"], times, **found, energy=energy)
         search = SearchResult(list(trials), fields["candidates"], dominated=fields["dominated"])
         path = Path(fields["path"]) if fields["path"] else None
         plain = {name: fields[name] for name in _PLAIN}
         return cls(task_of(fields), search, winner, **plain, path=path)
+
+
+def _energy_of(winner: Winner) -> dict[str, Any]:
+    """Return the fields of a winner for energy, as JSON and an entry of a tuned file hold them."""
+    energy = {} if winner.energy is None else dataclasses.asdict(winner.energy)
+    return {**energy, **{name: getattr(winner, name) for name in _WINNER_OF_ENERGY}}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tri_apsp import tuned
 from tri_apsp.device import describe, driver_version
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.measurement import clock_of
+from tri_apsp.tune.measure.measurement import protocol_of
 from tri_apsp.tune.space.candidates import space_hash
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Plan
@@ -73,9 +73,8 @@ class ResultWriter:
     def has_entry(self, task: Task) -> bool:
         """Return whether a complete entry of the task can be used in the directory that files are saved to."""
         file, _ = self._existing(task)
-        return file is not None and any(
-            entry.key == (task.sign, task.batch, task.n) and (entry.run or file).complete for entry in file.entries
-        )
+        key = task.sign, task.batch, task.n, task.objective
+        return file is not None and any(entry.key == key and (entry.run or file).complete for entry in file.entries)
 
     def _existing(self, task: Task) -> tuple[TunedFile | None, str | None]:
         return tuned.existing(task.engine, task.kernel, task.dtype, self._device, self._settings.save_dir)
@@ -84,6 +83,7 @@ class ResultWriter:
         from tri_apsp.tuned.schema import Entry
 
         task, settings = result.task, self._settings
+        energy = {} if winner.energy is None else dataclasses.asdict(winner.energy) | {"default_joules": winner.default_joules}
         entry = Entry.model_validate(
             {
                 "sign": task.sign,
@@ -94,6 +94,8 @@ class ResultWriter:
                 "default_ms": winner.default_ms,
                 "speedup": winner.speedup,
                 "evaluated": len(result.search.evaluated),
+                "objective": task.objective,
+                **energy,
             }
         )
         file = tuned.new_file(
@@ -103,7 +105,7 @@ class ResultWriter:
             self._device,
             [entry],
             space_hash=space_hash(task.record.space),
-            protocol=f"{clock_of(task.engine)}; {settings.budget.rounds} rounds, forward and backward",
+            protocol=f"{protocol_of(task)}; {settings.budget.rounds} rounds, forward and backward",
             seed=settings.seed,
             budget_seconds=settings.seconds(len(self._plan.tasks)),
             complete=result.complete,

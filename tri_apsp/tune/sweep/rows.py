@@ -112,7 +112,7 @@ def read_rows(directory: Path) -> SweepRows:
 
 
 def _trial(cells: dict[str, Any]) -> Evaluated:
-    outcome = Outcome.from_dict({name: cells.get(name, missing) for name, missing in _OUTCOME.items()})
+    outcome = Outcome.from_dict(_OUTCOME | cells)
     parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}  # other columns are ignored
     values = {name: value for name, value in cells.items() if name in parameters}
     return Evaluated(values, outcome, cells["origin"])

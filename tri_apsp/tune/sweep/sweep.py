@@ -13,6 +13,7 @@ from optuna.storages import BaseStorage
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields
 from tri_apsp.device import describe
+from tri_apsp.energy import EnergyMeter
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.search.studies import open_storage
@@ -41,16 +42,19 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
 
     Raises:
         InputError: the studies or the tuned files cannot be kept.
-        EngineError: not one task could be tuned.
+        EngineError: not one task could be tuned, or the objective is energy and a device has no counter of it.
     """
+    if plan.settings.objective == "energy":
+        for device in plan.devices:
+            EnergyMeter(device)  # raises if there is none
     writer = ResultWriter(plan)
     writer.check()
-    device, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks
+    facts, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks
     end = start + plan.settings.seconds(len(tasks))
     results: list[TaskResult] = []
     interrupted = False
     try:
-        with open_storage(plan.settings.storage, device.slug) as storage, closing(progress), closing(make_pool()) as pool:
+        with open_storage(plan.settings.storage, facts.slug) as storage, closing(progress), closing(make_pool()) as pool:
             tuner = _Tuner(plan, storage, pool, progress, writer)
             for index, task in enumerate(tasks):
                 left = end - time.monotonic()
@@ -70,7 +74,7 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
         interrupted = True
     if results and all(result.error for result in results):
         raise EngineError(results[0].error)
-    return SweepResult(device, tuple(results), time.monotonic() - start, interrupted)
+    return SweepResult(facts, tuple(results), time.monotonic() - start, interrupted)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from optuna.storages import BaseStorage
 
 from tri_apsp import tuned
 from tri_apsp.configs import to_fields
-from tri_apsp.tune.measure.measurement import clock_of
+from tri_apsp.tune.measure.measurement import protocol_of
 from tri_apsp.tune.search.search import known_trials
 from tri_apsp.tune.search.studies import open_study
 from tri_apsp.tune.space.candidates import space_hash
@@ -56,10 +56,11 @@ class TaskStudy:
 
 def _name(task: Task, baselines: Baselines, slug: str) -> str:
     words = [task.engine, task.kernel, task.dtype, task.sign, f"n{task.n}", *([f"b{task.batch}"] if task.batch > 1 else [])]
+    words += [task.objective] if task.of_energy else []
     facts = {
         "space": space_hash(task.record.space),
         "kernel": tuned.kernel_hash(task.engine, task.kernel),
-        "clock": clock_of(task.engine),
+        "clock": protocol_of(task),
         # A solve is measured with the tiles of the kernels tuned before, other kernels by themselves.
         "rest": to_fields(baselines.default) if task.record.is_solve else None,
     }
