@@ -36,7 +36,7 @@ TASK = dataclasses.replace(PRODUCT, objective="energy")
 
 
 class Meter:
-    """A meter for which a run takes 0.1 s and as many joules as the operations that it ran cost."""
+    """A meter of the joules that the operations cost, at a power of 990 W."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -45,11 +45,12 @@ class Meter:
         before = Counted.joules
         run()
         run()
-        return Reading((Counted.joules - before) / 2, 0.1)
+        joules = (Counted.joules - before) / 2
+        return Reading(joules, joules / 990)
 
 
 class Counted(Substitute):
-    """An engine of which each product takes a joule for each row of its tiles."""
+    """An engine of which each product takes as many joules as the cutoff."""
 
     joules = 0.0
 
@@ -87,6 +88,7 @@ class TestMeasurement:
         assert outcome.energy == outcome.cost == Energy(99.0, 99.0, 99.0)
         assert outcome.times is not None
         assert outcome.median_cost == 99
+        assert outcome.figures == {"watts": pytest.approx(990)}, "of the repeated runs, not of those that were timed"
 
     def test_a_final_measures_in_both_halves_of_each_round(self, monkeypatch: pytest.MonkeyPatch) -> None:
         order: list[int] = []

@@ -241,7 +241,7 @@ def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: floa
         error = str(failure)
     result = known(grid, rows, error)
     finalists = [] if error or result.finals else result.finalists
-    if len(finalists) > 1 and (rounds := _rounds(finalists, end - time.monotonic())):
+    if len(finalists) > 1 and (rounds := _rounds(grid.task, finalists, end - time.monotonic())):
         tried = [finalist.point for finalist in finalists]
         for point, outcome in zip(tried, measurer.final(grid.task, tried, rounds), strict=True):
             rows.append(grid.task, point, FINAL, outcome)
@@ -267,9 +267,9 @@ def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Meas
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _rounds(finalists: Sequence[Measured], seconds: float) -> int:
+def _rounds(task: Task, finalists: Sequence[Measured], seconds: float) -> int:
     """Return the rounds of a final that fit into `seconds`."""
-    one_round = sum(round_seconds(1, finalist.ms) for finalist in finalists)
+    one_round = sum(round_seconds(1, finalist.ms, task.of_energy) for finalist in finalists)
     return max(0, min(_ROUNDS, int((seconds - 1) / one_round)))
 
 

@@ -14,7 +14,7 @@ from tri_apsp.report.missing import missing_block, missing_sentence
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Study, Target
 
-__all__ = ["write_study"]
+__all__ = ["failures_section", "write_study"]
 
 _MAX_FAILURES = 12
 
@@ -122,7 +122,7 @@ def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, 
     rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
     parts = [
         section("All measurements", _protocol(target, results), *grids) if drawn else "",
-        _failures(results),
+        failures_section(results),
         _left_out(target, results),
         environment_block(rows, raw) if rows else "",
     ]
@@ -201,7 +201,8 @@ def _protocol(target: Target, results: Sequence[GridResult]) -> str:
     )
 
 
-def _failures(results: Sequence[GridResult]) -> str:
+def failures_section(results: Sequence[GridResult]) -> str:
+    """Return the section of configurations that failed; "" if nothing was tried."""
     failed = [
         [result.grid.heading, *(bad.row[name] for name in ("config", "outcome", "message"))]
         for result in results

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BULUC_EXPONENTS",
+    "BULUC_MFLOP_PER_JOULE",
     "BULUC_PEAK_SHARE",
     "BULUC_SECONDS",
     "LUND_SMITH_SECONDS",
@@ -66,6 +67,18 @@ BULUC_EXPONENTS: dict[str, float] = {"cpu": 3.02, "iterative": 3.62, "recursive_
 BULUC_PEAK_SHARE = 0.67
 """Buluç, Gilbert, Budak, section 4.5: the share of the peak without fused multiply-adds that "recursive optimized" reaches."""
 
+
+BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {
+    "GeForce 8800 Ultra": {512: 173, 1024: 368, 2048: 510, 4096: 569},
+    "Athlon 64, Spiral": {512: 35.6, 1024: 31.1, 2048: 30.6, 4096: 33.2},
+    "Pentium 4, Spiral": {512: 44.1, 1024: 43.7, 2048: 41.5, 4096: 38.8},
+    "Core 2 Duo": {512: 19.1, 1024: 17.4, 2048: 17.3, 4096: 17.2},
+    "16 Opteron cores, Cilk++": {512: 2.9, 1024: 3.7, 2048: 4.1, 4096: 4.2},
+}
+"""Buluç, Gilbert, Budak, Table 8: MFLOP per joule by vertices, from power that the makers state.
+
+That of the GPU is 222.5 W: 175 W, and half of an Opteron's 95 W for the core that assists it (section 4.6).
+"""
 
 _LUND_SMITH_SIZES = (1024, 2048, 4096, 8192, 16384)
 

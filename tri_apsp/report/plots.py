@@ -14,7 +14,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["Line", "Plot", "figure", "heat_map", "line_plots", "save"]
+__all__ = ["Line", "Plot", "figure", "heat_map", "line_plots", "save", "scatter"]
 
 _PANEL = (4.6, 3.5)
 """Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
@@ -199,6 +199,21 @@ def heat_map(
                 colour = "black" if float(value) > middle else "white"
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
         axes.figure.colorbar(image, ax=axes, label=value_label)
+
+
+def scatter(title: str, points: Mapping[str, tuple[float, float]], *, x_label: str, y_label: str) -> Figure:
+    """Draw points (x, y) by their labels, each with a marker of its own, and a legend beside the plot."""
+    made, (axes,) = figure(title, 1, width=9.5, height=4.6)
+    markers = itertools.cycle("os^Dv")
+    with rc_context(_STYLE):
+        colors = itertools.cycle([style["color"] for style in rcParams["axes.prop_cycle"]])
+        for (label, (x, y)), marker, color in zip(points.items(), markers, colors, strict=False):
+            axes.plot([x], [y], marker=marker, color=color, linestyle="none", markersize=10, label=label)
+        axes.margins(0.08)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
+    return made
 
 
 def save(made: Figure, path: Path) -> Path:

@@ -10,6 +10,7 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import Device
+from tri_apsp.errors import EngineError
 from tri_apsp.report.grids import Grid
 from tri_apsp.report.measuring import GridResult, Measurer, WorkerMeasurer
 from tri_apsp.tune.space.task import Task
@@ -73,7 +74,15 @@ class Study:
             target: the device and engine.
             ns: the sizes for every kernel; empty: those of `cases`.
             dtypes: the dtypes; empty: those of `cases`, or float32 if sizes are given.
+
+        Raises:
+            EngineError: the study has no cases for the engine.
         """
+        if target.engine not in self.cases:
+            raise EngineError(
+                f"the report {self.name} must be measured with the engine {' or '.join(self.cases)}, but {target.device.name} "
+                f"was to run {target.engine}; run it on an NVIDIA GPU, without another --engine."
+            )
         cases = self.cases[target.engine]
         if ns or dtypes:
             listed = cases["float32"]

@@ -15,7 +15,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import CompleteConfig, default_config
 from tri_apsp.device import check_memory, synchronize
-from tri_apsp.energy import EnergyMeter
+from tri_apsp.energy import EnergyMeter, Reading
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import PROBLEMS, Operation, Problem, WrongResultError, small_sizes
@@ -88,8 +88,7 @@ class Measurement:
             seconds, (least, most) = _SCREEN_SECONDS[self._device.type], _SCREEN_RUNS
             while len(samples) < least or (len(samples) < most and time.perf_counter() - began < seconds):
                 samples.append(self._time(problem, operation))
-        joules = self._joules(problem, operation, samples[0])
-        return self._outcome(samples, joules, message)
+        return self._outcome(samples, self._energy(problem, operation, samples[0]), message)
 
     def verify(self, config: CompleteConfig) -> Outcome:
         """Compare the results of a configuration on both small problems and on that of the task; no times."""
@@ -109,14 +108,14 @@ class Measurement:
             for index, run in enumerate(runs):
                 counts[index] = min(_SLICE_RUNS, max(1, int(1000 * SLICE_SECONDS / self._time(*run))))
         samples: list[list[list[float]]] = [[] for _ in runs]  # of each configuration, for each half of a round
-        joules: list[list[float]] = [[] for _ in runs]
+        readings: list[list[Reading]] = [[] for _ in runs]
         for _ in range(rounds):
             for index in (*range(len(runs)), *reversed(range(len(runs)))):
                 problem, operation = runs[index]
                 samples[index].append([self._time(problem, operation) for _ in range(counts[index])])
-                joules[index] += self._joules(problem, operation, samples[index][-1][-1])
+                readings[index] += self._energy(problem, operation, samples[index][-1][-1])
         throttled = not 1 / _DRIFT < _drift(samples) < _DRIFT
-        outcomes = [self._outcome(np.concatenate(found), taken) for found, taken in zip(samples, joules, strict=True)]
+        outcomes = [self._outcome(np.concatenate(found), taken) for found, taken in zip(samples, readings, strict=True)]
         return [dataclasses.replace(outcome, throttled=throttled) for outcome in outcomes]
 
     def _small(self, config: CompleteConfig) -> tuple[Problem, Problem]:
@@ -158,8 +157,8 @@ class Measurement:
             problem.restore()
         return self._timer.milliseconds(operation.run, blocks=operation.blocks)
 
-    def _joules(self, problem: Problem, operation: Operation, ms: float) -> list[float]:
-        """Return the joules of a run that takes about `ms`, in the mean over repeated runs; empty for the objective "time".
+    def _energy(self, problem: Problem, operation: Operation, ms: float) -> list[Reading]:
+        """Return the energy of a run that takes about `ms`, in the mean over repeated runs; empty for the objective "time".
 
         The runs follow each other without a pause, so the L2 cache is not flushed; copies of what they overwrite are included.
         """
@@ -174,12 +173,17 @@ class Measurement:
                 operation.run()
             synchronize(self._device)
 
-        return [self._meter.measure(run, ENERGY_SECONDS).joules / count]
+        joules, seconds = self._meter.measure(run, ENERGY_SECONDS)
+        return [Reading(joules / count, seconds / count)]
 
     @staticmethod
-    def _outcome(samples: npt.ArrayLike, joules: Sequence[float], message: str = "") -> Outcome:
-        energy = Energy(*_percentiles(joules)) if joules else None
-        return Outcome(Kind.correct, Times(*_percentiles(samples)), message, energy=energy)
+    def _outcome(samples: npt.ArrayLike, readings: Sequence[Reading], message: str = "") -> Outcome:
+        outcome = Outcome(Kind.correct, Times(*_percentiles(samples)), message)
+        if not readings:
+            return outcome
+        energy = Energy(*_percentiles([reading.joules for reading in readings]))
+        watts = float(np.median([reading.watts for reading in readings]))
+        return dataclasses.replace(outcome, energy=energy, figures={"watts": watts})
 
 
 def protocol_of(task: Task) -> str:
