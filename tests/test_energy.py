@@ -95,3 +95,20 @@ def test_a_gpu_without_a_counter(monkeypatch, uuid):
     install(monkeypatch, FakeGpu(error="Not Supported"), uuid)
     with pytest.raises(EngineError, match=r"NVML reads none of .* \((Not Supported|Not Found)\); measure on a whole GPU"):
         EnergyMeter(CPU)
+
+
+@pytest.mark.gpu
+def test_a_gpu_takes_more_power_while_it_computes():
+    pytest.importorskip("pynvml")
+    here = torch.device("cuda", 0)
+    meter, a = EnergyMeter(here), torch.rand(4096, 4096, device=here)
+
+    def run() -> None:
+        for _ in range(10):
+            torch.mm(a, a)
+        device.synchronize(here)
+
+    idle, loaded = meter.idle_watts(), meter.measure(run, 1.0)
+    assert 0 < idle < loaded.watts < 3000
+    again = meter.measure(run, 1.0)
+    assert again.watts == pytest.approx(loaded.watts, rel=0.1)

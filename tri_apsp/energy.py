@@ -111,8 +111,8 @@ class EnergyMeter:
                     )
                 run()
                 runs += 1
-            per_run = passed / runs
-        (first, before), *_, (last, after) = self._since(start)
+            per_run, steps = passed / runs, self._since(start)
+        (first, before), *_, (last, after) = steps
         return Reading((after - before) / (last - first) * per_run, per_run)
 
     def idle_watts(self) -> float:

@@ -15,6 +15,7 @@ from tune.measure.substitutes import CPU, Substitute, complete, make_of, task_of
 from tune.synthetic import FASTEST, FRUGAL, PRODUCT, SyntheticPool, run_sweep
 
 from tri_apsp import tuned
+from tri_apsp.configs import default_config
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED
 from tri_apsp.device import describe
 from tri_apsp.energy import Reading
@@ -25,6 +26,7 @@ from tri_apsp.tune.__main__ import main
 from tri_apsp.tune.measure import measurement as module
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
+from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep import sweep
 from tri_apsp.tune.sweep.final import FinalBudget
 from tri_apsp.tune.sweep.plan import BUDGETS, ENERGY_BUDGETS, Settings
@@ -234,3 +236,13 @@ def test_a_record_is_tuned_by_its_task() -> None:
     assert str(TASK) == f"{PRODUCT}, energy"
     assert TASK.record is RECORDS["cpu", "product"]
     assert TASK != PRODUCT
+
+
+@pytest.mark.gpu
+def test_a_gpu_measures_energy_beside_time() -> None:
+    pytest.importorskip("pynvml")
+    task = Task("nvidia", "product", "float32", "nonnegative", 2048, objective="energy")
+    outcome = Measurement(task, torch.device("cuda", 0)).screen(default_config("nvidia", torch.float32))
+    assert outcome.times is not None
+    assert outcome.energy is not None
+    assert outcome.energy.median == pytest.approx(outcome.figures["watts"] * outcome.times.median / 1000, rel=0.3)

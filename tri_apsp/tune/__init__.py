@@ -69,7 +69,8 @@ def tune(
     Raises:
         InputError: an argument breaks a rule, or the studies or the tuned files cannot be kept.
         TooLargeError: a size does not fit the memory.
-        EngineError: the engine cannot run on the device, or no task could be tuned.
+        EngineError: the engine cannot run on the device, or no task could be tuned; or the objective is energy, and the device
+            does not count it.
     """
     # Imported here, since a worker imports this package too but needs none of these modules.
     from tri_apsp.tune.progress import Progress

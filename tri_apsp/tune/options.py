@@ -137,8 +137,8 @@ def _add_actions(parser: Parser) -> None:
         ("show", "show the configurations that are used here"),
         (
             "verify",
-            "time the saved configurations and the defaults again; each entry holds, is within noise, is stale (the default is "
-            "faster), or failed",
+            "measure the saved configurations and the defaults again; each entry holds, is within noise, is stale (the default "
+            "is better), or failed",
         ),
     ):
         instead.add_argument(f"--{name}", dest="action", action="store_const", const=name, help=text)

@@ -75,7 +75,10 @@ class Measurement:
         self.verify(self._default)
 
     def screen(self, config: CompleteConfig, give_up_ms: float | None = None) -> Outcome:
-        """Compare the results of a configuration, then time a few runs, and measure the energy if that is the objective."""
+        """Compare the results of a configuration, then time a few runs; with the objective energy, measure that too.
+
+        See Worker.screen for the arguments. A configuration that is given up has an energy as well, so that costs compare.
+        """
         problem, (similar, _) = self._large(config), self._small(config)
         self._compare(config, similar)
         operation = self._compare(config, problem)
