@@ -23,6 +23,7 @@ _ORDER = (
     "How deep a pipeline?",
     "Which steps may run side by side?",
     "What does squaring cost?",
+    "How much energy does it take?",
     "What does tuning gain?",
 )
 
