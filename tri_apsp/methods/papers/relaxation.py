@@ -21,7 +21,7 @@ def relax(d_ij, d_ik, d_kj, FLOOR: tl.constexpr):
 
 @triton.jit
 def relax_block(d_ptr, offs_m, offs_n, k, n, stride_dm, FLOOR: tl.constexpr):
-    """Return pointers to rows offs_m [M] and columns offs_n [N] of D, the mask of those inside, their values, and new values."""
+    """Return pointers to rows offs_m [M] and columns offs_n [N] of D, the mask of those inside, their values and new values."""
     mask_m, mask_n = offs_m < n, offs_n < n
     mask = mask_m[:, None] & mask_n[None, :]
     rows = d_ptr + offs_m.to(tl.int64) * stride_dm
