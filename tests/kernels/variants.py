@@ -14,6 +14,7 @@ import torch
 from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.engines.arithmetic import arithmetic_constants
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -27,6 +28,7 @@ from tri_apsp.engines.nvidia import (
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
+from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
@@ -190,6 +192,21 @@ def boolean_unpack(capability: int) -> Variant:
     )
 
 
+def arithmetic(dtype: torch.dtype, capability: int) -> Variant:
+    """The arithmetic ceiling, by the tiles of the product; int16 in words."""
+    tiles = default_config("nvidia", dtype).product
+    constants = arithmetic_constants(tiles, dtype)
+    signature = _signature(_arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants)
+    registers = product_registers((capability // 10, 0), tiles.num_warps)
+    return Variant(_arithmetic_kernel, signature, constants, capability, tiles.num_warps, registers)
+
+
+def arithmetic_cases() -> list[tuple[torch.dtype, int]]:
+    """Return (dtype, capability) of every arithmetic ceiling that is tested."""
+    dtypes = (torch.float32, torch.int32, torch.int16)
+    return [case for case in itertools.product(dtypes, CAPABILITIES) if _runs_on_nvidia(*case)]
+
+
 def product_cases() -> list[tuple[torch.dtype, bool, int, str]]:
     """Return (dtype, nonnegative, capability, field) of every product of the nvidia engine that is tested."""
     fields = [*((capability, "product") for capability in CAPABILITIES), (90, "small_product")]
@@ -221,7 +238,8 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return every variant by name.
 
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", on which no tuned file depends.
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean" or "arithmetic", on which no tuned
+    file depends.
     """
     found: dict[str, Callable[[], Variant]] = {}
 
@@ -246,6 +264,8 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype in (torch.uint8, torch.float32):
         add(boolean_pack, "boolean pack", dtype, 90)
     add(boolean_unpack, "boolean unpack", 90)
+    for ceiling in arithmetic_cases():
+        add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():
         add(nvidia_product, "nvidia product", *case)
     for closure in closure_cases():
