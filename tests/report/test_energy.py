@@ -19,7 +19,7 @@ from report.fake import ENVIRONMENT, H200, FakeMeasurer, target
 
 from tri_apsp.console.exit_status import FAILED
 from tri_apsp.errors import EngineError
-from tri_apsp.report import energy, plots
+from tri_apsp.report import energy
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.energy import STUDY, EnergyMeasurer
 from tri_apsp.report.energy_page import FIGURES, tile_of, write_page
@@ -220,11 +220,3 @@ def test_rows_of_other_studies_have_no_objective():
     for path in sorted((Path(__file__).parents[2] / "reports" / "nvidia-h200").glob("cutoff.csv")):
         assert "objective" not in path.read_text().splitlines()[0]
         StudyRows(path, ("cutoff", "block_size"))
-
-
-def test_points_have_markers_of_their_own(tmp_path):
-    made = plots.scatter("title", {str(index): (index, index) for index in range(1, 21)}, x_label="x", y_label="y")
-    (axes,) = made.axes
-    assert len({(line.get_marker(), line.get_color()) for line in axes.lines}) == 20
-    legend = axes.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == [str(index) for index in range(1, 21)]

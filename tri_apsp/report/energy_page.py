@@ -15,6 +15,7 @@ from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.missing import missing_block, missing_sentence
 from tri_apsp.report.pages import failures_section
 from tri_apsp.report.papers import BULUC_MFLOP_PER_JOULE
+from tri_apsp.report.plots import Mark, Scatter
 from tri_apsp.report.study import Study, Target
 from tri_apsp.tuned.records import Values
 
@@ -90,12 +91,10 @@ def _fast(result: GridResult) -> Measured:
 
 def _drawn(result: GridResult) -> Figure:
     least, shortest = _figure(_frugal(result), "joules"), _fast(result).ms
-    points = {
-        _label(result, one): (one.ms / shortest, _figure(one, "joules") / least)
-        for one in sorted(result.timed, key=lambda one: one.ms)
-    }
-    names = {"x_label": "time, relative to the fastest", "y_label": "energy, relative to the least"}
-    return plots.scatter(result.grid.heading, points, **names)
+    marks = [Mark(_label(result, one), one.ms / shortest, _figure(one, "joules") / least) for one in result.timed]
+    panel = Scatter("time, relative to the fastest", marks)
+    made, _ = plots.scatter(result.grid.heading, [panel], y_label="energy, relative to the least")
+    return made
 
 
 def _label(result: GridResult, measured: Measured) -> str:

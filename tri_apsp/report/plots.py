@@ -14,7 +14,7 @@ from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["Line", "Plot", "figure", "heat_map", "line_plots", "save", "scatter"]
+__all__ = ["Line", "Mark", "Plot", "Scatter", "figure", "heat_map", "line_plots", "save", "scatter"]
 
 _PANEL = (4.6, 3.5)
 """Inches of a panel. Two side by side fill the text of a page; fonts are large enough to be read at half that size."""
@@ -75,6 +75,23 @@ class Plot(NamedTuple):
     title: str = ""
 
 
+class Mark(NamedTuple):
+    """A point with the text beside it."""
+
+    label: str
+    x: float
+    y: float
+
+
+class Scatter(NamedTuple):
+    """One panel of points, and lines that are drawn through them, over x with its unit."""
+
+    x_label: str
+    marks: Sequence[Mark]
+    lines: Sequence[Line] = ()
+    title: str = ""
+
+
 def line_plots(
     title: str,
     panels: Sequence[Plot],
@@ -118,6 +135,92 @@ def line_plots(
         one.set_ylabel(y_label)
         one.set_title(panel.title)
     return made, axes
+
+
+def scatter(
+    title: str,
+    panels: Sequence[Scatter],
+    *,
+    y_label: str,
+    log: bool = False,
+    width: float = 2 * _PANEL[0],
+    height: float = 5.4,
+) -> tuple[Figure, list[Axes]]:
+    """Draw labelled points, and lines through them, in panels with their own axes; a legend names the lines.
+
+    Args:
+        title: the title of the figure.
+        panels: at least one panel.
+        y_label: the label of the y axes, with the unit.
+        log: whether both axes are logarithmic.
+        width: the width of a panel in inches.
+        height: the height of a panel in inches, with its legend.
+
+    Returns:
+        The figure and all panels.
+    """
+    made, axes = figure(title, len(panels), width=width, height=height)
+    for one, panel in zip(axes, panels, strict=True):
+        with rc_context(_STYLE):
+            if log:
+                one.set_xscale("log")
+                one.set_yscale("log")
+            for line in panel.lines:
+                one.plot(line.x, line.y, label=line.label)
+            one.plot([mark.x for mark in panel.marks], [mark.y for mark in panel.marks], "o", color="black")
+            one.margins(0.06)
+            one.set_xlim(one.get_xlim())  # now, since labels are placed within these limits
+            one.set_ylim(one.get_ylim())
+            one.set_xlabel(panel.x_label)
+            one.set_ylabel(y_label)
+            one.set_title(panel.title)
+            _label(one, panel.marks, 0.85 * width, 0.7 * height)
+            if panel.lines:
+                one.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.4)
+    return made, axes
+
+
+def _label(axes: Axes, marks: Sequence[Mark], width: float, height: float) -> None:
+    """Write the label of each point beside it, moved up or down where it would overlap another; then a line leads to the point.
+
+    Args:
+        axes: a panel with its points.
+        marks: the points.
+        width: the width of the axes in inches.
+        height: the height of the axes in inches.
+    """
+    size, gap = 11.0, 0.012
+    high = 1.25 * size / 72 / height
+    to_panel = axes.transData + axes.transAxes.inverted()
+    places = [tuple(float(value) for value in to_panel.transform((mark.x, mark.y))) for mark in marks]
+    # Left, right and middle of what a label must not cover: points, and labels that have their place.
+    taken = [(x - gap, x + gap, y) for x, y in places]
+    moves = sorted((step * high * 0.5 for step in range(-60, 61)), key=abs)
+    for (x, y), mark in sorted(zip(places, marks, strict=True), reverse=True):
+        wide = 0.58 * size * len(mark.label) / 72 / width
+        sides = [(x + gap, x + gap + wide), (x - gap - wide, x - gap)]
+        free = [
+            (left, right, y + move)
+            for move in moves
+            for left, right in sides
+            if left >= 0 and right <= 1 and high / 2 <= y + move <= 1 - high / 2
+            if all(right <= a or left >= b or abs(y + move - other) >= high for a, b, other in taken)
+        ]
+        left, right, middle = free[0] if free else (*sides[0], y)
+        taken.append((left, right, middle))
+        end, anchor, side = (left, 0.0, "left") if left > x else (right, 1.0, "right")
+        lead = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.8, "relpos": (anchor, 0.5), "shrinkA": 0, "shrinkB": 3}
+        text = axes.annotate(
+            mark.label,
+            (mark.x, mark.y),
+            (end, middle),
+            textcoords="axes fraction",
+            ha=side,
+            va="center",
+            fontsize=size,
+            arrowprops=None if middle == y else lead,
+        )
+        text.set_in_layout(False)  # it lies inside the panel
 
 
 def figure(title: str, panels: int, *, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -199,21 +302,6 @@ def heat_map(
                 colour = "black" if float(value) > middle else "white"
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=11)
         axes.figure.colorbar(image, ax=axes, label=value_label)
-
-
-def scatter(title: str, points: Mapping[str, tuple[float, float]], *, x_label: str, y_label: str) -> Figure:
-    """Draw points (x, y) by their labels, each with a marker of its own, and a legend beside the plot."""
-    made, (axes,) = figure(title, 1, width=9.5, height=4.6)
-    markers = itertools.cycle("os^Dv")
-    with rc_context(_STYLE):
-        colors = itertools.cycle([style["color"] for style in rcParams["axes.prop_cycle"]])
-        for (label, (x, y)), marker, color in zip(points.items(), markers, colors, strict=False):
-            axes.plot([x], [y], marker=marker, color=color, linestyle="none", markersize=10, label=label)
-        axes.margins(0.08)
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0))
-    return made
 
 
 def save(made: Figure, path: Path) -> Path:
