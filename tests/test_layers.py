@@ -39,7 +39,8 @@ MAY_IMPORT = {
     "__main__": "cli",
     "tune": "errors messages device energy semirings configs tuned engines methods solver console",
     "report": (
-        "errors messages device energy semirings reference configs tuned engines methods solver api graphs console bench tune"
+        "errors messages python_process device energy semirings reference configs tuned engines methods solver api graphs "
+        "console bench tune"
     ),
 }
 # Libraries that only these packages may import.

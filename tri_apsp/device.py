@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +40,7 @@ __all__ = [
     "is_captured",
     "is_small",
     "nvml_name",
+    "profiled",
     "raw_stream",
     "record_event",
     "require_memory",
@@ -206,6 +207,18 @@ def run_beside(device: torch.device, first: Callable[[], None], second: Callable
         second()
     first()
     stream.wait_stream(side)
+
+
+@contextlib.contextmanager
+def profiled(device: torch.device) -> Iterator[None]:
+    """Delimit the work inside a `with`, for a profiler that counts only between cudaProfilerStart and cudaProfilerStop."""
+    synchronize(device)
+    torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
+    try:
+        yield
+        synchronize(device)
+    finally:
+        torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
 
 
 def is_captured(device: torch.device) -> bool:

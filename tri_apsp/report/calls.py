@@ -22,7 +22,7 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Calls"]
+__all__ = ["Call", "CallMeasurer", "Calls", "times_of"]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -87,7 +87,7 @@ class CallMeasurer:
         for _ in range(rounds):
             for call, times in zip(calls, samples, strict=True):
                 times += _runs(call, self._device, 1, _MOST_RUNS, _SECONDS / rounds)
-        return [Outcome(Kind.correct, _times(times)) for times in samples]
+        return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
     def close(self) -> None:
         self._graph = None
@@ -138,7 +138,7 @@ class CallMeasurer:
             samples = _runs(call, self._device, _RUNS, _MOST_RUNS, _SECONDS)
             self._busy = time.monotonic()
         self._seconds[_key(task, point)] = task.n, float(np.median(samples))
-        return Outcome(Kind.correct, _times(samples))
+        return Outcome(Kind.correct, times_of(samples))
 
     def _warm_up(self, call: Call) -> None:
         if time.monotonic() - self._busy > _IDLE_SECONDS:
@@ -153,7 +153,8 @@ def _runs(call: Call, device: torch.device, least: int, most: int, seconds: floa
     return samples
 
 
-def _times(samples: Sequence[float]) -> Times:
+def times_of(samples: Sequence[float]) -> Times:
+    """Return the percentiles of seconds."""
     return Times(*(1000 * np.percentile(samples, [20, 50, 80])).tolist())
 
 

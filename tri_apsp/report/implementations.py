@@ -19,7 +19,7 @@ from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["STUDY"]
+__all__ = ["PARAMETERS", "STUDY", "Implementations", "default_point"]
 
 _GPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _CPU_SIZES = (256, 512, 1024, 2048, 4096)
@@ -43,7 +43,9 @@ _VARIED = {
     "int16": ("blocked_vectorised_int16", "blocked_int16", "vectorised", "pseudo_blocked"),
 }
 _CPU_ORDER = ("auto", *METHODS, "scipy")
-_PARAMETERS = ("implementation", "method_parameter")
+PARAMETERS = ("implementation", "method_parameter")
+"""What a point of this study varies, and one of the study of rooflines."""
+
 _SOURCES = tuple(
     f"methods/papers/{path.name}" for path in sorted((Path(__file__).parents[1] / "methods" / "papers").glob("*.py"))
 )
@@ -53,17 +55,18 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     names = _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
     varied = _VARIED.get(task.dtype, ()) if task.engine != "cpu" else ()
     variants = [(name, value) for name in varied for value in _other_parameters(name)]
-    points = [_point(name, _default_parameter(name)) for name in names] + [_point(*variant) for variant in variants]
+    points = [default_point(name) for name in names] + [_point(*variant) for variant in variants]
     return [Grid("implementations", "implementations", task, (), tuple(points))]
 
 
-def _point(name: str, parameter: Choice) -> Point:
-    return Point(dict(zip(_PARAMETERS, (name, parameter), strict=True)), sources=_SOURCES if name in PAPERS else ())
-
-
-def _default_parameter(name: str) -> Choice:
+def default_point(name: str) -> Point:
+    """Return the point of an implementation with the paper's parameter."""
     parameter = PAPERS[name].parameter if name in PAPERS else None
-    return parameter.default if parameter else ""
+    return _point(name, parameter.default if parameter else "")
+
+
+def _point(name: str, parameter: Choice) -> Point:
+    return Point(dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=_SOURCES if name in PAPERS else ())
 
 
 def _other_parameters(name: str) -> list[int]:
@@ -71,7 +74,7 @@ def _other_parameters(name: str) -> list[int]:
     return [value for value in parameter.choices if value != parameter.default] if parameter else []
 
 
-class _Implementations:
+class Implementations:
     """The calls of the study, on complete graphs of whole weights, as `bench` measures."""
 
     def graph(self, point: Point) -> str:
@@ -99,9 +102,9 @@ def _by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
 STUDY = Study(
     name="implementations",
     question="How fast is each system of the papers?",
-    parameters=_PARAMETERS,
+    parameters=PARAMETERS,
     cases=_CASES,
     grids_of=_grids,
-    measurer=lambda device: CallMeasurer(device, _Implementations()),
+    measurer=lambda device: CallMeasurer(device, Implementations()),
     write=write_page,
 )

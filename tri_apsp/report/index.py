@@ -17,6 +17,7 @@ _ORDER = (
     "How fast on my CPU?",
     "How does it compare with other projects?",
     "How fast is each system of the papers?",
+    "What limits each system?",
     "Which block size?",
     "How many threads?",
     "Where should the recursion stop?",

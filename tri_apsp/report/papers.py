@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
+    "BULUC_CLOCKS",
     "BULUC_EXPONENTS",
     "BULUC_MFLOP_PER_JOULE",
     "BULUC_PEAK_SHARE",
     "BULUC_SECONDS",
+    "LUND_SMITH_COPY",
+    "LUND_SMITH_FLOPS",
+    "LUND_SMITH_MEMORY",
     "LUND_SMITH_SECONDS",
     "PaperCurve",
     "lund_smith_curve",
@@ -66,6 +70,23 @@ BULUC_EXPONENTS: dict[str, float] = {"cpu": 3.02, "iterative": 3.62, "recursive_
 
 BULUC_PEAK_SHARE = 0.67
 """Buluç, Gilbert, Budak, section 4.5: the share of the peak without fused multiply-adds that "recursive optimized" reaches."""
+
+BULUC_CLOCKS: dict[str, tuple[float, float]] = {
+    "harish_narayanan": (418845.7 / 417611.4, 856689.7 / 417611.4),
+    "recursive_tuned": (2093.7 / 1028.3, 1124.9 / 1028.3),
+}
+"""Buluç, Gilbert, Budak, Tables 6 and 7, n = 4096: the time with half the core clock, and with half the memory clock, relative
+to that with the full clocks. "harish_narayanan" stands for their iterative code, which has one launch per vertex too.
+"""
+
+LUND_SMITH_COPY = 77e9
+"""Lund & Smith, section 2: the bytes per second of a copy from memory to memory on a Tesla C1060."""
+
+LUND_SMITH_MEMORY: dict[str, float] = {"harish_narayanan": 42e9, "staged_load": 46e9}
+"""Lund & Smith, section 5: the bytes per second of a system, by the bytes of its algorithm."""
+
+LUND_SMITH_FLOPS: dict[str, float] = {"katz_kider": 62.7, "staged_load": 12.7}
+"""Lund & Smith, section 5: the FLOPs that a Tesla C1060 (933 GFLOP/s) could do in the time of one operation; two are needed."""
 
 
 BULUC_MFLOP_PER_JOULE: dict[str, dict[int, float]] = {

@@ -64,13 +64,13 @@ class StudyRows:
         return self._rows.get(self._key_of(_identity(task, point, stage)))
 
     def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
-        """Write a row.
+        """Write a row. Its rate is operations of the task per median time, or the figure "ops_per_second" of the outcome.
 
         Raises:
             InputError: the file cannot be written.
         """
         rate = None if outcome.times is None else task.operations / (outcome.times.p50_ms / 1000)
-        measured = {**outcome.to_dict(), "outcome": outcome.kind.value, "ops_per_second": rate}
+        measured = {"ops_per_second": rate, **outcome.to_dict(), "outcome": outcome.kind.value}
         fields = {**measured, **self._environment, **_identity(task, point, stage)}
         row = {name: cell(fields.get(name)) for name in self._columns}
         try:

@@ -18,6 +18,7 @@ STUDIES = {
     "stages": "pipeline depth and slices of k, beside Lund & Smith",
     "threads": "warps per program, or CPU threads, beside Henriod, Lund & Smith and Catinello",
     "block-size": "edges of tiles and blocks, beside Catinello and Katz & Kider",
+    "roofline": "bytes/s and operations/s of each system and of the GPU, beside Lund & Smith, Buluç and Catinello",
     "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
 }
 """The subject of each study, which is the constant STUDY of the module with its name, where "_" stands for "-"."""

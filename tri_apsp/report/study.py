@@ -45,7 +45,7 @@ class Study:
         name: the name on the command line and in the names of files.
         question: the title of its pages, by which the index lists them.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        cases: the cases measured by default, by engine and dtype; float32 has every kernel.
+        cases: the cases measured by default, by engine and dtype; float32 has every kernel. On other engines it does not run.
         grids_of: returns the grids of a task, from the default configuration of its engine.
         measurer: factory of the measurer for a device.
         figures: the names of what is measured besides times: columns of the raw rows.

@@ -1,0 +1,133 @@
+"""What limits each system? Its operations/s and bytes/s, beside the ceilings of arithmetic and of memory in the same run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+
+from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.configs import CompleteConfig
+from tri_apsp.device import Device, free_memory
+from tri_apsp.errors import InputError
+from tri_apsp.methods import takes
+from tri_apsp.report.calls import CallMeasurer, times_of
+from tri_apsp.report.counters import NotCountedError, counted_traffic
+from tri_apsp.report.grids import Grid, Point
+from tri_apsp.report.implementations import PARAMETERS, Implementations, default_point
+from tri_apsp.report.roofline_page import ARITHMETIC, COPY, write_page
+from tri_apsp.report.study import Cases, Study
+from tri_apsp.report.traffic import Traffic, computed_traffic
+from tri_apsp.tune.measure.measurement import outcome_of
+from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
+from tri_apsp.tune.measure.problems import WrongResultError
+from tri_apsp.tune.space.task import Task
+
+__all__ = ["STUDY"]
+
+_SIZES = (8192, 4096)
+_CASES: dict[str, Cases] = {"nvidia": {dtype: tuple(("solve", n) for n in _SIZES) for dtype in ("float32", "int16")}}
+# The fast ones first: what is slow may not fit the budget at large n.
+_ORDER = (
+    "auto", "staged_load", "optimised_blocked", "recursive_tuned", "recursive_plain", "katz_kider", "vectorised", "simple",
+    "harish_narayanan", "pseudo_blocked",
+)  # fmt: skip
+_INT16_ORDER = ("auto", "blocked_vectorised_int16", "blocked_int16")
+_ARITHMETIC_SOURCES = ("engines/arithmetic.py", "kernels/nvidia/arithmetic.py")
+# The copied buffer: far larger than the L2 cache, and long enough beside the start of a copy.
+_COPIED_BYTES = 4 << 30
+_CEILING_RUNS = 11
+# Up to this size the calls of a grid take seconds, and share a process in which they are counted.
+_COUNTED_TOGETHER = 8192
+
+
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    if task.torch_dtype.itemsize > 4:
+        raise InputError(
+            "the report roofline takes dtypes of up to 32 bits, since a tile of wider values does not fit the registers, but "
+            f"--dtype is {task.dtype}; choose float32, int32 or int16."
+        )
+    copy, arithmetic, *systems = map(default_point, (COPY, ARITHMETIC, *_systems(task)))
+    arithmetic = dataclasses.replace(arithmetic, sources=_ARITHMETIC_SOURCES)
+    return [Grid("roofline", "roofline", task, (), (copy, arithmetic, *systems))]
+
+
+def _systems(task: Task) -> list[str]:
+    names = _INT16_ORDER if task.dtype == "int16" else _ORDER
+    return [name for name in names if takes(name, task.torch_dtype)]
+
+
+class Rooflines(CallMeasurer):
+    """Measures ceilings, and the times and bytes of each call: by the GPU's counters, or computed if these cannot be read."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device, Implementations())
+        self._counted: dict[tuple[Task, str], Traffic] = {}
+        self._not_counted = ""  # why no counter is read any more
+
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        name = str(point.values["implementation"])
+        if name in (COPY, ARITHMETIC):
+            try:
+                return _copy(self._device) if name == COPY else _arithmetic(task, self._device)
+            except Exception as error:
+                return outcome_of(error)
+        outcome = super().screen(task, point, seconds)
+        return outcome if outcome is None or outcome.kind is not Kind.correct else self._with_bytes(outcome, task, name)
+
+    def _with_bytes(self, outcome: Outcome, task: Task, name: str) -> Outcome:
+        """Return the outcome of a call with its bytes, and if they are computed with the reason."""
+        traffic, reason = self._traffic(task, name)
+        figures = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
+        if traffic.memory is not None:
+            figures["dram_bytes"] = traffic.memory
+        return dataclasses.replace(outcome, figures=figures, message=reason)
+
+    def _traffic(self, task: Task, name: str) -> tuple[Traffic, str]:
+        if (task, name) not in self._counted and not self._not_counted:
+            names = _systems(task) if task.n <= _COUNTED_TOGETHER else [name]
+            try:
+                found = counted_traffic(task, names, self._device)
+                self._counted |= {(task, each): traffic for each, traffic in found.items()}
+            except NotCountedError as error:
+                self._not_counted = str(error)
+        if (task, name) in self._counted:
+            return self._counted[task, name], ""
+        return computed_traffic(name, task.n, task.dtype), self._not_counted
+
+
+def _copy(device: torch.device) -> Outcome:
+    """Measure a copy from memory to memory: its bytes are read once and written once."""
+    count = min(_COPIED_BYTES, free_memory(device) // 4)
+    source, target = torch.zeros(count, dtype=torch.uint8, device=device), torch.empty(count, dtype=torch.uint8, device=device)
+    times = _timed(lambda: target.copy_(source), device)
+    return Outcome(Kind.correct, times, figures={"dram_bytes": 2.0 * count, "ops_per_second": 0.0})
+
+
+def _arithmetic(task: Task, device: torch.device) -> Outcome:
+    """Measure additions and minima in registers, by the instructions of the product."""
+    from tri_apsp.engines.arithmetic import arithmetic  # needs Triton
+
+    made = arithmetic(task.torch_dtype, device)
+    if not bool((made.run() == made.expected).all()):
+        raise WrongResultError("minima of the arithmetic ceiling are wrong")
+    times = _timed(made.run, device)
+    return Outcome(Kind.correct, times, figures={"ops_per_second": 1000 * made.operations / times.p50_ms})
+
+
+def _timed(run: Callable[[], object], device: torch.device) -> Times:
+    warm_up(run, device)
+    return times_of([timed(run, device)[1] for _ in range(_CEILING_RUNS)])
+
+
+STUDY = Study(
+    name="roofline",
+    question="What limits each system?",
+    parameters=PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    measurer=Rooflines,
+    figures=("dram_bytes", "l2_bytes", "counted"),
+    write=write_page,
+)

@@ -1,0 +1,256 @@
+"""The page of the study of rooflines: which ceiling limits each system, then and now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from tri_apsp.console.output import amount
+from tri_apsp.report import plots
+from tri_apsp.report.calls_page import seconds, then_now_why, write_call_page
+from tri_apsp.report.counters import METRICS
+from tri_apsp.report.markdown import paragraph, section, table
+from tri_apsp.report.measuring import GridResult, Measured
+from tri_apsp.report.papers import BULUC_CLOCKS, LUND_SMITH_COPY, LUND_SMITH_FLOPS, LUND_SMITH_MEMORY
+from tri_apsp.report.plots import Line, Mark, Scatter
+from tri_apsp.report.study import Study, Target
+from tri_apsp.tune.progress import milliseconds
+
+__all__ = ["ARITHMETIC", "COPY", "write_page"]
+
+COPY, ARITHMETIC = "copy", "arithmetic"
+"""The names of the ceilings among the implementations: bytes per second of memory, operations per second in registers."""
+
+
+@dataclass(frozen=True)
+class _Roofline:
+    """The measurements of a grid.
+
+    Attributes:
+        n: the number of vertices.
+        dtype: the dtype of the weights.
+        systems: the calls by label.
+        copied: bytes per second of a copy; None if it was not measured.
+        arithmetic: operations per second in registers; None likewise.
+    """
+
+    n: int
+    dtype: str
+    systems: Mapping[str, Measured]
+    copied: float | None
+    arithmetic: float | None
+
+    def of_copy(self, label: str) -> float | None:
+        """Return the bytes per second from memory of a system as a share of those of a copy."""
+        moved = _per_second(self.systems[label], "dram_bytes") if label in self.systems else None
+        return moved / self.copied if moved and self.copied else None
+
+    def of_arithmetic(self, label: str) -> float | None:
+        """Return the operations per second of a system as a share of those in registers."""
+        known = self.systems.get(label)
+        return known.rate / self.arithmetic if known and self.arithmetic else None
+
+
+def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = "") -> Path:
+    """Write the plot and the generated blocks of the page, and return its path; as pages.write_study."""
+    rooflines = sorted((_roofline(result) for result in results if result.correct), key=lambda one: (one.dtype, one.n))
+    floats = [one for one in rooflines if one.dtype == "float32" and one.systems]
+    return write_call_page(
+        study,
+        target,
+        results,
+        folder / name,
+        command,
+        drawn=_figure(rooflines) if rooflines else None,
+        caption="Each system by its operations per byte from memory. What touches the slanted line is limited by memory, what "
+        "touches a level one by arithmetic, and what lies below both by latency, launches, or other instructions. No "
+        "clock was changed; Buluç, Gilbert and Budak lowered clocks to find the same (Tables 6 and 7).",
+        lead=_lead(floats[-1]) if floats else [],
+        tables=[_then_and_now(floats[-1])] if floats else [],
+        details=[section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines))] if rooflines else [],
+    )
+
+
+def _roofline(result: GridResult) -> _Roofline:
+    task = result.grid.task
+    known = {str(one.point.values["implementation"]): one for one in result.correct}
+    copied, arithmetic = known.pop(COPY, None), known.pop(ARITHMETIC, None)
+    return _Roofline(
+        task.n,
+        task.dtype,
+        {"this project" if name == "auto" else name: one for name, one in known.items()},
+        None if copied is None else _per_second(copied, "dram_bytes"),
+        None if arithmetic is None else arithmetic.rate,
+    )
+
+
+def _number(measured: Measured, figure: str) -> float | None:
+    return float(measured.row[figure]) if measured.row[figure] else None
+
+
+def _per_second(measured: Measured, figure: str) -> float | None:
+    count = _number(measured, figure)
+    return None if count is None else count / seconds(measured)
+
+
+def _figure(rooflines: Sequence[_Roofline]) -> Figure:
+    sizes = sorted({one.n for one in rooflines})
+    panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes]
+    made, _ = plots.scatter("Rooflines", panels, y_label="operations/s", log=True, width=8.0)
+    return made
+
+
+def _panel(rooflines: Sequence[_Roofline]) -> Scatter:
+    """Return the panel of a size: the systems of each dtype, and the ceilings."""
+    marks = [
+        Mark(_label(label, one.dtype), operations / moved, known.rate)
+        for one in rooflines
+        for label, known in one.systems.items()
+        if (moved := _number(known, "dram_bytes")) and (operations := known.rate * seconds(known))
+    ]
+    places = [mark.x for mark in marks] or [1.0, 100.0]
+    copied = max((one.copied for one in rooflines if one.copied), default=None)
+    levels = {one.dtype: one.arithmetic for one in rooflines if one.arithmetic}
+    lines = []
+    first, last = min(places) / 12, max(places) * 2  # with space for labels on the left
+    if copied:
+        corner = max(levels.values(), default=copied * last) / copied
+        lines.append(Line(f"memory: a copy moves {amount(copied)}B/s", [first, corner], [first * copied, corner * copied]))
+        last = max(last, 2 * corner)
+    for dtype, level in levels.items():
+        start = level / copied if copied else first
+        lines.append(Line(f"arithmetic, {dtype}: {amount(level)} operations/s", [start, last], [level, level]))
+    return Scatter("operations per byte from memory", marks, lines, f"n = {rooflines[0].n}")
+
+
+def _label(label: str, dtype: str) -> str:
+    return label if dtype == "float32" or label.endswith(dtype) else f"{label}, {dtype}"
+
+
+def _lead(one: _Roofline) -> list[str]:
+    moved = one.of_copy("harish_narayanan")
+    computed = [
+        f"{label} {_percent(share)}"
+        for label in ("katz_kider", "staged_load", "recursive_tuned", "this project")
+        if (share := one.of_arithmetic(label)) is not None
+    ]
+    now = [] if moved is None else [f"harish_narayanan reaches {_percent(moved)} of the bytes/s of a copy"]
+    now += [f"of the operations/s in registers, {', '.join(computed)}"] if computed else []
+    return then_now_why(
+        "Lund & Smith found one launch per vertex limited by memory, at 55% of the bytes/s of a copy, and blocked systems by "
+        "arithmetic; Buluç, Gilbert and Budak found the same of their iterative and their recursive code.",
+        f"at n = {one.n} in {one.dtype}, {'; '.join(now)}." if now else "no system was measured beside the ceilings.",
+        "a system with one launch per vertex moves every value for a single operation. Blocks of 32 use a value for 32, and "
+        "large products for hundreds, so that other instructions, launches and latency limit them, if not arithmetic itself. "
+        "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5).",
+    )
+
+
+def _then_and_now(one: _Roofline) -> str:
+    """Return the table of what the papers measured, beside the same at n = one.n."""
+    rows = [
+        [
+            f"{name}: bytes/s, of a copy's",
+            f"{moved / 1e9:.0f} GB/s, {moved / LUND_SMITH_COPY:.0%} (C1060)",
+            _bytes_now(one, name),
+        ]
+        for name, moved in LUND_SMITH_MEMORY.items()
+    ]
+    for name, flops in LUND_SMITH_FLOPS.items():
+        share = one.of_arithmetic(name)
+        rows.append(
+            [f"{name}: FLOPs that one operation takes", f"{flops} (C1060)", "" if share is None else f"{2 / share:.1f}"]
+        )
+    for name, (core, memory) in BULUC_CLOCKS.items():
+        then = f"half the core clock: {core:.2f} times the time; half the memory clock: {memory:.2f} (8800 Ultra)"
+        rows.append([f"{name}: limited by", then, _limit(one, name)])
+    note = (
+        "FLOPs: the additions and minima that the GPU could have done in the time of one operation, by the data sheet then, in "
+        "registers now; two are needed."
+    )
+    return "\n\n".join([table([f"now: n = {one.n}, {one.dtype}", "then", "now"], rows), paragraph(note)])
+
+
+def _bytes_now(one: _Roofline, label: str) -> str:
+    moved = _per_second(one.systems[label], "dram_bytes") if label in one.systems else None
+    share = one.of_copy(label)
+    return "" if moved is None or share is None else f"{amount(moved)}B/s, {_percent(share)}"
+
+
+def _limit(one: _Roofline, label: str) -> str:
+    """Return the nearer ceiling if a system reaches half of it, else "neither", and both shares; "" if one is unknown."""
+    memory, arithmetic = one.of_copy(label), one.of_arithmetic(label)
+    if memory is None or arithmetic is None:
+        return ""
+    limit = _nearer(one, label) if max(memory, arithmetic) >= 0.5 else "neither"
+    return f"{limit}: {_percent(memory)} of a copy's bytes/s, {_percent(arithmetic)} of the operations/s in registers"
+
+
+def _nearer(one: _Roofline, label: str) -> str:
+    """Return the ceiling of which a system reaches the greater share; "" if one is unknown."""
+    memory, arithmetic = one.of_copy(label), one.of_arithmetic(label)
+    if memory is None or arithmetic is None:
+        return ""
+    return "memory" if memory > arithmetic else "arithmetic"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def _about_bytes(rooflines: Sequence[_Roofline]) -> str:
+    """Return how the bytes were found."""
+    rows = [known.row for one in rooflines for known in one.systems.values()]
+    reasons = dict.fromkeys(row["message"] for row in rows if row["counted"] != "1")
+    counted = sum(row["counted"] == "1" for row in rows)
+    by_counters = (
+        f"The bytes of {counted} calls are those of the GPU's counters, read by ncu: L2 is {METRICS[0]}, memory is "
+        f"{METRICS[1]} plus {METRICS[2]}."
+    )
+    computed = (
+        f"The bytes of {len(rows) - counted} calls are computed, not counted, because {'; '.join(reasons)}. Computed bytes "
+        "from L2 are those that the programs ask for. Those from memory are the least possible, as if each launch read and "
+        "wrote each block of the matrix once; they are unknown where the L2 cache may hold the matrix."
+    )
+    ceilings = (
+        "Ceilings were measured in the same run: a copy of a large buffer, read plus written, and a kernel that only adds and "
+        "takes minima in registers, by the instructions of this project's product."
+    )
+    return paragraph(ceilings, by_counters if counted else "", computed if reasons else "")
+
+
+def _table(rooflines: Sequence[_Roofline]) -> str:
+    head = [
+        "",
+        "dtype",
+        "n",
+        "time",
+        "operations/s",
+        "of arithmetic",
+        "bytes/s, memory",
+        "of a copy",
+        "bytes/s, L2",
+        "bytes are",
+    ]
+    rows: list[list[object]] = []
+    for one in rooflines:
+        copied = f"{amount(one.copied)}B/s" if one.copied else ""
+        level = amount(one.arithmetic) if one.arithmetic else ""
+        rows += [[f"ceiling: {COPY}", one.dtype, one.n, "", "", "", copied, *[""] * 4]]
+        rows += [[f"ceiling: {ARITHMETIC}", one.dtype, one.n, "", level, *[""] * 6]]
+        rows += [_row(one, label, known) for label, known in sorted(one.systems.items(), key=lambda item: item[1].ms)]
+    return table([*head, "nearer ceiling"], rows)
+
+
+def _row(one: _Roofline, label: str, known: Measured) -> list[object]:
+    shares = [_percent(share) if share is not None else "" for share in (one.of_arithmetic(label), one.of_copy(label))]
+    memory, l2 = (
+        f"{amount(moved)}B/s" if (moved := _per_second(known, figure)) is not None else ""
+        for figure in ("dram_bytes", "l2_bytes")
+    )
+    how = "counted" if known.row["counted"] == "1" else "computed"
+    nearer = _nearer(one, label)
+    return [label, one.dtype, one.n, milliseconds(known.ms), amount(known.rate), shares[0], memory, shares[1], l2, how, nearer]
