@@ -36,7 +36,7 @@ _CASES: dict[str, Cases] = {
     "cpu": {"float32": tuple(("solve", n) for n in _CPU_SIZES)},
 }
 _PARAMETERS = ("steps",)
-_SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "fused in one launch"
+_SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
 _TOGETHER = "both sub-closures side by side"
 # Small enough that every size of the study has levels of recursion.
 _CUTOFF = 256
@@ -115,7 +115,7 @@ def _write(study: Study, target: Target, results: Sequence[GridResult], folder: 
     drawn, lead = None, []
     if curves:
         made, _ = plots.line_plots("Steps of a level", [Plot("n", rate_lines(curves))], y_label="10⁹ operations/s", width=7.0)
-        drawn, lead = made, _lead(curves, results)
+        drawn, lead = made, _lead(curves, results, on_cpu=target.engine == "cpu")
     base = curves.get(_SEQUENCE, {})
     times = [table_over_n(curves)]
     if base:
@@ -135,7 +135,7 @@ def _write(study: Study, target: Target, results: Sequence[GridResult], folder: 
     )
 
 
-def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult]) -> list[str]:
+def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult], *, on_cpu: bool) -> list[str]:
     base = curves.get(_SEQUENCE, {})
     gains = []
     for label, known in curves.items():
@@ -145,12 +145,16 @@ def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult])
             gains.append(f"{label}, {ratios} times as fast")
     wrong = next((bad.row["message"] for result in results for bad in result.failed if bad.kind is Kind.wrong_result), "")
     demonstration = f" With both sub-closures side by side, {wrong.rpartition(': ')[2]}." if wrong else ""
+    why = (
+        "one product already occupies every core"
+        if on_cpu
+        else "two products of a medium level fill the GPU better than one, and one launch costs less than two; a large product "
+        "fills it alone, and two streams cost the host more than a second launch"
+    )
     return then_now_why(
         "Henriod found that the two sub-closures may not run side by side, and did not try steps 6 with 7 and 10 with 11.",
-        f"compared with one after another, they run {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
-        "two products of a medium level fill the device better than one, and one launch costs less than two; a large product "
-        "fills it alone, and two streams cost the host more than a second launch. A22 may be closed only after step 8 has "
-        "given it the paths through A11.",
+        f"compared with one after another, these run {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
+        f"{why}. A22 may be closed only after step 8 has given it the paths through A11.",
     )
 
 
