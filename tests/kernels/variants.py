@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import GpuTiles, default_config, product_registers
-from tri_apsp.engines.arithmetic import arithmetic_constants
+from tri_apsp.configs import GpuTiles, default_config, max_registers, product_registers
+from tri_apsp.engines.arithmetic import SHAPES, arithmetic_constants
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -192,13 +192,12 @@ def boolean_unpack(capability: int) -> Variant:
     )
 
 
-def arithmetic(dtype: torch.dtype, capability: int) -> Variant:
-    """The arithmetic ceiling, by the tiles of the product; int16 in words."""
-    tiles = default_config("nvidia", dtype).product
+def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
+    """The arithmetic ceiling; int16 in words."""
+    tiles, warps = SHAPES[shape]
     constants = arithmetic_constants(tiles, dtype)
     signature = _signature(_arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants)
-    registers = product_registers((capability // 10, 0), tiles.num_warps)
-    return Variant(_arithmetic_kernel, signature, constants, capability, tiles.num_warps, registers)
+    return Variant(_arithmetic_kernel, signature, constants, capability, tiles.num_warps, max_registers(warps))
 
 
 def arithmetic_cases() -> list[tuple[torch.dtype, int]]:

@@ -8,19 +8,23 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.configs import GpuTiles, max_registers
 from tri_apsp.device import describe
 from tri_apsp.engines.nvidia import product_layouts, strategy
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.arithmetic import PAIRS, _arithmetic_kernel
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Arithmetic", "arithmetic", "arithmetic_constants"]
+__all__ = ["SHAPES", "Arithmetic", "arithmetic", "arithmetic_constants"]
 
-_STEPS = 5000
-"""About 12 ms on an H200: long beside a launch."""
-_WARPS_PER_UNIT = 12
-"""Warps that share a multiprocessor, as in the product: see configs.product_registers."""
+_STEPS = 20000
+"""More than 10 ms on an H200: long beside a launch."""
+
+SHAPES: tuple[tuple[GpuTiles, int], ...] = tuple(
+    (GpuTiles(*edges, num_warps=4), warps) for edges, warps in (((64, 128), 12), ((64, 64), 12), ((64, 64), 16), ((64, 64), 20))
+)
+"""Tiles, and how many warps share a multiprocessor: with fewer values per thread, more warps hide latency. Which is the fastest is
+measured. Of smaller tiles, the compiler would keep sums in registers from step to step."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,22 @@ class Arithmetic:
     operations: int
 
 
-def arithmetic(dtype: torch.dtype, device: torch.device, *, steps: int = _STEPS) -> Arithmetic:
+def arithmetic(
+    dtype: torch.dtype, device: torch.device, tiles: GpuTiles, warps_per_unit: int, *, steps: int = _STEPS
+) -> Arithmetic:
     """Return a launch that fills a GPU with the operations of a product of weights of `dtype` without negative values.
 
     Args:
         dtype: float32, int32 or int16; 64-bit values do not fit the registers.
         device: an NVIDIA GPU of compute capability 8.0 or later; 9.0 for int16.
+        tiles: the tile of a program, of which the edges and the number of warps count.
+        warps_per_unit: warps that share a multiprocessor.
         steps: the repetitions, at least one.
 
-    Cost: `steps` * 16 operations for each value of a tile, of which 12 warps per multiprocessor own one; their tiles as memory.
+    Cost: `steps` * 16 operations for each value of a tile, of which each program owns one; their tiles as memory.
     """
-    tiles = default_config("nvidia", dtype).product
-    assert isinstance(tiles, GpuTiles)
     units = describe(device).units
-    programs = units * max(1, _WARPS_PER_UNIT // tiles.num_warps)
+    programs = units * max(1, warps_per_unit // tiles.num_warps)
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randint(1, 100, (4, edge), generator=generator).to(device, dtype) for edge in (tiles.block_m, tiles.block_n))
     acc = torch.full((programs, tiles.block_m, tiles.block_n), no_edge(dtype), dtype=dtype, device=device)
@@ -64,7 +70,7 @@ def arithmetic(dtype: torch.dtype, device: torch.device, *, steps: int = _STEPS)
         {
             **arithmetic_constants(tiles, dtype),
             "num_warps": tiles.num_warps,
-            "maxnreg": product_registers(describe(device).capability, tiles.num_warps),
+            "maxnreg": max_registers(warps_per_unit),
         },
     )
 

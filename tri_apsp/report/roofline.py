@@ -106,14 +106,18 @@ def _copy(device: torch.device) -> Outcome:
 
 
 def _arithmetic(task: Task, device: torch.device) -> Outcome:
-    """Measure additions and minima in registers, by the instructions of the product."""
-    from tri_apsp.engines.arithmetic import arithmetic  # needs Triton
+    """Measure additions and minima in registers, by the instructions of the product: the highest rate of several shapes."""
+    from tri_apsp.engines.arithmetic import SHAPES, arithmetic  # needs Triton
 
-    made = arithmetic(task.torch_dtype, device)
-    if not bool((made.run() == made.expected).all()):
-        raise WrongResultError("minima of the arithmetic ceiling are wrong")
-    times = _timed(made.run, device)
-    return Outcome(Kind.correct, times, figures={"ops_per_second": 1000 * made.operations / times.p50_ms})
+    found: list[tuple[float, Times]] = []
+    for tiles, warps in SHAPES:
+        made = arithmetic(task.torch_dtype, device, tiles, warps)
+        if not bool((made.run() == made.expected).all()):
+            raise WrongResultError("minima of the arithmetic ceiling are wrong")
+        times = _timed(made.run, device)
+        found.append((1000 * made.operations / times.p50_ms, times))
+    rate, times = max(found, key=lambda one: one[0])
+    return Outcome(Kind.correct, times, figures={"ops_per_second": rate})
 
 
 def _timed(run: Callable[[], object], device: torch.device) -> Times:
