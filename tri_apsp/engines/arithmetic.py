@@ -23,8 +23,8 @@ _STEPS = 20000
 SHAPES: tuple[tuple[GpuTiles, int], ...] = tuple(
     (GpuTiles(*edges, num_warps=4), warps) for edges, warps in (((64, 128), 12), ((64, 64), 12), ((64, 64), 16), ((64, 64), 20))
 )
-"""Tiles, and how many warps share a multiprocessor: with fewer values per thread, more warps hide latency. Which is the fastest is
-measured. Of smaller tiles, the compiler would keep sums in registers from step to step."""
+"""Tiles, and how many warps share a multiprocessor; with fewer values per thread, more warps hide latency. Measuring finds the
+fastest. Of smaller tiles, the compiler would keep sums in registers from step to step."""
 
 
 @dataclass(frozen=True)
