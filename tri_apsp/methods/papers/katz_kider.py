@@ -61,7 +61,7 @@ def _three_tiles_kernel(d_ptr, n, pivot, stride_db, stride_dm, TILES: gl.constex
     i, j = doubly_dependent_tile(n, pivot, TILES)
     a, b, c = load_three_tiles(d_ptr, i, j, pivot, n, stride_dm, TILES)
     for k in range(vertices_of(pivot, n, TILES)):
-        barrier()
+        barrier()  # Triton adds another before the store, as it does not know that a thread reads only its own values of C
         store_rows(c, relax_tile(c.load(ACC), column_of(a, k, TILES), row_of(b, k, TILES), FLOOR))
     barrier()
     store_tile(d_ptr, i, j, n, stride_dm, c.load(ACC), TILES)
