@@ -190,6 +190,20 @@ class GpuContract(ReachabilityContract):
         assert torch.equal(found, closed)
 
 
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64], ids=str)
+def test_weights_are_not_taken_for_an_adjacency_matrix(dtype: torch.dtype) -> None:
+    """Else each missing edge would be one."""
+    weights = torch.full((3, 3), tri_apsp.no_edge(dtype), dtype=dtype)
+    weights[0, 1] = 5
+    with pytest.raises(InputError, match=r"must have 0 where there is no edge, .*; give weights=True\."):
+        tri_apsp.reachability(weights)
+    assert tri_apsp.reachability(weights, weights=True).tolist() == [
+        [True, True, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+
+
 @pytest.mark.gpu
 class TestNvidia(GpuContract):
     engine = "nvidia"
@@ -227,8 +241,8 @@ def test_refused(adjacency: object, weights: bool, message: str) -> None:
 
 
 def test_any_value_but_0_is_an_edge() -> None:
-    """Without weights=True, values are not checked: no_edge and negative numbers are edges too."""
-    values = torch.tensor([[0, -5, 0], [0, 0, tri_apsp.no_edge(torch.int32)], [0, 0, 0]], dtype=torch.int32)
+    """Negative numbers, and the largest."""
+    values = torch.tensor([[0, -5, 0], [0, 0, torch.iinfo(torch.int32).max], [0, 0, 0]], dtype=torch.int32)
     assert tri_apsp.reachability(values).tolist() == [[True, True, True], [False, True, True], [False, False, True]]
 
 

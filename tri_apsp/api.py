@@ -108,12 +108,13 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
 
     Raises:
         InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; floats without
-            `weights`; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+            `weights`; integers without `weights` of which one is no_edge(dtype), and none greater; with `weights`, NaN, minus
+            infinity, or an integer outside [-no_edge, no_edge].
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with n rounded up to a multiple
-    of 128. The call does not block until a GPU is done, unless it checks values for `weights`.
+    of 128. The call blocks until a GPU has read the values of weights and of int16, int32 and int64; else it does not block.
 
     Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak, Gaussian Elimination Based
     Algorithms on the GPU.

@@ -16,6 +16,7 @@ from report.fake import ENVIRONMENT, FakeMeasurer, target
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
 from tri_apsp.device import describe
+from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS
 from tri_apsp.report import calls
 from tri_apsp.report.__main__ import main
@@ -96,6 +97,16 @@ def test_a_call_that_fails_is_an_outcome():
     assert screen(Given(fail)).kind is Kind.runtime_error
 
 
+def test_an_error_of_the_surroundings_is_no_outcome():
+    """Such as a variable of the environment: a row of it would never be measured again."""
+
+    def refuse(distances: torch.Tensor) -> torch.Tensor:
+        raise InputError("TRI_APSP_OBJECTIVE must be one of time, energy.")
+
+    with pytest.raises(InputError, match="TRI_APSP_OBJECTIVE"):
+        screen(Given(refuse))
+
+
 def test_a_call_that_would_take_longer_than_its_share_is_passed_over():
     given = Given(own=1.0)
     measurer, point = CallMeasurer(CPU, given), Point({"call": "some"})
@@ -141,6 +152,13 @@ def test_a_study_from_end_to_end(study, name):
     assert "Measured with" in page
     assert study(name) == (page, rows), "nothing is measured twice"
     assert study(name, "--render-only", describe(CPU).slug) == (page, rows)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float64"])
+def test_scipy_agrees_in_every_dtype(study, dtype):
+    _, rows = study("implementations", "--dtype", dtype)
+    assert len(rows) == 6
+    assert all(",correct," in row for row in rows)
 
 
 @pytest.mark.parametrize("name", OF_CALLS)

@@ -12,6 +12,7 @@ import torch
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.measure import check_sources
 from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.grids import Point
@@ -22,7 +23,7 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Calls", "times_of"]
+__all__ = ["Call", "CallMeasurer", "Calls", "times_of", "to_float64"]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -76,6 +77,8 @@ class CallMeasurer:
                 return None
             weights, distances = self._weights_and_distances(task, point)
             return self._timed(task, point, self._calls.call(task, point, weights), distances)
+        except (InputError, EngineError, TooLargeError):
+            raise  # of the surroundings, such as a variable of the environment, not of this call
         except Exception as error:
             return outcome_of(error)
 
@@ -100,8 +103,8 @@ class CallMeasurer:
         for n in _SMALL:
             weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(task.torch_dtype, self._device)
             found, _ = self._calls.call(task, point, weights)()
-            expected = floyd_warshall(_to_float64(weights))
-            wrong = int((_to_float64(found) != expected).sum())
+            expected = floyd_warshall(to_float64(weights))
+            wrong = int((to_float64(found) != expected).sum())
             if wrong:
                 raise WrongResultError(f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong")
         self._checked.add(key)
@@ -162,7 +165,7 @@ def _key(task: Task, point: Point) -> tuple[str, tuple[Choice, ...]]:
     return task.dtype, tuple(point.values.values())
 
 
-def _to_float64(matrix: torch.Tensor) -> np.ndarray:
+def to_float64(matrix: torch.Tensor) -> np.ndarray:
     """Return a matrix in float64, with inf for no edge."""
     found = matrix.cpu().to(torch.float64)
     return found.masked_fill(matrix.cpu() == no_edge(matrix.dtype), float("inf")).numpy()

@@ -12,7 +12,7 @@ from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
 from tri_apsp.methods import METHODS, PAPERS
-from tri_apsp.report.calls import Call, CallMeasurer
+from tri_apsp.report.calls import Call, CallMeasurer, to_float64
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations_page import write_page
 from tri_apsp.report.study import Cases, Study
@@ -95,7 +95,7 @@ class Implementations:
 
 def _by_scipy(weights: torch.Tensor) -> tuple[torch.Tensor, float]:
     """Return SciPy's distances, in float64, and its own seconds; it takes zeros for missing edges, but no weight here is 0."""
-    distances, seconds = solve_by_scipy(weights.cpu().to(torch.float64).numpy()[None])
+    distances, seconds = solve_by_scipy(to_float64(weights)[None])
     return torch.from_numpy(distances[0]), seconds
 
 

@@ -7,9 +7,10 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.device import current
 from tri_apsp.engines import boolean
+from tri_apsp.errors import InputError
 from tri_apsp.methods import Observer
 from tri_apsp.methods.kleene import Kleene
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import DTYPES, no_edge
 from tri_apsp.solver.arguments import check_adjacency
 from tri_apsp.solver.memory import memory_for_reachability
 from tri_apsp.solver.values import check_values
@@ -25,9 +26,15 @@ def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
     engine = boolean.make(name, n, device)
     with memory_for_reachability(problem, boolean.packed_size(n)), current(device):
         missing = None if graphs.dtype == torch.bool or not weights else no_edge(graphs.dtype)
-        if missing is not None:
-            (found,) = engines.type_of(name).value_ranges([graphs], missing)
-            check_values(graphs, "adjacency", found)
+        if graphs.dtype in DTYPES and graphs.numel():
+            (found,) = engines.type_of(name).value_ranges([graphs], no_edge(graphs.dtype))
+            if missing is not None:
+                check_values(graphs, "adjacency", found)
+            elif found.highest == no_edge(graphs.dtype):
+                raise InputError(
+                    f"`adjacency` must have 0 where there is no edge, but holds {found.highest}, which means no edge in "
+                    "weights; give weights=True."
+                )
         if graphs.numel() == 0:
             result = graphs.new_empty(graphs.shape, dtype=torch.bool)
         else:
