@@ -59,6 +59,9 @@ class StudyRows:
         self._path, self._environment = path, environment or {}
         self._rows = {self._key_of(row): row for row in self._read()}
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def find(self, task: Task, point: Point, stage: str) -> Row | None:
         """Return the row of a configuration; None if there is none."""
         return self._rows.get(self._key_of(_identity(task, point, stage)))

@@ -17,6 +17,7 @@ from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 from tri_apsp.report.index import write_index
 from tri_apsp.report.measuring import known, measure
 from tri_apsp.report.missing import missing_sentence
@@ -30,6 +31,8 @@ __all__ = ["default_budget", "run_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
+# A run that measured nothing new advises a budget so many times as long.
+_MORE = 4
 # The file that describes the device, beside its reports.
 _DEVICE = "device.json"
 
@@ -56,18 +59,32 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
     if not measuring:
         options["device"] = target.device.kind  # of the rows, which may be of another machine
+    out = None if args.out == DEFAULT_OUT else args.out
     command = command_line("tri_apsp.report", study.name, **options)
     if measuring:
         origin = environment(target.torch_device, command, args.commit)
         make_folder(folder, "--out")
         rows = StudyRows(folder / f"{name}.csv", study.parameters, origin, study.figures)
+        before = len(rows)
         seconds = args.budget if args.budget is not None else default_budget(args.device)
-        results = measure(grids, rows, target.torch_device, seconds, study.measurer)
+        try:
+            results = measure(grids, rows, target.torch_device, seconds, study.measurer)
+        except KeyboardInterrupt:
+            again = command_line("tri_apsp.report", study.name, **options, out=out)
+            print(f"\n{counted(len(rows) - before, 'new row')} in {folder / name}.csv; to continue: {again}", file=sys.stderr)
+            raise
+        if len(rows) == before:  # what is missing takes longer than its share
+            options["budget"] = _MORE * seconds
         (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters, figures=study.figures)
+        if not len(rows):
+            raise InputError(
+                f"--render-only must name a machine on which {study.name} was measured, but {folder / name}.csv has no row; "
+                "measure it there first."
+            )
         results = [known(grid, rows) for grid in grids]
-    again = command_line("tri_apsp.report", study.name, **options, out=None if args.out == DEFAULT_OUT else args.out)
+    again = command_line("tri_apsp.report", study.name, **options, out=out)
     print((study.write or write_study)(study, target, results, folder, name, again))
     if missing := missing_sentence(results):
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
