@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import threading
 import time
 from pathlib import Path
 
@@ -144,6 +145,14 @@ def test_an_interrupt_keeps_the_rows(tmp_path):
         run(tmp_path / "raw.csv", measurer)
     assert measurer.closed
     assert len((tmp_path / "raw.csv").read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_ctrl_c_reaches_a_measurement_that_runs_alone(parallel, tmp_path):
+    """Python raises KeyboardInterrupt in the main thread only: elsewhere, a long call would delay the end of the process."""
+    seen = set()
+    run(tmp_path / "raw.csv", FakeMeasurer(cost, before=lambda: seen.add(threading.current_thread()), parallel=parallel))
+    assert (threading.main_thread() in seen) == (parallel == 1)
 
 
 def test_one_grid_that_cannot_be_measured_costs_no_other(tmp_path):

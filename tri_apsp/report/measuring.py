@@ -256,12 +256,18 @@ def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Meas
         left = end - time.monotonic()
         return point, measurer.screen(task, point, left) if left > 0 else None
 
+    def keep(point: Point, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            rows.append(task, point, SCREEN, outcome)
+
+    if measurer.parallel == 1:  # in the main thread, since Ctrl-C interrupts a measurement nowhere else
+        for point in points:
+            keep(*screen(point))
+        return
     pool = ThreadPoolExecutor(measurer.parallel, thread_name_prefix="tri_apsp-report")
     try:
         for done in as_completed([pool.submit(screen, point) for point in points]):
-            point, outcome = done.result()
-            if outcome is not None:
-                rows.append(task, point, SCREEN, outcome)
+            keep(*done.result())
     finally:
         # After an interrupt, the caller closes the measurer, which stops the measurements in progress.
         pool.shutdown(wait=False, cancel_futures=True)
