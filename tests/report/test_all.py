@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from tri_apsp.console.exit_status import FAILED
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED
 from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import all as module
 from tri_apsp.report.__main__ import main
@@ -56,3 +56,9 @@ def test_a_study_that_fails_costs_no_other(ran, tmp_path, monkeypatch, capsys):
     output = capsys.readouterr().err
     assert "energy: not on this device: energy must be measured on an NVIDIA GPU." in output
     assert "cutoff: the solve must fit the memory." in output
+
+
+def test_a_device_that_does_not_exist_is_one_error(ran, tmp_path, capsys):
+    assert main(["all", "--device", "cuda:99", "--budget", "90", "--out", str(tmp_path)]) == BAD_INPUT
+    assert capsys.readouterr().err.count("\n") == 1
+    assert ran == []

@@ -7,6 +7,7 @@ import sys
 import time
 
 from tri_apsp.console.exit_status import FAILED
+from tri_apsp.device import resolve
 from tri_apsp.errors import ApspError, EngineError
 from tri_apsp.report.run import default_budget, run_study
 from tri_apsp.report.studies import STUDIES, study_of
@@ -23,6 +24,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         InputError: the device does not exist.
     """
+    resolve(args.device)  # raises if it does not exist: once, not for each study
     begin, status = time.monotonic(), 0
     seconds = args.budget if args.budget is not None else len(STUDIES) * default_budget(args.device)
     for index, name in enumerate(STUDIES):
