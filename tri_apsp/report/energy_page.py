@@ -30,8 +30,9 @@ _THEIR_GPU = next(iter(BULUC_MFLOP_PER_JOULE))
 _PROTOCOL = paragraph(
     "Before a configuration is measured, its results are verified bit for bit. The time is the median of runs by CUDA events, "
     "with the L2 cache flushed before each. The energy is that of the whole GPU, without the host: what NVML's counter gains "
-    "between two of its steps, over a second of runs without a pause. Products are measured in interleaved rounds; joules are "
-    "medians, with the range from p20 to p80 in brackets. A product or solve has 2 n³ operations."
+    "between two of its steps, over a second of runs without a pause. After each product was measured once, all are measured "
+    "again in interleaved rounds; the table then shows their medians, and in brackets the range from p20 to p80. A product or "
+    "solve has 2 n³ operations."
 )
 
 
@@ -81,16 +82,16 @@ def _above_idle(measured: Measured) -> float:
     return _figure(measured, "mflop_per_joule") / share if share > 0 else float("inf")
 
 
-def _frugal(result: GridResult) -> Measured:
+def _most_efficient(result: GridResult) -> Measured:
     return min(result.timed, key=lambda one: _figure(one, "joules"))
 
 
-def _fast(result: GridResult) -> Measured:
+def _fastest(result: GridResult) -> Measured:
     return min(result.timed, key=lambda one: one.ms)
 
 
 def _drawn(result: GridResult) -> Figure:
-    least, shortest = _figure(_frugal(result), "joules"), _fast(result).ms
+    least, shortest = _figure(_most_efficient(result), "joules"), _fastest(result).ms
     marks = [Mark(_label(result, one), one.ms / shortest, _figure(one, "joules") / least) for one in result.timed]
     panel = Scatter("time, relative to the fastest", marks)
     made, _ = plots.scatter(result.grid.heading, [panel], y_label="energy, relative to the least")
@@ -107,21 +108,21 @@ def _caption(result: GridResult) -> str:
 
 
 def _lead(result: GridResult, solves: Mapping[int, Measured]) -> list[str]:
-    fast, frugal, theirs = _fast(result), _frugal(result), BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
+    fastest, best, theirs = _fastest(result), _most_efficient(result), BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
     n = max((n for n in solves if n in theirs), default=None)
     solved = ""
     if n is not None:
         here = _figure(solves[n], "mflop_per_joule")
         solved = f"a solve of {n} vertices does {here:,.0f} MFLOP per joule, {here / theirs[n]:.0f} times as many; "
-    if _figure(frugal, "p80_joules") >= _figure(fast, "p20_joules"):
-        compared = (
-            f"the fastest product, {tile_of(fast.point.values)}, is also the most efficient, or as efficient within the noise."
-        )
+    which = f"the fastest product, {tile_of(fastest.point.values)}"
+    if _figure(best, "p80_joules") >= _figure(fastest, "p20_joules"):
+        compared = f"{which}, is also the most efficient, or as efficient within the noise."
     else:
-        energy = 1 - _figure(frugal, "joules") / _figure(fast, "joules")
+        energy = 1 - _figure(best, "joules") / _figure(fastest, "joules")
+        once = "" if result.finals else "by one measurement each, whose noise is unknown, "
         compared = (
-            f"the fastest product, {tile_of(fast.point.values)}, is not the most efficient: {tile_of(frugal.point.values)} "
-            f"takes {energy:.0%} less energy and {frugal.ms / fast.ms - 1:.0%} more time. "
+            f"{once}{which}, is not the most efficient: {tile_of(best.point.values)} takes "
+            f"{energy:.0%} less energy and {best.ms / fastest.ms - 1:.0%} more time. "
             "`python -m tri_apsp.tune --objective energy` searches for the most efficient."
         )
     power = [_figure(one, "watts") for one in result.timed]
@@ -131,28 +132,32 @@ def _lead(result: GridResult, solves: Mapping[int, Measured]) -> list[str]:
         f"{_THEIR_GPU}, and at most {cpus:g} on CPUs.",
         f"{solved}{compared}",
         f"energy is power times time, and the power depends on the tile: {min(power):.0f} to {max(power):.0f} W here, of which "
-        f"the idle GPU takes {_figure(fast, 'idle_watts'):.0f} W.",
+        f"the idle GPU takes {_figure(fastest, 'idle_watts'):.0f} W.",
     )
 
 
 def _products(result: GridResult) -> str:
-    fast, frugal = _fast(result), _frugal(result)
+    fastest, best = _fastest(result), _most_efficient(result)
     rows = [
         [
             _label(result, one),
             f"{one.ms:.4g}",
             f"{_figure(one, 'watts'):.0f}",
-            f"{_figure(one, 'joules'):.3g} ({_figure(one, 'p20_joules'):.3g} to {_figure(one, 'p80_joules'):.3g})",
+            f"{_figure(one, 'joules'):.3g}{_range(one) if result.finals else ''}",
             f"{_figure(one, 'mflop_per_joule'):,.0f}",
             f"{_above_idle(one):,.0f}",
-            f"{one.ms / fast.ms:.2f}",
-            f"{_figure(one, 'joules') / _figure(frugal, 'joules'):.2f}",
+            f"{one.ms / fastest.ms:.2f}",
+            f"{_figure(one, 'joules') / _figure(best, 'joules'):.2f}",
         ]
         for one in sorted(result.timed, key=lambda one: _figure(one, "joules"))
     ]
     head = ["tile", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", "relative time", "relative energy"]
-    idle = f"The idle GPU takes {_figure(fast, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
+    idle = f"The idle GPU takes {_figure(fastest, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
     return "\n\n".join([table(head, rows), paragraph(idle)])
+
+
+def _range(measured: Measured) -> str:
+    return f" ({_figure(measured, 'p20_joules'):.3g} to {_figure(measured, 'p80_joules'):.3g})"
 
 
 def _solves(solves: Mapping[int, Measured]) -> str:
