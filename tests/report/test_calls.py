@@ -214,10 +214,26 @@ def test_implementations_beside_the_papers(tmp_path):
     assert f"{6.88 / ms * 1000:.0f} and {7.87 / ms * 1000:.0f} times as fast as their best then, and 2.0 times" in page
     assert f"| staged_load | 6.88 s, C1060 | {2 * ms:.3g} ms | {6880 / (2 * ms):.0f} |" in page
     assert f"| katz_kider / staged_load | {35.37 / 6.88:.1f} | 3.0 | |" in page
+    assert "### staged_load, float32: m " in page
+    assert "### vectorised, int16: columns per thread " in page
     assert "| this project | float32 | 512 to 32768 | 3.00 | 1e-14 | |" in page
     assert "| recursive_plain | float32 | 512 to 32768 | 3.00 | 5e-14 | 2.94 |" in page
     peak = 2 * 1e14 / (128 * 132 * 1.98e9)
     assert f"| this project | float32 | 512 | 2e+05 | 100 T | {peak:.1%} |" in page
+
+
+def test_a_gpu_without_the_size_of_the_papers_is_not_compared(tmp_path):
+    page = gpu_page(tmp_path, "implementations", lambda task, point: Kind.timeout if task.n == 8192 else None)
+    assert "No system was measured beside this project at n = 8192, at which the papers state their best. ![" in page
+    assert "programs for a CPU" not in page
+
+
+def test_concurrency_compares_with_one_after_another(tmp_path):
+    page = gpu_page(tmp_path, "concurrency")
+    assert (
+        "compared with steps one after another, steps on two streams are 0.50 (n = 1024) and 0.50 (n = 16384) times as fast; "
+        "steps together in one call are 0.33 (n = 1024) and 0.33 (n = 16384) times as fast" in page
+    )
 
 
 def test_failures_of_calls_are_on_the_page(tmp_path):

@@ -44,10 +44,9 @@ _CUTOFF = 256
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     steps = (_SEQUENCE, _FUSED, _TOGETHER) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED, _TOGETHER)
-    panel = Panel(
-        "steps", (Curve("tri_apsp", lambda values: steps.index(str(values["steps"]))),)
-    )  # so that all are in the final
-    return [Grid("concurrency", "concurrency", task, (panel,), tuple(Point({"steps": name}) for name in steps))]
+    curve = Curve("tri_apsp", lambda values: steps.index(str(values["steps"])))  # so that all are in the final
+    points = tuple(Point({"steps": name}) for name in steps)
+    return [Grid("concurrency", "concurrency", task, (Panel("steps", (curve,)),), points)]
 
 
 class _Levels:
@@ -142,7 +141,7 @@ def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult],
         sizes = [n for n in known if n in base]
         if label != _SEQUENCE and sizes:
             ratios = " and ".join(f"{base[n].ms / known[n].ms:.2f} (n = {n})" for n in dict.fromkeys((sizes[0], sizes[-1])))
-            gains.append(f"{label}, {ratios} times as fast")
+            gains.append(f"steps {label} are {ratios} times as fast")
     wrong = next((bad.row["message"] for result in results for bad in result.failed if bad.kind is Kind.wrong_result), "")
     demonstration = f" With both sub-closures side by side, {wrong.rpartition(': ')[2]}." if wrong else ""
     why = (
@@ -153,7 +152,7 @@ def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult],
     )
     return then_now_why(
         "Henriod found that the two sub-closures may not run side by side, and did not try steps 6 with 7 and 10 with 11.",
-        f"compared with one after another, these run {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
+        f"compared with steps one after another, {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
         f"{why}. A22 may be closed only after step 8 has given it the paths through A11.",
     )
 

@@ -54,7 +54,7 @@ _AT = 8192
 _LANES = 128
 
 
-def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = "") -> Path:
+def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
     """Write the plots and the generated blocks of the page, and return its path; as pages.write_study."""
     curves = {dtype: curves_of(results, dtype, _label) for dtype in ("float32", "int16")}
     default = {dtype: {label: known for label, known in by.items() if "=" not in label} for dtype, by in curves.items()}
@@ -102,14 +102,16 @@ def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
 def _lead(curves: Curves, target: Target) -> list[str]:
     own = curves.get(_LABELS["auto"], {})
     systems = {name: known[_AT] for name, known in curves.items() if _AT in known and name not in _LABELS.values()}
-    if target.engine == "cpu" or _AT not in own or not systems:
+    if target.engine == "cpu":
         return _lead_of_cpu(own, curves.get(_LABELS["scipy"], {}))
+    if _AT not in own or not systems:
+        return [f"No system was measured beside this project at n = {_AT}, at which the papers state their best."]
     best = min(systems, key=lambda name: systems[name].ms)
     staged, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
     now = seconds(own[_AT])
     return then_now_why(
         f"the best of Lund & Smith took {staged} s for n = {_AT}, and the best of Buluç, Gilbert and Budak {buluc} s.",
-        f"the same systems take {_phrase(systems)}, of which {best} is the fastest, and this project takes "
+        f"the systems of the papers take {_phrase(systems)}, of which {best} is the fastest, and this project takes "
         f"{milliseconds(own[_AT].ms)}: {staged / now:.0f} and {buluc / now:.0f} times as fast as their best then, and "
         f"{systems[best].ms / own[_AT].ms:.1f} times as fast as the best of their systems now.",
         "the more often a value is used once it is loaded, the faster a system is, then as now; registers and shared memory "
@@ -168,12 +170,12 @@ def _details(curves: Mapping[str, Curves], default: Mapping[str, Curves], target
 def _parameters(curves: Mapping[str, Curves]) -> str:
     """Return the times of each system by its parameter, and which is the fastest at the largest n."""
     parts = []
-    for by in curves.values():
+    for dtype, by in curves.items():
         for name in dict.fromkeys(label.partition(",")[0] for label in by if "=" in label):
             family = {_parameter(known): known for label, known in by.items() if label.partition(",")[0] == name}
             of = PAPERS[name].parameter
             assert of is not None, "only a system with a parameter has several curves"
-            parts += [f"### {name}: {of.name}", _best_parameter(name, family, of.default)]
+            parts += [f"### {name}, {dtype}: {of.name}", _best_parameter(name, family, of.default)]
             parts += [table_over_n({f"{of.name} = {value}": family[value] for value in sorted(family)})]
     return section("Parameters of the systems", *parts) if parts else ""
 

@@ -54,7 +54,7 @@ class _Roofline:
         return known.rate / self.arithmetic if known and self.arithmetic else None
 
 
-def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = "") -> Path:
+def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
     """Write the plot and the generated blocks of the page, and return its path; as pages.write_study."""
     rooflines = sorted((_roofline(result) for result in results if result.correct), key=lambda one: (one.dtype, one.n))
     floats = [one for one in rooflines if one.dtype == "float32" and one.systems]
