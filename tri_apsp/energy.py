@@ -1,4 +1,4 @@
-"""The energy that a GPU takes for repeated work, from the counter that NVML reads.
+"""The energy that a GPU takes for repeated work, by the counter that NVML reads.
 
 The counter advances in steps, about every 100 ms, so a measurement begins and ends at a step: a thread polls the counter
 meanwhile, and the power is the energy between two steps over the time between them. Over a second, that is within 1 to 2%.
@@ -26,7 +26,7 @@ WARM_UP_SECONDS = 0.25
 
 # Steps of the counter that a measurement spans at least, and the seconds to wait for them beyond those asked for.
 _MIN_STEPS = 5
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 # The seconds between two readings of the counter, which bound the error of a step's time.
 _POLL_SECONDS = 0.004
 _IDLE_SECONDS = 2.0
@@ -104,7 +104,7 @@ class EnergyMeter:
                 run()
             start, runs = self._clock(), 0
             while (passed := self._clock() - start) < seconds or len(self._since(start)) < _MIN_STEPS:
-                if passed > seconds + _PATIENCE_SECONDS and runs:
+                if passed > seconds + _TIMEOUT_SECONDS and runs:
                     raise EngineError(
                         f"the energy counter of a GPU must advance while it is read, but made {len(self._since(start))} steps "
                         f"in {passed:.1f} s; measure on another GPU."
@@ -120,7 +120,7 @@ class EnergyMeter:
         return self.measure(lambda: time.sleep(0.05), _IDLE_SECONDS).watts
 
     def poll(self) -> None:
-        """Read the counter once, and note a step; the thread of a measurement calls it."""
+        """Read the counter once, and record a step; the thread of a measurement calls it."""
         with self._lock:
             joules, now = self._joules(), self._clock()
             if not self._steps or joules != self._steps[-1][1]:

@@ -111,7 +111,8 @@ def runs_of(cases: Iterable[Case], methods: Sequence[MethodChoice]) -> list[tupl
                 runs[case].append(method)
             elif not any(takes(method, dtype) for dtype in dtypes):
                 others = runs.setdefault(dataclasses.replace(case, dtype=PAPERS[method].dtypes[0]), [])
-                others.extend([method] if method not in others else [])
+                if method not in others:
+                    others.append(method)
     return list(runs.items())
 
 

@@ -28,9 +28,9 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
         InputError: no such method, `config` is no Config, or the method does not take these weights or this parameter.
         EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
     """
-    if method != "auto" and method not in METHODS and method not in PAPERS:
-        names = ", ".join((*METHODS, *PAPERS))
-        raise InputError(f"method must be one of auto, {names}, but is {method!r}; choose one of these.")
+    names = ("auto", *METHODS, *PAPERS)
+    if method not in names:
+        raise InputError(f"method must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     weights, wanted = problem.weights, tuned.with_forced(config)

@@ -191,9 +191,9 @@ def nearest(
 ) -> list[tuple[str, TunedFile, Entry]]:
     """Return the entries of `files` within a factor of two of `n`, best first, each with its source and file.
 
-    Only entries for `objective` and, after these, for "time" are taken. Entries of the GPU of the first file come first; among
-    these, entries for the objective, then of the same sign, then entries for one graph or for a
-    batch, as `batch` is, then the nearest n, then the nearest batch. Entries that are alike keep the order of `files`.
+    Only entries for `objective` or for "time" are taken. Entries of the GPU of the first file come first; among these, entries
+    for `objective`, then those of the same sign, then those for one graph or for a batch, as `batch` is, then the nearest n,
+    then the nearest batch. Entries that are alike keep the order of `files`.
     """
     gpus: dict[str, int] = {}
 

@@ -4,8 +4,9 @@ The operations are those of distances with "or" for the minimum and "and" for th
 idempotent and exact, which makes three things simpler than for distances:
 
 * A product C <- C or A B may compute rows and columns that it could skip.
-* Programs may update C while others read it as A or B, as the panels B <- A B of a closed A do: a bit read too early is 0, or
-  a path that the result has anyway; and A reads every bit that B had before.
+* Programs may update C while others read it as A or B, as in the panel B <- A B of a closed A. No update clears a bit, so that
+  a program reads at least the bits from before the product; a bit that it reads from an update is a path, which the closure
+  has anyway.
 * So panels need no workspace, and the closure of a block may square it in place.
 """
 

@@ -24,7 +24,14 @@ _PROGRAMS_PER_UNIT = 4
 
 
 class BooleanTiles(NamedTuple):
-    """A tile of C, in rows, which divide PADDING, and words; the warps of a program; the fewest words of k worth a program."""
+    """The tiles of a product, and the programs that compute them.
+
+    Attributes:
+        block_m: rows of a tile of C; a divisor of PADDING.
+        block_n: words of each row.
+        num_warps: warps of a program.
+        least_words: words of k that a program takes at least, where several programs share a tile.
+    """
 
     block_m: int
     block_n: int

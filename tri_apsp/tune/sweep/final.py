@@ -66,5 +66,5 @@ def round_seconds(count: int, best_ms: float, of_energy: bool = False) -> float:
 
 
 def _energy_seconds(ms: float) -> float:
-    """Return the seconds of one measurement of energy, in which there is at least a run of `ms` before and after its begin."""
+    """Return the seconds of one measurement of energy: its warm-up and itself take at least one run of `ms` each."""
     return max(WARM_UP_SECONDS, ms / 1000) + max(ENERGY_SECONDS, ms / 1000)
