@@ -18,13 +18,13 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a study."""
     add_device(parser)
     parser.add_argument("--n", type=at_least(1), nargs="+", default=[], help="sizes; default: those of the study")
-    parser.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: float32")
+    parser.add_argument("--dtype", nargs="+", choices=DTYPES_BY_NAME, default=[], help="default: those of the study")
     parser.add_argument(
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="stop after this time; the page names what was left out, and a later run continues; default: 100 on a GPU, 120 on "
-        "a CPU",
+        help="stop after this time; the page names what was left out, and a later run continues; default: 100 per study on a "
+        "GPU, 120 on a CPU",
     )
     parser.add_argument(
         "--render-only",

@@ -21,7 +21,8 @@ class PaperMethod(Method):
 class RankOneMethod(PaperMethod):
     """For each vertex k one launch: D[i, j] <- min(D[i, j], D[i, k] + D[k, j]) for all i and j.
 
-    Row and column k do not change in step k, since D[k, k] is 0: threads write there what they have read, or nothing.
+    Row and column k do not change in step k, since D[k, k] is 0: threads write there what they have read, or nothing. With a
+    negative cycle they do change, in any order, but its vertices keep a negative diagonal, by which the solver finds it.
     """
 
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:

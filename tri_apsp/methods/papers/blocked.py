@@ -122,7 +122,7 @@ def allocate_tile(d_ptr, TILES: gl.constexpr):
 
 @gluon.jit
 def _step(tile, rows, columns, k, OWN_ROWS: gl.constexpr, OWN_COLUMNS: gl.constexpr, TILES: gl.constexpr):
-    """Return a tile with paths over vertex k of the pivot. The next step reads its own rows, or its own columns."""
+    """Return a tile with paths over vertex k of the pivot, and store it where the next step reads its rows or its columns."""
     FLOOR: gl.constexpr = TILES.FLOOR
     barrier()
     tile = relax_tile(tile, column_of(columns, k, TILES), row_of(rows, k, TILES), FLOOR)
