@@ -134,3 +134,9 @@ def test_a_scatter_without_lines_has_no_legend(tmp_path):
         return save(made, folder / "plot").read_bytes()
 
     assert draw_again(tmp_path / "a") == draw_again(tmp_path / "b")
+
+
+def test_more_curves_of_papers_than_there_are_styles():
+    curves = [Line(str(index), [1, 2], [1, index], paper=True) for index in range(9)]
+    _, (axes,) = line_plots("title", [Plot("x", curves)], y_label="y")
+    assert len(axes.get_lines()) == 9

@@ -237,7 +237,7 @@ def figure(title: str, panels: int, *, width: float, height: float) -> tuple[Fig
 
 
 def _draw_curves(axes: Axes, curves: Sequence[Line], styles: Mapping[str, dict[str, Any]]) -> None:
-    papers = iter(_PAPER_STYLES)
+    papers = itertools.cycle(_PAPER_STYLES)
     with rc_context(_STYLE):
         axes.set_xscale("log", base=2)
         for curve in curves:
