@@ -214,6 +214,7 @@ def test_implementations_beside_the_papers(tmp_path):
     assert f"{6.88 / ms * 1000:.0f} and {7.87 / ms * 1000:.0f} times as fast as their best then, and 2.0 times" in page
     assert f"| staged_load | 6.88 s, C1060 | {2 * ms:.3g} ms | {6880 / (2 * ms):.0f} |" in page
     assert f"| katz_kider / staged_load | {35.37 / 6.88:.1f} | 3.0 | |" in page
+    assert "a tile of 32 x 32 allows. recursive_tuned is an exception: " in page
     assert "### staged_load, float32: m " in page
     assert "### vectorised, int16: columns per thread " in page
     assert "| this project | float32 | 512 to 32768 | 3.00 | 1e-14 | |" in page
