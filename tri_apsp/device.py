@@ -199,9 +199,14 @@ def raw_stream(index: int) -> int:
     return torch._C._cuda_getCurrentRawStream(index)
 
 
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 def run_beside(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:
     """Queue `second` on a stream of its own, beside `first` on the current one, which then waits for both."""
-    side, stream = torch.cuda.Stream(device), _current_stream(device)  # type: ignore[no-untyped-call]
+    side, stream = _side_stream(device), _current_stream(device)
     side.wait_stream(stream)
     with torch.cuda.stream(side):
         second()

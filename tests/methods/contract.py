@@ -16,7 +16,7 @@ import torch
 import tri_apsp
 from tri_apsp import NegativeCycleError
 from tri_apsp.engines import Engine
-from tri_apsp.methods import METHODS, takes
+from tri_apsp.methods import METHODS, supports_dtype
 from tri_apsp.reference import floyd_warshall
 
 
@@ -34,10 +34,10 @@ class MethodContract:
         )
 
     def dtypes_of(self, method: str) -> list[torch.dtype]:
-        return [dtype for dtype in self.dtypes if takes(method, dtype)]
+        return [dtype for dtype in self.dtypes if supports_dtype(method, dtype)]
 
     def dtype_of(self, method: str, wanted: torch.dtype = torch.float32) -> torch.dtype:
-        return wanted if takes(method, wanted) else self.dtypes_of(method)[0]
+        return wanted if supports_dtype(method, wanted) else self.dtypes_of(method)[0]
 
     def workspace(self, weights: torch.Tensor, method: str) -> tuple[int, int]:
         """Return the bytes that a solve on a GPU asks for besides its result, at most at a time, and those of the result."""
@@ -128,7 +128,7 @@ class MethodContract:
                 cases.assert_distances(self.solve(tensor, method).distances, weights)
 
     def test_random_floats_are_close_and_reproducible(self, method: str) -> None:
-        if not takes(method, torch.float32):
+        if not supports_dtype(method, torch.float32):
             pytest.skip("takes no floats")
         n = self.sizes[-1]
         generator = torch.Generator().manual_seed(3)

@@ -5,12 +5,17 @@ from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 from tri_apsp.methods.iterative import Iterative
 from tri_apsp.methods.kleene import Kleene
-from tri_apsp.methods.papers import PAPERS, method_of_paper, parameter_of, require_runnable, takes
+from tri_apsp.methods.papers import PAPERS, method_of_paper, require_runnable, resolve_parameter, supports_dtype
 from tri_apsp.methods.squaring import Squaring
 
-__all__ = ["METHODS", "PAPERS", "Method", "Observer", "method_of", "parameter_of", "require_runnable", "takes"]
+__all__ = ["METHODS", "PAPERS", "Method", "Observer", "method_of", "require_runnable", "resolve_parameter", "supports_dtype"]
 
-METHODS: dict[str, Method] = {method.name: method for method in (FloydWarshall(), Kleene(), Squaring(), Iterative())}
+METHODS: dict[str, Method] = {
+    "floyd_warshall": FloydWarshall(),
+    "kleene": Kleene(),
+    "squaring": Squaring(),
+    "iterative": Iterative(),
+}
 
 
 def method_of(name: AnyMethodName) -> Method:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from tri_apsp.configs import AnyMethodName
 from tri_apsp.engines.base import Block, Engine
 
 __all__ = ["Method", "Observer"]
@@ -51,7 +50,6 @@ class Observer:
 class Method(ABC):
     """One algorithm, written once against the block operations of an engine."""
 
-    name: ClassVar[AnyMethodName]
     workspace: ClassVar[float] = 0.0
     """Workspace as a share of the matrix."""
 

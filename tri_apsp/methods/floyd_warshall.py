@@ -22,8 +22,6 @@ class FloydWarshall(Method):
     Parallel Floyd-Warshall, section 2.4.
     """
 
-    name = "floyd_warshall"
-
     def solve(self, d: Block, engine: BlockOperations, observer: Observer) -> None:
         n = d.shape[1]
         size = engine.config.block_size

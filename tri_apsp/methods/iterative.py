@@ -17,8 +17,6 @@ class Iterative(Method):
     Source: Harish and Narayanan 2007; Buluç, Gilbert, Budak, the iterative algorithm; Catinello, section 2.1.
     """
 
-    name = "iterative"
-
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         for k in range(n):

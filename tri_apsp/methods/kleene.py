@@ -35,7 +35,6 @@ class Kleene(Method):
     optimised"); β: Henriod, Attempting to Improve APSP on the GPU.
     """
 
-    name = "kleene"
     workspace = WORKSPACE
 
     def __init__(self) -> None:

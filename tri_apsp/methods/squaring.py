@@ -20,7 +20,6 @@ class Squaring(Method):
     Source: Malison, Graph Algorithms on Graphical Processing Units, APSPMM.
     """
 
-    name = "squaring"
     workspace = 1.0
 
     def operations(self, n: int) -> int:

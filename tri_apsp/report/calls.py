@@ -80,10 +80,15 @@ class CallMeasurer:
         except (InputError, EngineError, TooLargeError):
             raise  # of the surroundings, such as a variable of the environment, not of this call
         except Exception as error:
-            return outcome_of(error)
+            outcome = outcome_of(error)
+            if not outcome.kind.deterministic and outcome.kind is not Kind.wrong_result:
+                # The device may be unusable from now on, and a row would never be measured again.
+                raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
+            return outcome
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         samples: list[list[float]] = [[] for _ in points]
+        assert len({self._calls.graph(point) for point in points}) == 1, "a final compares calls on one graph"
         weights, _ = self._weights_and_distances(task, points[0])
         calls = [self._calls.call(task, point, weights) for point in points]
         self._warm_up(calls[0])

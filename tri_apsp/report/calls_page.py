@@ -20,6 +20,7 @@ __all__ = [
     "ByN",
     "Curves",
     "curves_of",
+    "dtypes_of",
     "exponent",
     "rate_lines",
     "seconds",
@@ -49,6 +50,12 @@ def curves_of(results: Sequence[GridResult], dtype: str, label: Callable[[Measur
             for measured in result.timed:
                 curves.setdefault(label(measured), {})[result.grid.task.n] = measured
     return curves
+
+
+def dtypes_of(results: Sequence[GridResult]) -> list[str]:
+    """Return the dtypes that were measured, float32 first, as the papers' numbers are of floats; at least one."""
+    measured = dict.fromkeys(result.grid.task.dtype for result in results if result.timed)
+    return sorted(measured, key=lambda dtype: dtype != "float32") or ["float32"]
 
 
 def seconds(measured: Measured) -> float:

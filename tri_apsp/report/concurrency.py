@@ -15,7 +15,7 @@ from tri_apsp.device import Device, run_beside
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import curves_of, rate_lines, table_over_n, then_now_why, write_call_page
+from tri_apsp.report.calls_page import curves_of, dtypes_of, rate_lines, table_over_n, then_now_why, write_call_page
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.markdown import section
 from tri_apsp.report.measuring import GridResult, Measured
@@ -110,7 +110,7 @@ def _label(measured: Measured) -> str:
 
 
 def _write(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
-    curves = curves_of(results, "float32", _label)
+    curves = curves_of(results, dtypes_of(results)[0], _label)
     drawn, lead = None, []
     if curves:
         made, _ = plots.line_plots("Steps of a level", [Plot("n", rate_lines(curves))], y_label="10⁹ operations/s", width=7.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -46,10 +45,6 @@ _CPU_ORDER = ("auto", *METHODS, "scipy")
 PARAMETERS = ("implementation", "method_parameter")
 """What a point of this study varies, and one of the study of rooflines."""
 
-_SOURCES = tuple(
-    f"methods/papers/{path.name}" for path in sorted((Path(__file__).parents[1] / "methods" / "papers").glob("*.py"))
-)
-
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     names = _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
@@ -66,7 +61,7 @@ def default_point(name: str) -> Point:
 
 
 def _point(name: str, parameter: Choice) -> Point:
-    return Point(dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=_SOURCES if name in PAPERS else ())
+    return Point(dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=PAPERS[name].sources if name in PAPERS else ())
 
 
 def _other_parameters(name: str) -> list[int]:

@@ -15,6 +15,7 @@ from tri_apsp.report import plots
 from tri_apsp.report.calls_page import (
     Curves,
     curves_of,
+    dtypes_of,
     exponent,
     rate_lines,
     seconds,
@@ -56,9 +57,9 @@ _LANES = 128
 
 def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
     """Write the plots and the generated blocks of the page, and return its path; as pages.write_study."""
-    curves = {dtype: curves_of(results, dtype, _label) for dtype in ("float32", "int16")}
+    curves = {dtype: curves_of(results, dtype, _label) for dtype in dtypes_of(results)}
     default = {dtype: {label: known for label, known in by.items() if "=" not in label} for dtype, by in curves.items()}
-    floats = default["float32"]
+    first = next(iter(default))  # float32 if it was measured
     gpu = target.engine != "cpu"
     return write_call_page(
         study,
@@ -66,10 +67,10 @@ def write_page(study: Study, target: Target, results: Sequence[GridResult], fold
         results,
         folder / name,
         command,
-        drawn=_figure(default, target) if floats else None,
+        drawn=_figure(default, target) if default[first] else None,
         caption="Rates of whole calls, n³ / time, on complete graphs." + (" Right: what the papers measured." if gpu else ""),
-        lead=_lead(floats, target),
-        tables=[_then_and_now(floats)] if gpu else [],
+        lead=_lead(default[first], target, first),
+        tables=[_then_and_now(default[first])] if gpu else [],
         details=_details(curves, default, target),
     )
 
@@ -84,9 +85,11 @@ def _label(measured: Measured) -> str:
 
 
 def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
-    every = dict(default["float32"])
-    every |= {f"{label}, int16": known for label, known in default["int16"].items() if label == _LABELS["auto"]}
-    every |= {label: known for label, known in default["int16"].items() if label.endswith("_int16")}
+    every = dict(next(iter(default.values())))
+    own = _LABELS["auto"]
+    for dtype, curves in list(default.items())[1:]:
+        every |= {f"{label}, {dtype}": known for label, known in curves.items() if label == own}
+        every |= {label: known for label, known in curves.items() if label not in every and label != own}
     panels = [Plot("n", rate_lines(every), f"Now: {target.device.name}")]
     if target.engine != "cpu":
         then = [
@@ -99,11 +102,11 @@ def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
     return made
 
 
-def _lead(curves: Curves, target: Target) -> list[str]:
+def _lead(curves: Curves, target: Target, dtype: str) -> list[str]:
     own = curves.get(_LABELS["auto"], {})
     systems = {name: known[_AT] for name, known in curves.items() if _AT in known and name not in _LABELS.values()}
     if target.engine == "cpu":
-        return _lead_of_cpu(own, curves.get(_LABELS["scipy"], {}))
+        return _lead_of_cpu(own, curves.get(_LABELS["scipy"], {}), dtype)
     if _AT not in own or not systems:
         return [f"No system was measured beside this project at n = {_AT}, at which the papers state their best."]
     best = min(systems, key=lambda name: systems[name].ms)
@@ -125,7 +128,7 @@ def _lead(curves: Curves, target: Target) -> list[str]:
     )
 
 
-def _lead_of_cpu(own: Mapping[int, Measured], scipy: Mapping[int, Measured]) -> list[str]:
+def _lead_of_cpu(own: Mapping[int, Measured], scipy: Mapping[int, Measured], dtype: str) -> list[str]:
     common = [n for n in own if n in scipy]
     if not common:
         return [f"At n = {max(own)}, this project takes {milliseconds(own[max(own)].ms)}."] if own else []
@@ -133,7 +136,7 @@ def _lead_of_cpu(own: Mapping[int, Measured], scipy: Mapping[int, Measured]) -> 
     then = [f"{systems['cpu'][n]:g} s ({_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
     return then_now_why(
         f"for n = {n}, the papers' programs for a CPU took {' and '.join(then)}." if then else "none of the papers has this n.",
-        f"for n = {n} in float32, this project takes {milliseconds(own[n].ms)}, and SciPy on one core "
+        f"for n = {n} in {dtype}, this project takes {milliseconds(own[n].ms)}, and SciPy on one core "
         f"{milliseconds(scipy[n].ms)}, {scipy[n].ms / own[n].ms:.0f} times as long.",
         "a loop over the whole matrix for each vertex waits for memory; products of blocks stay in caches and registers, use "
         "vector instructions and every core.",
@@ -166,7 +169,7 @@ def _details(curves: Mapping[str, Curves], default: Mapping[str, Curves], target
     parts = [
         section("Times", *(part for dtype, by in default.items() if by for part in (f"### {dtype}", table_over_n(by)))),
         _parameters(curves),
-        _speed_ups(default["float32"], target),
+        _speed_ups(next(iter(default.values())), target),
         _exponents(default),
         _rates(default, target),
     ]

@@ -11,7 +11,7 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
-from tri_apsp.methods import takes
+from tri_apsp.methods import supports_dtype
 from tri_apsp.report.calls import CallMeasurer, times_of
 from tri_apsp.report.counters import NotCountedError, counted_traffic
 from tri_apsp.report.grids import Grid, Point
@@ -55,7 +55,7 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 def _systems(task: Task) -> list[str]:
     names = _INT16_ORDER if task.dtype == "int16" else _ORDER
-    return [name for name in names if takes(name, task.torch_dtype)]
+    return [name for name in names if supports_dtype(name, task.torch_dtype)]
 
 
 class Rooflines(CallMeasurer):

@@ -13,7 +13,7 @@ from tri_apsp.device import Device
 from tri_apsp.graphs import Graph, complete, sparse_rows
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import curves_of, rate_lines, table_over_n, then_now_why, write_call_page
+from tri_apsp.report.calls_page import curves_of, dtypes_of, rate_lines, table_over_n, then_now_why, write_call_page
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.markdown import section
 from tri_apsp.report.measuring import GridResult, Measured
@@ -70,7 +70,7 @@ def _label(measured: Measured) -> str:
 
 
 def _write(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
-    curves = curves_of(results, "float32", _label)
+    curves = curves_of(results, dtypes_of(results)[0], _label)
     drawn, lead = None, []
     if curves:
         panel = Plot("n", rate_lines(curves))

@@ -7,7 +7,7 @@ import dataclasses
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
-from tri_apsp.methods import METHODS, PAPERS, auto, parameter_of, require_runnable
+from tri_apsp.methods import METHODS, PAPERS, auto, require_runnable, resolve_parameter
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.result import Selection
 
@@ -57,7 +57,7 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
         given = config is not None and config.method is not None
         return Selection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
     if method in PAPERS:
-        found = dataclasses.replace(found, method_parameter=parameter_of(method, found.method_parameter))
+        found = dataclasses.replace(found, method_parameter=resolve_parameter(method, found.method_parameter))
     return Selection(method, call.engine, found, _GIVEN)
 
 

@@ -26,7 +26,7 @@ from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods.base import Method
 from tri_apsp.semirings import DTYPES, dtype_name
 
-__all__ = ["PAPERS", "Parameter", "System", "method_of_paper", "parameter_of", "require_runnable", "takes"]
+__all__ = ["PAPERS", "Parameter", "System", "method_of_paper", "require_runnable", "resolve_parameter", "supports_dtype"]
 
 _INT16 = (torch.int16,)
 
@@ -53,6 +53,7 @@ class System:
     Attributes:
         module: the file that holds it.
         class_name: its class in that file.
+        shares: other files of this folder whose kernels it launches.
         parameter: what it varies, if anything.
         in_gluon: whether it is written in Gluon, for NVIDIA GPUs from compute capability 8.0; otherwise it is plain Triton.
         dtypes: of the weights that it takes.
@@ -60,27 +61,38 @@ class System:
 
     module: str
     class_name: str
+    shares: tuple[str, ...] = ("relaxation",)
     parameter: Parameter | None = None
     in_gluon: bool = False
     dtypes: tuple[torch.dtype, ...] = DTYPES
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files below tri_apsp with its kernels."""
+        return tuple(f"methods/papers/{name}.py" for name in (self.module, *self.shares))
 
 
 _POWERS = (1, 2, 4, 8, 16, 32)
 _BLOCKS = Parameter("edge of a block", (8, 16, 32), 16)
 _CUTOFFS = Parameter("β", (16, 32, 64), 16)
 
+_TILES = ("blocked", "relaxation")
+_THREE_TILES = ("katz_kider", *_TILES)
+
 PAPERS: dict[str, System] = {
     "harish_narayanan": System("harish_narayanan", "HarishNarayanan"),
-    "katz_kider": System("katz_kider", "KatzKider", in_gluon=True),
-    "recursive_plain": System("recursive", "RecursivePlain", _CUTOFFS, in_gluon=True),
-    "recursive_tuned": System("recursive", "RecursiveTuned", _CUTOFFS, in_gluon=True),
-    "optimised_blocked": System("optimised_blocked", "OptimisedBlocked", in_gluon=True),
-    "staged_load": System("staged_load", "StagedLoad", Parameter("m", _POWERS, 4), in_gluon=True),
+    "katz_kider": System("katz_kider", "KatzKider", _TILES, in_gluon=True),
+    "recursive_plain": System("recursive", "RecursivePlain", _TILES, _CUTOFFS, in_gluon=True),
+    "recursive_tuned": System("recursive", "RecursiveTuned", _TILES, _CUTOFFS, in_gluon=True),
+    "optimised_blocked": System("optimised_blocked", "OptimisedBlocked", _THREE_TILES, in_gluon=True),
+    "staged_load": System("staged_load", "StagedLoad", _TILES, Parameter("m", _POWERS, 4), in_gluon=True),
     "simple": System("simple", "Simple"),
-    "vectorised": System("vectorised", "Vectorised", Parameter("columns per thread", _POWERS, 4)),
-    "pseudo_blocked": System("pseudo_blocked", "PseudoBlocked", Parameter("edge of the square", _POWERS, 4)),
-    "blocked_int16": System("blocked_int16", "BlockedInt16", _BLOCKS, in_gluon=True, dtypes=_INT16),
-    "blocked_vectorised_int16": System("blocked_int16", "BlockedVectorisedInt16", _BLOCKS, in_gluon=True, dtypes=_INT16),
+    "vectorised": System("vectorised", "Vectorised", parameter=Parameter("columns per thread", _POWERS, 4)),
+    "pseudo_blocked": System("pseudo_blocked", "PseudoBlocked", parameter=Parameter("edge of the square", _POWERS, 4)),
+    "blocked_int16": System("blocked_int16", "BlockedInt16", _THREE_TILES, _BLOCKS, in_gluon=True, dtypes=_INT16),
+    "blocked_vectorised_int16": System(
+        "blocked_int16", "BlockedVectorisedInt16", _THREE_TILES, _BLOCKS, in_gluon=True, dtypes=_INT16
+    ),
 }
 """The systems by name, oldest first."""
 
@@ -92,12 +104,12 @@ def method_of_paper(name: str) -> Method:
     return method
 
 
-def takes(name: str, dtype: torch.dtype) -> bool:
+def supports_dtype(name: str, dtype: torch.dtype) -> bool:
     """Return whether a method takes weights of `dtype`; those that are no system of a paper take every one."""
     return name not in PAPERS or dtype in PAPERS[name].dtypes
 
 
-def parameter_of(name: str, given: int | None) -> int | None:
+def resolve_parameter(name: str, given: int | None) -> int | None:
     """Return the parameter of a system: the one given, else its default; None if it has none."""
     parameter = PAPERS[name].parameter
     return given if given is not None or parameter is None else parameter.default
@@ -116,7 +128,7 @@ def require_runnable(name: str, device: torch.device, dtype: torch.dtype, parame
         return
     system = PAPERS[name]
     _require_gpu(name, system, device)
-    if not takes(name, dtype):
+    if not supports_dtype(name, dtype):
         found = ", ".join(map(dtype_name, system.dtypes))
         raise InputError(f"method {name} takes weights of {found}, but these are {dtype_name(dtype)}; convert them.")
     choices = () if system.parameter is None else system.parameter.choices

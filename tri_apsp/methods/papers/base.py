@@ -11,14 +11,10 @@ from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods.base import Method, Observer
 
-__all__ = ["PaperMethod", "RankOneMethod", "floor_of", "launch", "launcher", "parameter_of"]
+__all__ = ["RankOneMethod", "floor_of", "launcher", "parameter_of"]
 
 
-class PaperMethod(Method):
-    """A system of a paper. It uses the matrix and the constants of an engine, and launches kernels of its own."""
-
-
-class RankOneMethod(PaperMethod):
+class RankOneMethod(Method):
     """For each vertex k one launch: D[i, j] <- min(D[i, j], D[i, k] + D[k, j]) for all i and j.
 
     Row and column k do not change in step k, since D[k, k] is 0: threads write there what they have read, or nothing. With a
@@ -28,9 +24,10 @@ class RankOneMethod(PaperMethod):
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         batch, n, _ = d.shape
         kernel, constants, programs = self._kernel(engine, n)
+        launch = launcher(kernel, constants)
         for k in range(n):
-            for part in in_parts(d):
-                launch(kernel, constants, (programs, part[0].shape[0], 1), part[0], n, k)
+            for (part,) in in_parts(d):
+                launch((programs, part.shape[0], 1), part, n, k, *part.stride()[:2])
             observer.step(batch * n * n, d)
 
     @abstractmethod
@@ -48,11 +45,6 @@ def parameter_of(engine: Engine) -> int:
 def floor_of(engine: Engine) -> float | int | None:
     """Return the least value to keep; None where no weight is negative, so that nothing needs to be compared with it."""
     return None if engine.spec.nonnegative else engine.floor
-
-
-def launch(kernel: Any, constants: dict[str, Any], grid: tuple[int, int, int], d: Block, *sizes: int) -> None:
-    """Launch a kernel whose arguments are D (batch, n, n), `sizes`, the strides of a graph and of a row, and constants."""
-    launcher(kernel, constants)(grid, d, *sizes, *d.stride()[:2])
 
 
 def launcher(kernel: Any, constants: dict[str, Any]) -> Launcher:

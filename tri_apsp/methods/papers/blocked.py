@@ -21,8 +21,8 @@ from tri_apsp.engines.base import Block, Engine, block
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.kernels.nvidia.closure import tile_pointers
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.base import Observer
-from tri_apsp.methods.papers.base import PaperMethod, floor_of, launch
+from tri_apsp.methods.base import Method, Observer
+from tri_apsp.methods.papers.base import floor_of, launcher
 from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = [
@@ -206,7 +206,7 @@ def doubly_dependent_tile(n, pivot, TILES: gl.constexpr):
     return other_tile(pid // others, pivot), other_tile(pid % others, pivot)
 
 
-class BlockedMethod(PaperMethod):
+class BlockedMethod(Method):
     """3 n / TILE launches; no workspace.
 
     Attributes:
@@ -220,14 +220,20 @@ class BlockedMethod(PaperMethod):
         tile, layout, warps = self._tile(engine)
         constants = tile_constants(engine, tile, layout, warps, unrolled=self.unrolled)
         doubly_dependent_kernel, more = self._doubly_dependent(engine)
-        tiles = -(-n // tile)
-        for pivot in range(tiles):
-            for part in in_parts(d):
-                graphs = part[0].shape[0]
-                launch(_independent_kernel, constants, (1, graphs, 1), part[0], n, pivot)
-                if tiles > 1:
-                    launch(_singly_dependent_kernel, constants, (2 * (tiles - 1), graphs, 1), part[0], n, pivot)
-                    launch(doubly_dependent_kernel, constants | more, ((tiles - 1) ** 2, graphs, 1), part[0], n, pivot)
+        independent, singly_dependent, doubly_dependent = (
+            launcher(_independent_kernel, constants),
+            launcher(_singly_dependent_kernel, constants),
+            launcher(doubly_dependent_kernel, constants | more),
+        )
+        others = -(-n // tile) - 1
+        for pivot in range(others + 1):
+            for (part,) in in_parts(d):
+                graphs = part.shape[0]
+                arguments: tuple[Block | int, ...] = (part, n, pivot, *part.stride()[:2])
+                independent((1, graphs, 1), *arguments)
+                if others:
+                    singly_dependent((2 * others, graphs, 1), *arguments)
+                    doubly_dependent((others**2, graphs, 1), *arguments)
             vertices = pivot * tile, min((pivot + 1) * tile, n)
             observer.step(batch * n * n * (vertices[1] - vertices[0]), block(d, vertices, vertices))
 
@@ -250,8 +256,8 @@ def tile_constants(engine: Engine, tile: int, layout: Any, warps: int, *, unroll
 def close_blocks(d: Block, engine: Engine, tile: int) -> None:
     """D <- D* for D (batch, n, n) with n <= tile: one independent block."""
     constants = tile_constants(engine, tile, row_layout(tile, _CLOSURE_WARPS), _CLOSURE_WARPS, unrolled=False)
-    for part in in_parts(d):
-        launch(_independent_kernel, constants, (1, part[0].shape[0], 1), part[0], d.shape[1], 0)
+    for (part,) in in_parts(d):
+        launcher(_independent_kernel, constants)((1, part.shape[0], 1), part, d.shape[1], 0, *part.stride()[:2])
 
 
 def row_layout(tile: int, warps: int, columns: int = 1) -> Any:

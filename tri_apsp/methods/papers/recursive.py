@@ -27,18 +27,20 @@ Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
-from tri_apsp.methods.base import Observer
-from tri_apsp.methods.papers.base import PaperMethod, floor_of, launcher, parameter_of
+from tri_apsp.methods.base import Method, Observer
+from tri_apsp.methods.papers.base import floor_of, launcher, parameter_of
 from tri_apsp.methods.papers.blocked import close_blocks, row_layout
 from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["RecursivePlain", "RecursiveTuned"]
 
 
-class RecursiveTuned(PaperMethod):
+class Recursive(Method):
     """n^3 operations, six products on each level; a quarter of the matrix as workspace. The parameter is β."""
 
     workspace = 0.25
@@ -72,6 +74,14 @@ class RecursiveTuned(PaperMethod):
         product = block(buffer, (0, c.shape[1]), (0, c.shape[2]))
         self._multiply(Update(product, a, b, fresh=True), engine)
         engine.copy((c, product))
+
+    @abstractmethod
+    def _multiply(self, update: Update, engine: Engine) -> None:
+        """Queue C <- min(C, A B)."""
+
+
+class RecursiveTuned(Recursive):
+    """With the product of the engine."""
 
     def _multiply(self, update: Update, engine: Engine) -> None:
         engine.product(update)
@@ -118,8 +128,8 @@ def _plain_product_kernel(
     gl.store(c_ptrs, tile, mask=c_mask)
 
 
-class RecursivePlain(RecursiveTuned):
-    """The same with a plain product."""
+class RecursivePlain(Recursive):
+    """With a plain product."""
 
     def _multiply(self, update: Update, engine: Engine) -> None:
         _, m, n = update.c.shape
