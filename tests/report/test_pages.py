@@ -190,10 +190,13 @@ def test_the_table_of_lund_and_smith():
     assert all(katz[n] > optimised[n] > staged[n] for n in katz)
 
 
-def test_a_page_links_to_the_papers_if_their_page_is_there(tmp_path, no_plots):
-    assert "papers.md" not in written(tmp_path / "first", "cutoff", "cpu", FakeMeasurer())
+def test_a_page_links_to_what_the_papers_found(tmp_path, no_plots):
+    """To the page beside its folder, else to that of the project."""
+    anchor = "papers.md#where-should-the-recursion-stop)."
+    page = written(tmp_path / "first", "cutoff", "cpu", FakeMeasurer())
+    assert f"](https://github.com/tri-apsp/tri_apsp/blob/main/reports/{anchor}" in page
     (tmp_path / "papers.md").touch()
-    assert "](../papers.md#where-should-the-recursion-stop)." in written(tmp_path / "second", "cutoff", "cpu", FakeMeasurer())
+    assert f"](../{anchor}" in written(tmp_path / "second", "cutoff", "cpu", FakeMeasurer())
 
 
 def test_plots_are_written_and_small(tmp_path):

@@ -54,7 +54,7 @@ def test_the_systems_of_each_dtype_and_the_ceilings():
 
 @pytest.mark.parametrize("engine", ["cpu", "portable"])
 def test_other_engines_are_refused(engine):
-    with pytest.raises(EngineError, match=f"roofline must be measured with the engine nvidia, but .* run {engine};"):
+    with pytest.raises(EngineError, match=f"roofline must be measured with the engine nvidia, but .* runs {engine} here;"):
         STUDY.grids(target(engine), [], [])
 
 

@@ -38,7 +38,7 @@ _CASES: dict[str, Cases] = {
 _PARAMETERS = ("steps",)
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
 _TOGETHER = "both sub-closures side by side"
-# Small enough that every size of the study has levels of recursion.
+# The largest β; smaller graphs have two levels of recursion.
 _CUTOFF = 256
 
 
@@ -62,7 +62,8 @@ class _Levels:
         steps = str(point.values["steps"])
         if steps == _TOGETHER:
             return lambda: (_close_both_halves_at_once(weights), None)
-        selection = select(weights, method="kleene", config=Config(engine=task.engine, cutoff=_CUTOFF, block_size=_CUTOFF))
+        cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
+        selection = select(weights, method="kleene", config=Config(engine=task.engine, cutoff=cutoff, block_size=cutoff))
         problem = check_weights(weights)
 
         def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
@@ -127,7 +128,7 @@ def _write(study: Study, target: Target, results: Sequence[GridResult], folder: 
         folder / name,
         command,
         drawn=drawn,
-        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}.",
+        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less.",
         lead=lead,
         tables=[],
         details=[section("Times", *times)] if curves else [],

@@ -22,6 +22,9 @@ Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
 
 
+_PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
+
+
 @dataclass(frozen=True)
 class Target:
     """The device and engine that a study runs on or ran on.
@@ -62,10 +65,10 @@ class Study:
     write: Callable[[Study, Target, Sequence[GridResult], Path, str, str], Path] | None = None
 
     def remark(self, folder: Path) -> str:
-        """Return the sentence that links a page in `folder` to what the papers found; "" if that is not beside the folder."""
+        """Return the sentence that links a page in `folder` to what the papers found."""
         anchor = self.question[:-1].lower().replace(" ", "-")
-        there = (folder.parent / "papers.md").is_file()
-        return f"What the papers found: [papers.md](../papers.md#{anchor})." if there else ""
+        page = "../papers.md" if (folder.parent / "papers.md").is_file() else _PAPERS
+        return f"What the papers found: [papers.md]({page}#{anchor})."
 
     def grids(self, target: Target, ns: Sequence[int], dtypes: Sequence[str]) -> list[Grid]:
         """Return the grids for a target, the most important first.
@@ -81,7 +84,7 @@ class Study:
         if target.engine not in self.cases:
             raise EngineError(
                 f"the report {self.name} must be measured with the engine {' or '.join(self.cases)}, but {target.device.name} "
-                f"was to run {target.engine}; run it on an NVIDIA GPU, without another --engine."
+                f"runs {target.engine} here; run it on an NVIDIA GPU."
             )
         cases = self.cases[target.engine]
         if ns or dtypes:

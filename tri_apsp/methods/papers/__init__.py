@@ -4,7 +4,7 @@ They are here to be run and measured beside today's methods; method="auto" takes
 
     harish_narayanan   2007   one launch per vertex, one thread per pair, all from global memory
     katz_kider         2008   tiles of 32 x 32 in shared memory, three kernels per stage
-    recursive          2009   Buluç, Gilbert, Budak: recursion, with a plain and with a tuned product
+    recursive          2010   Buluç, Gilbert, Budak: recursion, with a plain and with a tuned product
     optimised_blocked  2010   Lund & Smith: Katz & Kider's kernels, unrolled
     staged_load        2010   Lund & Smith: the tile in registers, the tiles that it depends on in slices
     simple, vectorised, pseudo_blocked, blocked_int16   2023   Catinello: the same ideas again, on weights of type short

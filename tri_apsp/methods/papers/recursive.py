@@ -1,4 +1,4 @@
-"""The recursive algorithm, with a plain and with a tuned product (2009).
+"""The recursive algorithm, with a plain and with a tuned product (2010).
 
     A* = APSP(A), for A of N vertices:
         if N < β:
