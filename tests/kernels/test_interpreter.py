@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 INTERPRETED = {
     "engines/test_portable.py": (40, 1),
     "methods/test_portable.py": (70, 70),
-    "methods/papers/test_contract.py": (75, 3),
+    "methods/papers/test_contract.py": (35, 35),
     "gpu/test_value_range.py": (65, 6),
     "solver/test_staging.py": (17, 24),
     "test_reachability.py": (12, 12),

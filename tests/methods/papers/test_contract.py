@@ -46,7 +46,7 @@ class TestPapersOnGpu(MethodContract):
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestPapersInterpreted(MethodContract):
     engine, device = "portable", "cpu"
-    methods = IN_TRITON
+    methods = ("simple", "vectorised")
     sizes = (0, 1, 2, 9, 18)
     dtypes = (torch.float32,)
 
@@ -59,10 +59,21 @@ class TestPapersInterpreted(MethodContract):
         ],
     )
     def test_every_parameter(self, name: str, parameter: int) -> None:
+        if name not in self.methods:
+            pytest.skip("is tested with its other tests")
         weights = cases.random_graph(9 if parameter > 4 else 35)
         config = tri_apsp.Config(engine="portable", method_parameter=parameter)
         result = tri_apsp.shortest_paths(cases.tensor(weights, torch.int16), method=name, config=config)
         cases.assert_distances(result.distances, weights)
+
+
+@pytest.mark.slow
+class TestOthersInterpreted(TestPapersInterpreted):
+    methods = ("harish_narayanan", "pseudo_blocked")
+
+
+def test_every_system_in_triton_is_interpreted() -> None:
+    assert {*TestPapersInterpreted.methods, *TestOthersInterpreted.methods} == {*IN_TRITON}
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter runs some of the systems on the CPU")
