@@ -28,6 +28,7 @@ from tri_apsp.methods.papers.relaxation import relax_tile
 __all__ = [
     "BlockedMethod",
     "TileConstants",
+    "allocate_slice",
     "allocate_tile",
     "close_blocks",
     "column_of",
@@ -37,7 +38,9 @@ __all__ = [
     "row_of",
     "store_columns",
     "store_rows",
+    "store_slices",
     "store_tile",
+    "tile_constants",
     "vertices_of",
 ]
 
@@ -95,29 +98,42 @@ def store_columns(smem, tile):
 
 
 @gluon.jit
+def store_slices(a_smem, b_smem, a, b):
+    """Keep a slice a [TILE, SLICE] of A by columns and b [SLICE, TILE] of B by rows, once no thread reads the last two."""
+    barrier()
+    store_columns(a_smem, a)
+    store_rows(b_smem, b)
+    barrier()
+
+
+@gluon.jit
 def row_of(smem, k, TILES: gl.constexpr):
     """Return row k [1, TILE] of a tile that store_rows has stored."""
-    TILE: gl.constexpr = TILES.TILE
     SHARED: gl.constexpr = TILES.SHARED
     ACC: gl.constexpr = TILES.ACC
-    return smem.reinterpret(smem.dtype, [TILE, 1, TILE], SHARED).index(k).load(ACC)
+    return smem.reinterpret(smem.dtype, [smem.shape[0], 1, smem.shape[1]], SHARED).index(k).load(ACC)
 
 
 @gluon.jit
 def column_of(smem, k, TILES: gl.constexpr):
     """Return column k [TILE, 1] of a tile that store_columns has stored."""
-    TILE: gl.constexpr = TILES.TILE
     SHARED: gl.constexpr = TILES.SHARED
     ACC: gl.constexpr = TILES.ACC
-    return smem.reinterpret(smem.dtype, [TILE, TILE, 1], SHARED).index(k).load(ACC)
+    return smem.reinterpret(smem.dtype, [smem.shape[0], smem.shape[1], 1], SHARED).index(k).load(ACC)
 
 
 @gluon.jit
 def allocate_tile(d_ptr, TILES: gl.constexpr):
     """Return shared memory for a tile of D."""
+    return allocate_slice(d_ptr, TILES.TILE, TILES)
+
+
+@gluon.jit
+def allocate_slice(d_ptr, SLICE: gl.constexpr, TILES: gl.constexpr):
+    """Return shared memory for SLICE rows or columns of a tile of D."""
     TILE: gl.constexpr = TILES.TILE
     SHARED: gl.constexpr = TILES.SHARED
-    return gl.allocate_shared_memory(d_ptr.dtype.element_ty, [TILE, TILE], SHARED)
+    return gl.allocate_shared_memory(d_ptr.dtype.element_ty, [SLICE, TILE], SHARED)
 
 
 @gluon.jit

@@ -31,10 +31,18 @@ from abc import abstractmethod
 
 from tri_apsp.engines.base import Block, Engine, Update, block
 from tri_apsp.engines.triton_base import in_parts
-from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
+from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.methods.base import Method, Observer
-from tri_apsp.methods.papers.base import floor_of, launcher, parameter_of
-from tri_apsp.methods.papers.blocked import close_blocks, row_layout
+from tri_apsp.methods.papers.base import launcher, parameter_of
+from tri_apsp.methods.papers.blocked import (
+    allocate_tile,
+    close_blocks,
+    column_of,
+    row_layout,
+    row_of,
+    store_slices,
+    tile_constants,
+)
 from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["RecursivePlain", "RecursiveTuned"]
@@ -103,28 +111,28 @@ def _plain_product_kernel(
     c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, k), B (batch, k, n), unit column strides
     m, n, k, fresh,
     stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
-    NO_EDGE: gl.constexpr, FLOOR: gl.constexpr, TILE: gl.constexpr, ACC: gl.constexpr, SHARED: gl.constexpr,
+    TILES: gl.constexpr,  # TileConstants
 ):  # fmt: skip
     """C <- min(C, A B), or A B if C is fresh: a program has a tile of C, a thread one value. Axis 1 of the grid: the graph."""
+    TILE: gl.constexpr = TILES.TILE
+    ACC: gl.constexpr = TILES.ACC
+    NO_EDGE: gl.constexpr = TILES.NO_EDGE
+    FLOOR: gl.constexpr = TILES.FLOOR
     item = gl.program_id(1).to(gl.int64)
     c_ptr, a_ptr, b_ptr = c_ptr + item * stride_cb, a_ptr + item * stride_ab, b_ptr + item * stride_bb
     tiles_n = gl.cdiv(n, TILE)
     start_m, start_n = gl.program_id(0) // tiles_n * TILE, gl.program_id(0) % tiles_n * TILE
     c_ptrs, c_mask = _pointers(c_ptr, start_m, start_n, m, n, stride_cm, TILE, ACC)
     tile = gl.load(c_ptrs, mask=c_mask & (fresh == 0), other=NO_EDGE)
-    a_smem = gl.allocate_shared_memory(c_ptr.dtype.element_ty, [TILE, TILE, 1], SHARED)
-    b_smem = gl.allocate_shared_memory(c_ptr.dtype.element_ty, [TILE, 1, TILE], SHARED)
+    a_smem, b_smem = allocate_tile(c_ptr, TILES), allocate_tile(c_ptr, TILES)
     for start_k in range(0, k, TILE):
         a_ptrs, a_mask = _pointers(a_ptr, start_m, start_k, m, k, stride_am, TILE, ACC)
         b_ptrs, b_mask = _pointers(b_ptr, start_k, start_n, k, n, stride_bk, TILE, ACC)
         a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
-        barrier()
-        a_smem.reinterpret(a.dtype, [TILE, TILE], SHARED).store(gl.permute(a, (1, 0)))
-        b_smem.reinterpret(b.dtype, [TILE, TILE], SHARED).store(b)
-        barrier()
+        store_slices(a_smem, b_smem, a, b)
         for step in gl.static_range(TILE):
-            tile = relax_tile(tile, a_smem.index(step).load(ACC), b_smem.index(step).load(ACC), FLOOR)
+            tile = relax_tile(tile, column_of(a_smem, step, TILES), row_of(b_smem, step, TILES), FLOOR)
     gl.store(c_ptrs, tile, mask=c_mask)
 
 
@@ -133,14 +141,7 @@ class RecursivePlain(Recursive):
 
     def _multiply(self, update: Update, engine: Engine) -> None:
         _, m, n = update.c.shape
-        constants = {
-            "NO_EDGE": engine.no_edge,
-            "FLOOR": floor_of(engine),
-            "TILE": _EDGE,
-            "ACC": row_layout(_EDGE, _WARPS),
-            "SHARED": gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-            "num_warps": _WARPS,
-        }
+        constants = tile_constants(engine, _EDGE, row_layout(_EDGE, _WARPS), _WARPS, unrolled=True)
         programs = -(-m // _EDGE) * -(-n // _EDGE)
         for c, a, b in in_parts(*update[:3]):
             strides = (*c.stride()[:2], *a.stride()[:2], *b.stride()[:2])

@@ -22,9 +22,18 @@ from typing import Any
 
 from tri_apsp.engines.base import Engine
 from tri_apsp.kernels.nvidia.closure import tile_pointers
-from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
+from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.methods.papers.base import parameter_of
-from tri_apsp.methods.papers.blocked import BlockedMethod, doubly_dependent_tile, load_tile, store_tile
+from tri_apsp.methods.papers.blocked import (
+    BlockedMethod,
+    allocate_slice,
+    column_of,
+    doubly_dependent_tile,
+    load_tile,
+    row_of,
+    store_slices,
+    store_tile,
+)
 from tri_apsp.methods.papers.relaxation import relax_tile
 
 __all__ = ["StagedLoad"]
@@ -42,26 +51,21 @@ def _staged_kernel(
 ):  # fmt: skip
     """Update one doubly dependent tile in registers."""
     TILE: gl.constexpr = TILES.TILE
-    ACC: gl.constexpr = TILES.ACC
-    SHARED: gl.constexpr = TILES.SHARED
     FLOOR: gl.constexpr = TILES.FLOOR
     NO_EDGE: gl.constexpr = TILES.NO_EDGE
     d_ptr += gl.program_id(1).to(gl.int64) * stride_db
     i, j = doubly_dependent_tile(n, pivot, TILES)
     tile = load_tile(d_ptr, i, j, n, stride_dm, TILES)
-    a_smem = gl.allocate_shared_memory(d_ptr.dtype.element_ty, [SLICE, TILE, 1], SHARED)
-    b_smem = gl.allocate_shared_memory(d_ptr.dtype.element_ty, [SLICE, 1, TILE], SHARED)
-    for start in range(pivot * TILE, pivot * TILE + TILE, SLICE):
+    a_smem, b_smem = allocate_slice(d_ptr, SLICE, TILES), allocate_slice(d_ptr, SLICE, TILES)
+    for index in range(TILE // SLICE):
+        start = pivot * TILE + index * SLICE
         a_ptrs, a_mask = tile_pointers(d_ptr, i * TILE, start, n, stride_dm, TILE, SLICE, LOAD_A)
         b_ptrs, b_mask = tile_pointers(d_ptr, start, j * TILE, n, stride_dm, SLICE, TILE, LOAD_B)
         a = gl.load(a_ptrs, mask=a_mask, other=NO_EDGE)
         b = gl.load(b_ptrs, mask=b_mask, other=NO_EDGE)
-        barrier()
-        a_smem.reinterpret(a.dtype, [SLICE, TILE], SHARED).store(gl.permute(a, (1, 0)))
-        b_smem.reinterpret(b.dtype, [SLICE, TILE], SHARED).store(b)
-        barrier()
+        store_slices(a_smem, b_smem, a, b)
         for k in gl.static_range(SLICE):
-            tile = relax_tile(tile, a_smem.index(k).load(ACC), b_smem.index(k).load(ACC), FLOOR)
+            tile = relax_tile(tile, column_of(a_smem, k, TILES), row_of(b_smem, k, TILES), FLOOR)
     store_tile(d_ptr, i, j, n, stride_dm, tile, TILES)
 
 
