@@ -58,6 +58,11 @@ def test_a_study_that_fails_costs_no_other(ran, tmp_path, monkeypatch, capsys):
     assert "cutoff: the solve must fit the memory." in output
 
 
+def test_rendering_has_no_budget(ran, tmp_path, capsys):
+    assert main(["all", "--render-only", "some", "--device", "cpu", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.splitlines() == list(STUDIES)
+
+
 def test_a_device_that_does_not_exist_is_one_error(ran, tmp_path, capsys):
     assert main(["all", "--device", "cuda:99", "--budget", "90", "--out", str(tmp_path)]) == BAD_INPUT
     assert capsys.readouterr().err.count("\n") == 1

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from tri_apsp import device
-from tri_apsp.report import counted_calls, counters
-from tri_apsp.report.counters import NotCountedError, counted_traffic, parse
+from tri_apsp.report import counted_calls
+from tri_apsp.report.counters import CountingTimeoutError, NotCountedError, counted_traffic, parse
 from tri_apsp.report.traffic import Traffic
 from tri_apsp.tune.space.task import Task
 
@@ -48,6 +49,7 @@ def test_an_answer():
         (answer(("1", "2")).replace("lts__t_bytes.sum", "other"), "lts__t_bytes.sum"),
         (answer(("1", "2")).replace('"byte","byte"', '"Kbyte","byte"'), "Kbyte"),
         (answer() + '"0","4242"\n', "could not convert"),
+        (answer(("1", "2")).replace('"4242"', f'"{"4" * 200_000}"'), "field larger than field limit"),
     ],
 )
 def test_an_answer_that_cannot_be_used(text, reason):
@@ -74,7 +76,7 @@ def ncu(tmp_path, monkeypatch):
 
 def test_one_process_counts_several_calls_and_changes_no_clock(ncu):
     seen = ncu(f"print({answer(('1', '2'), ('3', '4'))!r})")
-    found = counted_traffic(TASK, ["auto", "simple"], CPU)
+    found = counted_traffic(TASK, ["auto", "simple"], CPU, 60.0)
     assert found == {"auto": Traffic(2, 67108865), "simple": Traffic(4, 67108867)}
     (line,) = seen.read_text().splitlines()
     words = line.split("\t")
@@ -86,7 +88,7 @@ def test_one_process_counts_several_calls_and_changes_no_clock(ncu):
 
 def test_an_ncu_that_reports_fewer_ranges_gets_one_call_at_a_time(ncu):
     seen = ncu(f"print({answer(('1', '2'))!r})")
-    assert counted_traffic(TASK, ["auto", "simple"], CPU) == dict.fromkeys(["auto", "simple"], Traffic(2, 67108865))
+    assert counted_traffic(TASK, ["auto", "simple"], CPU, 60.0) == dict.fromkeys(["auto", "simple"], Traffic(2, 67108865))
     assert [line.split("\t")[10:][-1] for line in seen.read_text().splitlines()] == ["simple", "auto", "simple"]
 
 
@@ -100,23 +102,27 @@ def test_an_ncu_that_reports_fewer_ranges_gets_one_call_at_a_time(ncu):
         ("sys.stderr.write('Traceback\\nRuntimeError: no GPU\\n'); sys.exit(3)", "ncu failed: RuntimeError: no GPU"),
         ("print('==WARNING== No kernels were profiled.')", "ncu failed: 0 ranges for 1 calls"),
         ("sys.exit(1)", "ncu failed: 0 ranges"),
-        (
-            "import subprocess; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])",
-            "ncu was not done after 1 s",
-        ),
     ],
 )
-def test_a_failure_is_a_reason(ncu, code, reason, monkeypatch):
-    monkeypatch.setattr(counters, "_SECONDS", 1.0)
+def test_a_failure_is_a_reason(ncu, code, reason):
     ncu(code)
-    with pytest.raises(NotCountedError, match=reason):
-        counted_traffic(TASK, ["auto"], CPU)
+    with pytest.raises(NotCountedError, match=reason) as raised:
+        counted_traffic(TASK, ["auto"], CPU, 10.0)
+    assert not isinstance(raised.value, CountingTimeoutError), "it would fail with more time, too"
+
+
+def test_ncu_ends_with_its_processes_when_the_time_is_over(ncu):
+    ncu("import subprocess; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])")
+    begin = time.monotonic()
+    with pytest.raises(CountingTimeoutError, match="ncu was not done after 1 s"):
+        counted_traffic(TASK, ["auto"], CPU, 1.0)
+    assert time.monotonic() - begin < 20
 
 
 def test_without_ncu(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotCountedError, match="ncu is not on the PATH"):
-        counted_traffic(TASK, ["auto"], CPU)
+        counted_traffic(TASK, ["auto"], CPU, 10.0)
 
 
 def test_the_process_solves_each_call_in_a_range_of_its_own(monkeypatch):

@@ -17,7 +17,7 @@ from report.test_pages import ENGINES, OF_KERNELS, SMALL, study_of
 from tri_apsp.report import measuring, plots, study
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.measuring import GridResult, known, measure
-from tri_apsp.report.pages import write_study
+from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 
 AGAIN = "python -m tri_apsp.report again"
@@ -76,10 +76,11 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
     opening, rest = page_of(tmp_path, name, engine, results)
     text = " ".join(opening.split())
     lacking = f"{sum(points) - 1} of {sum(points)} configurations, in {len(points)} of {len(points)} grids"
-    assert f"Incomplete, not measured: {lacking}. No grid was measured whole, so there is no result yet." in text
-    assert opening.index(AGAIN) < opening.index("![")
+    assert "No grid was measured whole, so there is no result yet. ![" in text
+    assert opening.index("![") < opening.index("Incomplete, not measured: ") < opening.index(AGAIN)
+    assert f"Incomplete, not measured: {lacking}. This command continues: {AGAIN}" in text
     assert f"no result: 1 of {points[0]} configurations measured" in text
-    for conclusion in ("the fastest", "of this rate", "≈", "100%"):
+    for conclusion in ("the fastest", "of which", "≈", "100%"):
         assert conclusion not in text
     assert "| of the best |" not in rest
     assert "| of the best measured |" in rest
@@ -106,8 +107,9 @@ def test_a_whole_grid_has_its_result_though_another_lacks_some(tmp_path, clock, 
     results = [known(grid, rows) for grid in study_of("cutoff").grids(target("cpu"), [256, 512], [])]
     opening, rest = page_of(tmp_path, "cutoff", "cpu", results)
     text = " ".join(opening.split())
-    assert "in 1 of 2 grids. Recursion cutoff, float32, n = 512: " in text
-    assert "equally fast within the noise, with " in text
+    assert "now, the recursion cutoff (float32, n = 512) is fastest with β = " in text
+    assert ", equal within the noise: " in text
+    assert "in 1 of 2 grids. This command continues: " in text
     assert "](cutoff-solve-float32-n512.svg)" in opening
     assert "| Recursion cutoff, float32, n = 256 | β | no result: 1 of " in opening
     assert "](cutoff-solve-float32-n256.svg)" in rest
@@ -119,8 +121,8 @@ def test_a_missing_final_is_named(tmp_path, clock, drawn):
     (found,) = measured(tmp_path, "cutoff", "cpu", [256], clock, len(grid.points))
     assert found.lacks_final
     text = " ".join(page_of(tmp_path, "cutoff", "cpu", [found])[0].split())
-    assert "Incomplete, not measured: the final in 1 of 1 grids. Recursion cutoff" in text
-    assert "operations/s, as first measured" in text
+    assert "Incomplete, not measured: the final in 1 of 1 grids. This command continues: " in text
+    assert "operations/s as first measured" in text
     assert f"{AGAIN} * {found.grid.heading}: the final, which times the fastest configurations together." in text
 
 
@@ -142,4 +144,4 @@ def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypat
     assert "warning: Incomplete, not measured: " in output.err
     assert output.err.endswith(f" This command continues: {again}\n")
     assert f"\n    {again}\n" in Path(output.out.strip()).read_text()
-    assert "Incomplete, not measured" in (tmp_path / "README.md").read_text()
+    assert "No grid was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()

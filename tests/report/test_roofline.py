@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import itertools
 import re
 from pathlib import Path
@@ -14,13 +15,15 @@ pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
 
+from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.report import implementations, roofline
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.counters import NotCountedError
+from tri_apsp.report.counters import CountingTimeoutError, NotCountedError
 from tri_apsp.report.grids import Point
 from tri_apsp.report.implementations import default_point
 from tri_apsp.report.measuring import measure
+from tri_apsp.report.page import write_study
 from tri_apsp.report.roofline import STUDY, Rooflines
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY
 from tri_apsp.report.rows import StudyRows
@@ -29,6 +32,7 @@ from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.space.task import Task
 
 CPU = torch.device("cpu")
+CONFIG = default_config("nvidia", torch.float32)
 TASK = Task("cpu", "solve", "float32", "nonnegative", 48)
 AUTO, COPIED, REGISTERS = map(default_point, ("auto", COPY, ARITHMETIC))
 COPY_RATE, ARITHMETIC_RATE = 4e12, {"float32": 20e12, "int16": 32e12}
@@ -80,27 +84,27 @@ def test_the_bytes_of_blocked_systems_are_those_of_their_tiles(name):
             in_row = i == stage
             # Of each row of tiles: C twice, and what it depends on.
             moved += (n // edge - 1) * (3 if in_row else 4) + (2 if in_row else 3)
-    assert computed_traffic(name, n, dtype).l2 == moved * edge**2 * size * (n // edge) / 4
+    assert computed_traffic(name, n, dtype, CONFIG).l2 == moved * edge**2 * size * (n // edge) / 4
 
 
 def test_the_bytes_of_one_launch_per_vertex():
     n = 8192
-    per_vertex = computed_traffic("harish_narayanan", n, "float32").l2 / n**3
+    per_vertex = computed_traffic("harish_narayanan", n, "float32", CONFIG).l2 / n**3
     assert 12 < per_vertex < 12.2, "two values read and one written, as Lund & Smith count, but for the value of the column"
-    assert computed_traffic("harish_narayanan", n, "float32").memory == 8 * n**3
-    assert computed_traffic("simple", n, "float32").memory == 4 * n**3
+    assert computed_traffic("harish_narayanan", n, "float32", CONFIG).memory == 8 * n**3
+    assert computed_traffic("simple", n, "float32", CONFIG).memory == 4 * n**3
 
 
 def test_a_system_that_uses_values_more_often_moves_fewer_bytes():
     order = ["harish_narayanan", "recursive_plain", "katz_kider", "recursive_tuned"]
-    moved = [computed_traffic(name, 8192, "float32").l2 for name in order]
+    moved = [computed_traffic(name, 8192, "float32", CONFIG).l2 for name in order]
     assert moved == sorted(moved, reverse=True)
     for dtype in ("float32", "int16"):
         for name in names(dtype)[2:]:
-            found = computed_traffic(name, 16384, dtype)
+            found = computed_traffic(name, 16384, dtype, CONFIG)
             assert found.memory is not None
             assert 0 < found.memory < found.l2, name
-            assert computed_traffic(name, 4096, dtype).memory is None, "the L2 cache may hold the matrix"
+            assert computed_traffic(name, 4096, dtype, CONFIG).memory is None, "the L2 cache may hold the matrix"
 
 
 def screen(measurer: Rooflines, point: Point = AUTO, task: Task = TASK) -> Outcome:
@@ -112,7 +116,7 @@ def screen(measurer: Rooflines, point: Point = AUTO, task: Task = TASK) -> Outco
 def test_bytes_are_counted_once_per_grid(monkeypatch):
     asked = []
 
-    def count(task, names, device):
+    def count(task, names, device, seconds):
         asked.append((task.n, list(names)))
         return {name: Traffic(1000.0 + k, 10.0 + k) for k, name in enumerate(names)}
 
@@ -132,17 +136,43 @@ def test_bytes_are_counted_once_per_grid(monkeypatch):
 def test_where_no_counter_is_read_bytes_are_computed_and_the_reason_is_kept(monkeypatch):
     asked = []
 
-    def refuse(task, names, device):
+    def refuse(task, names, device, seconds):
         asked.append(names)
         raise NotCountedError("ncu failed: ERR_NVGPUCTRPERM")
 
     monkeypatch.setattr(roofline, "counted_traffic", refuse)
+    monkeypatch.setattr(roofline, "computed_traffic", lambda *args: Traffic(1000.0, None))
     measurer = Rooflines(CPU)
     outcomes = screen(measurer), screen(measurer)
     for outcome in outcomes:
         assert (outcome.kind, outcome.message) == (Kind.correct, "ncu failed: ERR_NVGPUCTRPERM")
-        assert outcome.figures == {"l2_bytes": computed_traffic("auto", TASK.n, "float32").l2, "counted": 0.0}
+        assert outcome.figures == {"l2_bytes": 1000.0, "counted": 0.0}
     assert len(asked) == 1, "it would fail again"
+
+
+def test_the_tile_of_a_computed_product_is_that_of_the_call():
+    narrow, wide = (
+        dataclasses.replace(CONFIG, product=dataclasses.replace(CONFIG.product, block_m=rows, block_n=rows))
+        for rows in (64, 128)
+    )
+    assert 1.9 < computed_traffic("auto", 8192, "float32", narrow).l2 / computed_traffic("auto", 8192, "float32", wide).l2 <= 2
+
+
+def test_counting_ends_with_the_budget_and_goes_on_with_the_next(monkeypatch):
+    given = []
+
+    def stop(task, names, device, seconds):
+        given.append(seconds)
+        raise CountingTimeoutError(f"ncu was not done after {seconds:.0f} s")
+
+    monkeypatch.setattr(roofline, "counted_traffic", stop)
+    monkeypatch.setattr(roofline, "computed_traffic", lambda *args: Traffic(1000.0, None))
+    measurer = Rooflines(CPU)
+    assert measurer.screen(TASK, AUTO, 60.0) is None, "no row: a later run has more time"
+    outcome = measurer.screen(TASK, AUTO, 1000.0)
+    assert outcome.message == "ncu was not done after 240 s"
+    assert screen(measurer).message == outcome.message
+    assert [seconds < 60 or seconds == 240 for seconds in given] == [True, True], "and it is not tried a third time"
 
 
 def test_a_wrong_call_has_no_bytes(monkeypatch):
@@ -205,8 +235,7 @@ def page_of(folder: Path, measurer: FakeMeasurer, seconds: float = 100.0) -> str
     here = target("nvidia")
     rows = StudyRows(folder / "roofline.csv", STUDY.parameters, ENVIRONMENT, STUDY.figures)
     results = measure(STUDY.grids(here, [], []), rows, CPU, seconds, lambda device: measurer)
-    assert STUDY.write is not None
-    return STUDY.write(STUDY, here, results, folder, "roofline", "again").read_text(encoding="utf-8")
+    return write_study(STUDY, here, results, folder, "roofline", "again").read_text(encoding="utf-8")
 
 
 def test_the_page(tmp_path):
@@ -215,9 +244,12 @@ def test_the_page(tmp_path):
     tables = [[*block] for kind, block in itertools.groupby(text.splitlines(), lambda line: line[:1] == "|") if kind]
     assert all(len({line.count("|") for line in block}) == 1 for block in tables), "a row has other cells than its table"
     page = " ".join(text.split())
-    then, now, why, plot = (page.index(part) for part in ("Then: ", "Now: ", "Why: ", "![roofline](roofline.svg)"))
-    assert then < now < why < plot < page.index("## Rates and ceilings")
-    assert "harish_narayanan reaches 75% of the bytes/s of a copy" in page
+    lead = (
+        "(Lund & Smith); now, for n = 8192 in float32, harish_narayanan reaches 75% of the bytes/s of a copy and this project "
+        "50% of the operations/s in registers, because one launch per vertex uses a loaded value once, and a large product "
+        "hundreds of times. ![roofline](roofline.svg)"
+    )
+    assert page.index(lead) < page.index("## Rates and ceilings")
     assert "No clock was changed" in page
     assert "| ceiling: copy | float32 | 8192 | | | | 4 TB/s |" in page
     assert "| ceiling: arithmetic | int16 | 4096 | | 32 T |" in page
@@ -253,7 +285,7 @@ def test_computed_bytes_are_said_to_be_computed_and_why(tmp_path):
     assert "The bytes of 26 calls are computed, not counted, because ncu is not on the PATH." in page
     assert "those of the GPU's counters" not in page
     assert "| computed | arithmetic |" in page
-    assert "None: the distances of every call that was tried were right." in page
+    assert "None: the results of every configuration that was tried were right." in page
 
 
 def test_pages_of_few_measurements(tmp_path):

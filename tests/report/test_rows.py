@@ -51,6 +51,29 @@ def test_rows_are_found_by_their_key_and_the_newest_counts(tmp_path):
     assert len(path.read_text().splitlines()) == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("p50_ms", "fast"), ("p50_ms", ""), ("n", "1e3"), ("outcome", "perfect"), ("ops_per_second", "many")]
+)
+def test_a_value_of_another_kind_is_named_with_its_line(tmp_path, name, value):
+    path = tmp_path / "some.csv"
+    rows_of(path).append(TASK, point(8), "screen", CORRECT)
+    with path.open() as stream:
+        (row,) = csv.DictReader(stream)
+    with path.open("w") as stream:
+        writer = csv.DictWriter(stream, row, lineterminator="\n")
+        writer.writeheader()
+        writer.writerow(row | {name: value})
+    with pytest.raises(InputError, match=f"must have a valid {name} in each row, but about line 2 it is {value!r}; correct it"):
+        rows_of(path)
+
+
+def test_the_tasks_of_all_rows(tmp_path):
+    rows, batch = rows_of(tmp_path / "some.csv"), Task("cpu", "solve", "int16", "nonnegative", 64, 3)
+    for task, edge in ((TASK, 8), (batch, 8), (TASK, 16)):
+        rows.append(task, point(edge), "screen", CORRECT)
+    assert rows_of(tmp_path / "some.csv").tasks() == [TASK, batch]
+
+
 def test_a_line_that_was_cut_off_is_dropped(tmp_path):
     path = tmp_path / "some.csv"
     rows_of(path).append(TASK, point(2), "screen", CORRECT)

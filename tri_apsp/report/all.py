@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     for index, name in enumerate(STUDIES):
         left = seconds - (time.monotonic() - begin)
         own = argparse.Namespace(**vars(args) | {"budget": max(1.0, left / (len(STUDIES) - index))})
-        print(f"{name}: {own.budget:.0f} s", file=sys.stderr)
+        print(name if args.render_only else f"{name}: {own.budget:.0f} s", file=sys.stderr)
         try:
             run_study(study_of(name), own)
         except EngineError as error:

@@ -9,7 +9,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Cases, Study
+from tri_apsp.report.study import Cases, Study, Why
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
@@ -107,4 +107,16 @@ def _values_of_a_thread(values: Values) -> float:
     return rows * columns / (32 * warps)
 
 
-STUDY = Study(name="block-size", question="Which block size?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)
+_FEWER_PASSES = "a larger block passes over the matrix less often"
+_OF_GPU = Why(32, f"{_FEWER_PASSES}, and many programs share it, where the papers' was that of one block of threads")
+_OF_CPU = Why(32, _FEWER_PASSES)
+
+STUDY = Study(
+    name="block-size",
+    question="Which block size?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    then="blocks with an edge of 16 were best (Catinello), and 32 was the largest that fitted (Katz & Kider)",
+    why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+)

@@ -23,7 +23,7 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Calls", "times_of", "to_float64"]
+__all__ = ["Call", "CallMeasurer", "Workload", "times_of", "to_float64"]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -34,16 +34,16 @@ _SMALL = (100, 130)
 _DEGREE = 6
 # A call that takes longer is not repeated.
 _LONG_SECONDS = 2.0
-# The runs of other calls: at least so many, and more until they have taken this time.
-_RUNS, _MOST_RUNS, _SECONDS = 3, 11, 0.3
+# The runs of other calls: at least and at most so many, until they have taken this time.
+_MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 # A GPU that was idle for less keeps its clock.
 _IDLE_SECONDS = 0.2
 # From this size on, a call of unknown speed first solves a graph of a quarter of the vertices.
 _PROBED = 2048
 
 
-class Calls(Protocol):
-    """What a study measures."""
+class Workload(Protocol):
+    """The graphs and the calls of a study."""
 
     def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
         """Return the graph that a configuration is timed with, (n, n) on `device`. Points of equal weights share `graph`."""
@@ -63,8 +63,8 @@ class CallMeasurer:
 
     parallel = 1
 
-    def __init__(self, device: torch.device, calls: Calls) -> None:
-        self._device, self._calls = device, calls
+    def __init__(self, device: torch.device, workload: Workload) -> None:
+        self._device, self._workload = device, workload
         self._seconds: dict[tuple[str, tuple[Choice, ...]], tuple[int, float]] = {}
         self._checked: set[tuple[str, tuple[Choice, ...]]] = set()
         self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
@@ -76,7 +76,7 @@ class CallMeasurer:
             if 2 * self._expected_seconds(task, point) > seconds:  # once to check, once to time
                 return None
             weights, distances = self._weights_and_distances(task, point)
-            return self._timed(task, point, self._calls.call(task, point, weights), distances)
+            return self._timed(task, point, self._workload.call(task, point, weights), distances)
         except (InputError, EngineError, TooLargeError):
             raise  # of the surroundings, such as a variable of the environment, not of this call
         except Exception as error:
@@ -88,13 +88,13 @@ class CallMeasurer:
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         samples: list[list[float]] = [[] for _ in points]
-        assert len({self._calls.graph(point) for point in points}) == 1, "a final compares calls on one graph"
+        assert len({self._workload.graph(point) for point in points}) == 1, "a final compares calls on one graph"
         weights, _ = self._weights_and_distances(task, points[0])
-        calls = [self._calls.call(task, point, weights) for point in points]
+        calls = [self._workload.call(task, point, weights) for point in points]
         self._warm_up(calls[0])
         for _ in range(rounds):
             for call, times in zip(calls, samples, strict=True):
-                times += _runs(call, self._device, 1, _MOST_RUNS, _SECONDS / rounds)
+                times += _runs(call, self._device, 1, _MAX_RUNS, _SECONDS / rounds)
         return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class CallMeasurer:
             return
         for n in _SMALL:
             weights = erdos_renyi(n, min(1.0, _DEGREE / n), seed=n).to_weights(task.torch_dtype, self._device)
-            found, _ = self._calls.call(task, point, weights)()
+            found, _ = self._workload.call(task, point, weights)()
             expected = floyd_warshall(to_float64(weights))
             wrong = int((to_float64(found) != expected).sum())
             if wrong:
@@ -118,7 +118,7 @@ class CallMeasurer:
         key = _key(task, point)
         if key not in self._seconds and task.n >= _PROBED:
             smaller = Task(task.engine, task.kernel, task.dtype, task.sign, task.n // 4)
-            call = self._calls.call(smaller, point, self._calls.weights(smaller, point, self._device))
+            call = self._workload.call(smaller, point, self._workload.weights(smaller, point, self._device))
             for _ in range(2):  # the first run also loads kernels
                 (_, own), seconds = timed(call, self._device)
                 self._seconds[key] = smaller.n, seconds if own is None else own
@@ -126,10 +126,10 @@ class CallMeasurer:
         return seconds * (task.n / n) ** 3
 
     def _weights_and_distances(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
-        key = task, self._calls.graph(point)
+        key = task, self._workload.graph(point)
         if self._graph is None or self._graph[0] != key:
             self._graph = None  # first, so that its memory is free
-            weights = self._calls.weights(task, point, self._device)
+            weights = self._workload.weights(task, point, self._device)
             distances = shortest_paths(weights).distances
             check_sources(distances, weights, "auto")
             self._graph = key, weights, distances
@@ -143,7 +143,7 @@ class CallMeasurer:
         samples = [first if own is None else own]
         if own is None and first <= _LONG_SECONDS:
             self._warm_up(call)
-            samples = _runs(call, self._device, _RUNS, _MOST_RUNS, _SECONDS)
+            samples = _runs(call, self._device, _MIN_RUNS, _MAX_RUNS, _SECONDS)
             self._busy = time.monotonic()
         self._seconds[_key(task, point)] = task.n, float(np.median(samples))
         return Outcome(Kind.correct, times_of(samples))
@@ -153,10 +153,10 @@ class CallMeasurer:
             warm_up(call, self._device)
 
 
-def _runs(call: Call, device: torch.device, least: int, most: int, seconds: float) -> list[float]:
-    """Return the seconds of some runs: at least `least`, and up to `most` until they have taken `seconds`."""
+def _runs(call: Call, device: torch.device, min_runs: int, max_runs: int, seconds: float) -> list[float]:
+    """Return the seconds of some runs: at least `min_runs`, and up to `max_runs` until they have taken `seconds`."""
     samples: list[float] = []
-    while len(samples) < least or (len(samples) < most and sum(samples) < seconds):
+    while len(samples) < min_runs or (len(samples) < max_runs and sum(samples) < seconds):
         samples.append(timed(call, device)[1])
     return samples
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 
@@ -13,17 +12,17 @@ from tri_apsp.bench.cases import Case
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, run_beside
 from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import curves_of, dtypes_of, rate_lines, table_over_n, then_now_why, write_call_page
+from tri_apsp.report.calls_page import PROTOCOL, Curves, curves_of, dtypes_of, rate_lines, table_over_n
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
-from tri_apsp.report.markdown import section
+from tri_apsp.report.markdown import paragraph, section, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
-from tri_apsp.report.study import Cases, Study, Target
+from tri_apsp.report.study import Cases, Page, Study, Target
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.run import run
-from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDY"]
@@ -37,13 +36,16 @@ _CASES: dict[str, Cases] = {
 }
 _PARAMETERS = ("steps",)
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
-_TOGETHER = "both sub-closures side by side"
+# Times are alike if they differ by less.
+_ALIKE = 0.05
+# The graph of the demonstration.
+_SMALL, _DEGREE = 100, 6
 # The largest β; smaller graphs have two levels of recursion.
 _CUTOFF = 256
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    steps = (_SEQUENCE, _FUSED, _TOGETHER) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED, _TOGETHER)
+    steps = (_SEQUENCE, _FUSED) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED)
     curve = Curve("tri_apsp", lambda values: steps.index(str(values["steps"])))  # so that all are in the final
     points = tuple(Point({"steps": name}) for name in steps)
     return [Grid("concurrency", "concurrency", task, (Panel("steps", (curve,)),), points)]
@@ -60,8 +62,6 @@ class _Levels:
 
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         steps = str(point.values["steps"])
-        if steps == _TOGETHER:
-            return lambda: (_close_both_halves_at_once(weights), None)
         cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
         selection = select(weights, method="kleene", config=Config(engine=task.engine, cutoff=cutoff, block_size=cutoff))
         problem = check_weights(weights)
@@ -89,20 +89,36 @@ def _arranged(product: Callable[..., None], steps: str, device: torch.device) ->
     return arranged
 
 
+def _demonstration() -> str:
+    """Return the section that shows on a small graph what is wrong if A11 and A22 are closed side by side."""
+    weights = erdos_renyi(_SMALL, _DEGREE / _SMALL, seed=0).to_weights(torch.float32)
+    expected, found = shortest_paths(weights).distances, _close_both_halves_at_once(weights)
+    wrong = (found != expected).nonzero()
+    i, j = wrong[0].tolist()
+    return section(
+        "Why the two sub-closures may not run side by side",
+        paragraph(
+            f"If step 9 does not wait for step 8, then {len(wrong)} of the {_SMALL**2} distances of a sparse random graph of "
+            f"{_SMALL} vertices are wrong. The first is that from vertex {i} to vertex {j}: {found[i, j]:g} in place of "
+            f"{expected[i, j]:g}. A22 was closed before it knew the paths through the first half of the vertices, and no later "
+            "step joins such a path with a path inside the second half."
+        ),
+    )
+
+
 def _close_both_halves_at_once(weights: torch.Tensor) -> torch.Tensor:
     """Return what a level computes if A11 and A22 are closed at the same time: most distances, but not all."""
     half = weights.shape[0] // 2
     d = weights.clone()
     a, b, c, e = d[:half, :half], d[:half, half:], d[half:, :half], d[half:, half:]
-    if half:
-        a.copy_(shortest_paths(a).distances)
-        e.copy_(shortest_paths(e).distances)  # before it knows the paths through A11
-        b.copy_(min_plus(a, b))
-        c.copy_(min_plus(c, a))
-        e.copy_(min_plus(c, b, e))
-        c.copy_(min_plus(e, c))
-        b.copy_(min_plus(b, e))
-        a.copy_(min_plus(b, c, a))
+    a.copy_(shortest_paths(a).distances)
+    e.copy_(shortest_paths(e).distances)  # before it knows the paths through A11
+    b.copy_(min_plus(a, b))
+    c.copy_(min_plus(c, a))
+    e.copy_(min_plus(c, b, e))
+    c.copy_(min_plus(e, c))
+    b.copy_(min_plus(b, e))
+    a.copy_(min_plus(b, c, a))
     return d
 
 
@@ -110,51 +126,42 @@ def _label(measured: Measured) -> str:
     return str(measured.point.values["steps"])
 
 
-def _write(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
+def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     curves = curves_of(results, dtypes_of(results)[0], _label)
-    drawn, lead = None, []
-    if curves:
-        made, _ = plots.line_plots("Steps of a level", [Plot("n", rate_lines(curves))], y_label="10⁹ operations/s", width=7.0)
-        drawn, lead = made, _lead(curves, results, on_cpu=target.engine == "cpu")
+    if not curves:
+        return Page()
+    drawn, _ = plots.line_plots("Steps of a level", [Plot("n", rate_lines(curves))], y_label="10⁹ operations/s", width=7.0)
     base = curves.get(_SEQUENCE, {})
     times = [table_over_n(curves)]
     if base:
         times += ["Times as fast as one after another:"]
         times += [table_over_n(curves, lambda _, n, one: f"{base[n].ms / one.ms:.2f}" if n in base else "")]
-    return write_call_page(
-        study,
-        target,
-        results,
-        folder / name,
-        command,
-        drawn=drawn,
-        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less.",
-        lead=lead,
-        tables=[],
-        details=[section("Times", *times)] if curves else [],
+    return Page(
+        lead=_lead(curves, on_cpu=target.engine == "cpu"),
+        plots={name: drawn},
+        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less. Steps 6 and 7 of a "
+        "level, and steps 10 and 11, run one after another, on two streams, or together in one call of the product.",
+        details=[PROTOCOL, section("Times", *times), _demonstration()],
     )
 
 
-def _lead(curves: dict[str, dict[int, Measured]], results: Sequence[GridResult], *, on_cpu: bool) -> list[str]:
-    base = curves.get(_SEQUENCE, {})
-    gains = []
-    for label, known in curves.items():
-        sizes = [n for n in known if n in base]
-        if label != _SEQUENCE and sizes:
-            ratios = " and ".join(f"{base[n].ms / known[n].ms:.2f} (n = {n})" for n in dict.fromkeys((sizes[0], sizes[-1])))
-            gains.append(f"steps {label} are {ratios} times as fast")
-    wrong = next((bad.row["message"] for result in results for bad in result.failed if bad.kind is Kind.wrong_result), "")
-    demonstration = f" With both sub-closures side by side, {wrong.rpartition(': ')[2]}." if wrong else ""
-    why = (
-        "one product already occupies every core"
-        if on_cpu
-        else "two products of a medium level fill the GPU better than one, and one launch costs less than two; a large product "
-        "fills it alone, and two streams cost the host more than a second launch"
-    )
+def _lead(curves: Curves, *, on_cpu: bool) -> str:
+    base, fused = curves.get(_SEQUENCE, {}), curves.get(_FUSED, {})
+    gains = {n: base[n].ms / one.ms for n, one in fused.items() if n in base}
+    if not gains:
+        return "No size was measured both with steps one after another and together, so there is no result yet."
+    first, last = min(gains), max(gains)
+    shown = " and ".join(f"{gains[n]:.2f} (n = {n})" for n in dict.fromkeys((first, last)))
+    alike = all(abs(gain - 1) < _ALIKE for gain in gains.values())
+    why = ""
+    if on_cpu and alike:
+        why = "one product already occupies every core"
+    elif not on_cpu and gains[first] - gains[last] > _ALIKE:
+        why = "a small product leaves part of the GPU idle, and a large one none"
     return then_now_why(
-        "Henriod found that the two sub-closures may not run side by side, and did not try steps 6 with 7 and 10 with 11.",
-        f"compared with steps one after another, {'; '.join(gains)}.{demonstration}" if gains else "nothing to compare.",
-        f"{why}. A22 may be closed only after step 8 has given it the paths through A11.",
+        "Henriod found that the two sub-closures of a level may not run side by side",
+        f"the independent products of a level may, and together in one call make a solve {shown} times as fast",
+        why,
     )
 
 
@@ -165,5 +172,5 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=lambda device: CallMeasurer(device, _Levels()),
-    write=_write,
+    page=_page,
 )

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 
 import torch
@@ -20,13 +21,12 @@ from tri_apsp.python_process import module_command
 from tri_apsp.report.traffic import Traffic
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["METRICS", "NotCountedError", "counted_traffic", "parse"]
+__all__ = ["METRICS", "CountingTimeoutError", "NotCountedError", "counted_traffic", "parse"]
 
 METRICS = ("lts__t_bytes.sum", "dram__bytes_read.sum", "dram__bytes_write.sum")
 """The counters: bytes of the L2 cache, bytes read from memory, bytes written to memory."""
 
 _MODULE = "tri_apsp.report.counted_calls"
-_SECONDS = 240.0
 _LONGEST = 200  # characters of a reason
 
 
@@ -34,10 +34,15 @@ class NotCountedError(Exception):
     """The counters were not read; the text is the reason, as the end of a sentence."""
 
 
-def counted_traffic(task: Task, names: Sequence[str], device: torch.device) -> dict[str, Traffic]:
+class CountingTimeoutError(NotCountedError):
+    """There was not enough time to count; another call may take less."""
+
+
+def counted_traffic(task: Task, names: Sequence[str], device: torch.device, seconds: float) -> dict[str, Traffic]:
     """Return the bytes of a solve by each of `names`, on the graph of `task`.
 
     Raises:
+        CountingTimeoutError: it takes longer than `seconds`.
         NotCountedError: there is no ncu here, or it failed, as where the driver keeps the counters from users.
 
     Cost: a process that imports torch and solves once by each name, for each pass of ncu.
@@ -57,26 +62,28 @@ def counted_traffic(task: Task, names: Sequence[str], device: torch.device) -> d
     ]
     options += ["--csv", "--page", "raw", "--print-units", "base"]
     call = [*module_command(_MODULE), str(device), task.engine, str(task.n), task.dtype, *names]
+    begin = time.monotonic()
     try:
-        ended = _run([ncu, *options, *call])
+        ended = _run([ncu, *options, *call], seconds)
     except subprocess.TimeoutExpired:
-        raise NotCountedError(f"ncu was not done after {_SECONDS:g} s") from None
+        raise CountingTimeoutError(f"ncu was not done after {seconds:.0f} s") from None
     except OSError as error:
         raise NotCountedError(f"ncu failed: {error}"[:_LONGEST]) from None
     ranges = [] if ended.returncode else parse(ended.stdout)
     if 0 < len(ranges) < len(names):  # an ncu that reports fewer ranges than there are gets one call at a time
-        return {name: found for one in names for name, found in counted_traffic(task, [one], device).items()}
+        end = begin + seconds
+        return {one: counted_traffic(task, [one], device, end - time.monotonic())[one] for one in names}
     if len(ranges) != len(names):
         raise NotCountedError(_reason(ended, f"{len(ranges)} ranges for {len(names)} calls"))
     return dict(zip(names, ranges, strict=True))
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
     """Run ncu in a session of its own, so that after a timeout or Ctrl-C the process that it started ends with it."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         try:
-            output, errors = process.communicate(timeout=_SECONDS)
+            output, errors = process.communicate(timeout=max(0.0, seconds))
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -91,17 +98,14 @@ def parse(output: str) -> list[Traffic]:
         NotCountedError: a counter is missing, is not in bytes, or is no number.
     """
     lines = [line for line in output.splitlines() if line.startswith('"')]  # other lines are messages
-    units, *ranges = [*csv.DictReader(io.StringIO("\n".join(lines)))] or [{}]
-    found = []
-    for values in ranges:
-        try:
-            l2, read, written = (float((values[name] or "").replace(",", "")) for name in METRICS)
-        except (KeyError, ValueError) as error:
-            raise NotCountedError(f"ncu has not reported a counter: {error}") from None
-        found.append(Traffic(l2, read + written))
-    if found and {units[name] for name in METRICS} != {"byte"}:
-        raise NotCountedError(f"ncu has reported {', '.join(units[name] for name in METRICS)} in place of bytes")
-    return found
+    try:
+        units, *ranges = [*csv.DictReader(io.StringIO("\n".join(lines)))] or [{}]
+        counts = [[float((values[name] or "").replace(",", "")) for name in METRICS] for values in ranges]
+    except (KeyError, ValueError, csv.Error) as error:
+        raise NotCountedError(f"ncu has not reported a counter: {error}") from None
+    if counts and {units[name] for name in METRICS} != {"byte"}:
+        raise NotCountedError(f"ncu has reported {', '.join(str(units[name]) for name in METRICS)} in place of bytes")
+    return [Traffic(l2, read + written) for l2, read, written in counts]
 
 
 def _reason(ended: subprocess.CompletedProcess[str], otherwise: str) -> str:

@@ -9,7 +9,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Cases, Study
+from tri_apsp.report.study import Cases, Study, Why
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
@@ -55,4 +55,15 @@ def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | Non
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-STUDY = Study(name="cutoff", question="Where should the recursion stop?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)
+_OF_GPU = Why(16, "one closure is spread over many programs, and a shorter recursion has fewer launches")
+_OF_CPU = Why(16, "each division and base case that is saved saves a fixed cost")
+
+STUDY = Study(
+    name="cutoff",
+    question="Where should the recursion stop?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    then="β = 16 was best (Henriod)",
+    why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+)

@@ -10,7 +10,7 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.energy import EnergyMeter
-from tri_apsp.report.energy_page import FIGURES, PRODUCT, SOLVE, tile_of, write_page
+from tri_apsp.report.energy_page import FIGURES, PRODUCT, SOLVE, page, tile_of
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, values_of
 from tri_apsp.report.measuring import WorkerMeasurer
 from tri_apsp.report.study import Cases, Study
@@ -19,7 +19,7 @@ from tri_apsp.tune.space.candidates import candidates, with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Parameter, Space
 
-__all__ = ["STUDY"]
+__all__ = ["STUDY", "EnergyMeasurer", "with_figures"]
 
 # The sizes of Buluç, Gilbert and Budak; solves come after the products, which need a final.
 _CASES: dict[str, Cases] = {
@@ -83,19 +83,20 @@ class EnergyMeasurer(WorkerMeasurer):
         super().__init__(device)
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        return self._with_figures(task, super().screen(task, point, seconds))
+        return with_figures(super().screen(task, point, seconds), task, self._idle_watts)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        return [self._with_figures(task, outcome) for outcome in super().final(task, points, rounds)]
+        return [with_figures(outcome, task, self._idle_watts) for outcome in super().final(task, points, rounds)]
 
-    def _with_figures(self, task: Task, outcome: Outcome) -> Outcome:
-        """Return `outcome` with those of FIGURES that it lacks."""
-        if outcome.energy is None:
-            return outcome
-        joules = outcome.energy.median
-        mflop = 2 * task.operations / 1e6
-        more = {"joules": joules, "idle_watts": self._idle_watts, "mflop_per_joule": mflop / joules}
-        return dataclasses.replace(outcome, figures={**outcome.figures, **more})
+
+def with_figures(outcome: Outcome, task: Task, idle_watts: float) -> Outcome:
+    """Return `outcome` with those of FIGURES that it lacks."""
+    if outcome.energy is None:
+        return outcome
+    joules = outcome.energy.median
+    mflop = 2 * task.operations / 1e6
+    more = {"joules": joules, "idle_watts": idle_watts, "mflop_per_joule": mflop / joules}
+    return dataclasses.replace(outcome, figures={**outcome.figures, **more})
 
 
 STUDY = Study(
@@ -106,5 +107,5 @@ STUDY = Study(
     grids_of=_grids,
     measurer=EnergyMeasurer,
     figures=FIGURES,
-    write=write_page,
+    page=page,
 )

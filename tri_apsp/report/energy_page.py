@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from tri_apsp.messages import counted
-from tri_apsp.report import markdown, plots
-from tri_apsp.report.calls_page import then_now_why
-from tri_apsp.report.markdown import environment_block, figure, paragraph, section, table
+from tri_apsp.report import plots
+from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.missing import missing_block, missing_sentence
-from tri_apsp.report.pages import failures_section
 from tri_apsp.report.papers import BULUC_MFLOP_PER_JOULE
 from tri_apsp.report.plots import Mark, Scatter
-from tri_apsp.report.study import Study, Target
+from tri_apsp.report.study import Page, Target
 from tri_apsp.tuned.records import Values
 
-__all__ = ["FIGURES", "PRODUCT", "SOLVE", "tile_of", "write_page"]
+__all__ = ["FIGURES", "PRODUCT", "SOLVE", "page", "tile_of"]
 
 FIGURES = ("joules", "watts", "idle_watts", "mflop_per_joule", "p20_joules", "p80_joules")
 """The columns of a row besides times: energy and power of a run, power of the idle GPU, 2 n^3 operations over the energy."""
 
 PRODUCT, SOLVE = "product", "solve"
 
+_AT = 4096
+"""The size at which the paper states its best."""
 _THEIR_GPU = next(iter(BULUC_MFLOP_PER_JOULE))
 _PROTOCOL = paragraph(
     "Before a configuration is measured, its results are verified bit for bit. The time is the median of runs by CUDA events, "
@@ -44,32 +42,23 @@ def tile_of(values: Values) -> str:
     return f"{rows} x {columns} x {depth}, {counted(int(warps), 'warp')}, {stages} stages"
 
 
-def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
-    """Write the page and the plot of the study, and return the path of the page; see pages.write_study."""
-    products = [result for result in results if result.grid.name == PRODUCT and result.timed]
+def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
+    """Return the page of the study; its plot is called `name`."""
+    product = next((result for result in results if result.grid.name == PRODUCT and result.timed), None)
     solves = {
         result.grid.task.n: result.timed[0]
         for result in sorted(results, key=lambda result: result.grid.task.n)
         if result.grid.name == SOLVE and result.timed
     }
-    missing = missing_block(results, command)
-    lead, tables = [], []
-    if products:
-        product = products[0]
-        plots.save(_drawn(product), folder / name)
-        lead = ["Not every product was measured, so there is no result yet."] if product.missing else _lead(product, solves)
-        tables = [figure(name, _caption(product)), _products(product)]
+    tables = [] if product is None else [_products(product)]
     tables += [f"### Whole solves\n\n{_solves(solves)}"] if solves else []
-    nothing = "" if tables else "Nothing was measured yet."
-    opening = paragraph(missing_sentence(results), nothing, *lead)
-    rows = [one.row for result in results for one in (*result.screened, *result.finals)]
-    details = [section("Measurement", _PROTOCOL), failures_section(results), environment_block(rows, f"{name}.csv")]
-    blocks = {
-        "result": "\n\n".join(filter(None, [opening, *tables, *missing])),
-        "details": "\n\n".join(filter(None, details)) if rows else "",
-    }
-    title = f"{study.question} {target.device.name}"
-    return markdown.write_page(folder / f"{name}.md", title, blocks, study.remark(folder))
+    return Page(
+        lead="" if product is None and not solves else _lead(product, solves),
+        plots={} if product is None else {name: _drawn(product)},
+        caption="" if product is None else _caption(product),
+        results=tables,
+        details=[section("Measurement", _PROTOCOL)],
+    )
 
 
 def _figure(measured: Measured, name: str) -> float:
@@ -107,32 +96,34 @@ def _caption(result: GridResult) -> str:
     return f"{result.grid.heading}: each configuration of the product, lower left is better.{final}"
 
 
-def _lead(result: GridResult, solves: Mapping[int, Measured]) -> list[str]:
-    fastest, best, theirs = _fastest(result), _most_efficient(result), BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
+def _lead(product: GridResult | None, solves: Mapping[int, Measured]) -> str:
+    theirs = BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
+    cpus = max(values[_AT] for label, values in BULUC_MFLOP_PER_JOULE.items() if label != _THEIR_GPU)
     n = max((n for n in solves if n in theirs), default=None)
-    solved = ""
-    if n is not None:
-        here = _figure(solves[n], "mflop_per_joule")
-        solved = f"a solve of {n} vertices does {here:,.0f} MFLOP per joule, {here / theirs[n]:.0f} times as many; "
-    which = f"the fastest product, {tile_of(fastest.point.values)}"
-    if _figure(best, "p80_joules") >= _figure(fastest, "p20_joules"):
-        compared = f"{which}, is also the most efficient, or as efficient within the noise."
-    else:
-        energy = 1 - _figure(best, "joules") / _figure(fastest, "joules")
-        once = "" if result.finals else "by one measurement each, whose noise is unknown, "
-        compared = (
-            f"{once}{which}, is not the most efficient: {tile_of(best.point.values)} takes "
-            f"{energy:.0%} less energy and {best.ms / fastest.ms - 1:.0%} more time. "
-            "`python -m tri_apsp.tune --objective energy` searches for the most efficient."
-        )
-    power = [_figure(one, "watts") for one in result.timed]
-    cpus = max(values[4096] for label, values in BULUC_MFLOP_PER_JOULE.items() if label != _THEIR_GPU)
+    solved = "" if n is None else f"a solve of {n} vertices does {_figure(solves[n], 'mflop_per_joule'):,.0f}"
+    compared, why = "", ""
+    if product is not None and not product.missing:
+        compared, differs = _compared(product)
+        power = [_figure(one, "watts") for one in product.timed]
+        why = f"the power depends on the tile ({min(power):.0f} to {max(power):.0f} W)" if differs else ""
     return then_now_why(
-        f"from the power that makers state, Buluç, Gilbert and Budak counted {theirs[4096]:g} MFLOP per joule at n = 4096 on a "
-        f"{_THEIR_GPU}, and at most {cpus:g} on CPUs.",
-        f"{solved}{compared}",
-        f"energy is power times time, and the power depends on the tile: {min(power):.0f} to {max(power):.0f} W here, of which "
-        f"the idle GPU takes {_figure(fastest, 'idle_watts'):.0f} W.",
+        f"a {_THEIR_GPU} did {theirs[_AT]:g} MFLOP per joule at n = {_AT}, and a CPU at most {cpus:g} (Buluç, Gilbert, Budak)",
+        ", and ".join(filter(None, [solved, compared])) or "not every product was measured, so there is no result yet",
+        why,
+    )
+
+
+def _compared(result: GridResult) -> tuple[str, bool]:
+    """Return how the energy of the fastest product compares with the least, as part of a sentence, and whether they differ."""
+    fastest, best = _fastest(result), _most_efficient(result)
+    if _figure(best, "p80_joules") >= _figure(fastest, "p20_joules"):
+        return "the fastest product is also the most efficient, or as efficient within the noise", False
+    energy = 1 - _figure(best, "joules") / _figure(fastest, "joules")
+    once = "" if result.finals else ", by one measurement each,"
+    return (
+        f"the most efficient product takes {energy:.0%} less energy{once} and {best.ms / fastest.ms - 1:.0%} more time "
+        "than the fastest",
+        True,
     )
 
 
@@ -153,7 +144,12 @@ def _products(result: GridResult) -> str:
     ]
     head = ["tile", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", "relative time", "relative energy"]
     idle = f"The idle GPU takes {_figure(fastest, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
-    return "\n\n".join([table(head, rows), paragraph(idle)])
+    names = (
+        "Tiles are rows x columns x slice of k. The fastest is "
+        f"{tile_of(fastest.point.values)}; the most efficient is {tile_of(best.point.values)}."
+    )
+    search = "`python -m tri_apsp.tune --objective energy` searches for the most efficient."
+    return "\n\n".join([table(head, rows), paragraph(names, idle, search)])
 
 
 def _range(measured: Measured) -> str:

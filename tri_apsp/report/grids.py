@@ -95,10 +95,15 @@ class Grid:
     plane: tuple[str, str] | None = None
 
     @property
-    def heading(self) -> str:
-        """The title and the task, as in headings."""
+    def problem(self) -> str:
+        """Dtype, size and number of graphs of the task."""
         graphs = f", {self.task.batch} graphs" if self.task.batch > 1 else ""
-        return f"{self.title[0].upper()}{self.title[1:]}, {self.task.dtype}, n = {self.task.n}{graphs}"
+        return f"{self.task.dtype}, n = {self.task.n}{graphs}"
+
+    @property
+    def heading(self) -> str:
+        """The title and the problem, as in headings."""
+        return f"{self.title[0].upper()}{self.title[1:]}, {self.problem}"
 
 
 def axis(name: str, *, factor: int = 1, only: Values | None = None) -> Callable[[Values], float | None]:

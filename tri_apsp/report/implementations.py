@@ -13,7 +13,7 @@ from tri_apsp.device import Device
 from tri_apsp.methods import METHODS, PAPERS
 from tri_apsp.report.calls import Call, CallMeasurer, to_float64
 from tri_apsp.report.grids import Grid, Point
-from tri_apsp.report.implementations_page import write_page
+from tri_apsp.report.implementations_page import page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
@@ -48,7 +48,8 @@ PARAMETERS = ("implementation", "method_parameter")
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     names = _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
-    varied = _VARIED.get(task.dtype, ()) if task.engine != "cpu" else ()
+    names = tuple(name for name in names if name not in PAPERS or PAPERS[name].runs_on(device))
+    varied = [name for name in _VARIED.get(task.dtype, ()) if name in names]
     variants = [(name, value) for name in varied for value in _other_parameters(name)]
     points = [default_point(name) for name in names] + [_point(*variant) for variant in variants]
     return [Grid("implementations", "implementations", task, (), tuple(points))]
@@ -101,5 +102,5 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=lambda device: CallMeasurer(device, Implementations()),
-    write=write_page,
+    page=page,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -13,6 +12,7 @@ from tri_apsp.console.output import amount
 from tri_apsp.methods import PAPERS
 from tri_apsp.report import plots
 from tri_apsp.report.calls_page import (
+    PROTOCOL,
     Curves,
     curves_of,
     dtypes_of,
@@ -20,18 +20,16 @@ from tri_apsp.report.calls_page import (
     rate_lines,
     seconds,
     table_over_n,
-    then_now_why,
-    write_call_page,
 )
-from tri_apsp.report.markdown import paragraph, section, table
+from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.papers import BULUC_EXPONENTS, BULUC_PEAK_SHARE, BULUC_SECONDS, LUND_SMITH_SECONDS
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.study import Study, Target
+from tri_apsp.report.study import Page, Target
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.tune.progress import milliseconds
 
-__all__ = ["write_page"]
+__all__ = ["page"]
 
 _LABELS = {"auto": "this project", "cpu engine": "this project on the CPU", "scipy": "SciPy, one core"}
 _THEN = {
@@ -51,45 +49,49 @@ _FOUND = {
 }
 _AT = 8192
 """The size at which the papers state their best."""
+_SYSTEMS = paragraph(
+    "The names are methods of `shortest_paths`: [README](https://github.com/tri-apsp/tri_apsp#methods) has one line on each."
+)
 # The lanes of a multiprocessor, of which each adds once per clock: the papers' peak without fused multiply-adds.
 _LANES = 128
 
 
-def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
-    """Write the plots and the generated blocks of the page, and return its path; as pages.write_study."""
-    curves = {dtype: curves_of(results, dtype, _label) for dtype in dtypes_of(results)}
-    default = {dtype: {label: known for label, known in by.items() if "=" not in label} for dtype, by in curves.items()}
-    first = next(iter(default))  # float32 if it was measured
+def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
+    """Return the page of the study; its plot is called `name`."""
+    curves = {dtype: found for dtype in dtypes_of(results) if (found := curves_of(results, dtype, _label))}
+    if not curves:
+        return Page()
+    first, by = next(iter(curves.items()))  # float32 if it was measured
     gpu = target.engine != "cpu"
-    return write_call_page(
-        study,
-        target,
-        results,
-        folder / name,
-        command,
-        drawn=_figure(default, target) if default[first] else None,
+    tables = [_then_and_now(by), paragraph(_exception(by))] if gpu else []
+    return Page(
+        lead=_lead(by) if gpu else _lead_of_cpu(by, first),
+        plots={name: _figure(curves, target)},
         caption="Rates of whole calls, n³ / time, on complete graphs." + (" Right: what the papers measured." if gpu else ""),
-        lead=_lead(default[first], target, first),
-        tables=[_then_and_now(default[first])] if gpu else [],
-        details=_details(curves, default, target),
+        results=[*tables, _SYSTEMS],
+        details=[PROTOCOL, *_details(curves, results, target)],
     )
 
 
-def _label(measured: Measured) -> str:
-    """Return the label of a call: the name of a system, with its parameter if that is not the paper's."""
-    name, value = str(measured.point.values["implementation"]), measured.point.values["method_parameter"]
+def _label(measured: Measured) -> str | None:
+    """Return the label of a call; None if it is a system with another parameter than the paper's."""
+    name, value = _system(measured)
     parameter = PAPERS[name].parameter if name in PAPERS else None
-    if parameter is not None and value != parameter.default:
-        return f"{name}, {parameter.name} = {value}"
-    return _LABELS.get(name, name)
+    return None if parameter is not None and value != str(parameter.default) else _LABELS.get(name, name)
 
 
-def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
-    every = dict(next(iter(default.values())))
+def _system(measured: Measured) -> tuple[str, str]:
+    """Return the name of an implementation and its parameter."""
+    name, value = (str(measured.point.values[column]) for column in ("implementation", "method_parameter"))
+    return name, value
+
+
+def _figure(curves: Mapping[str, Curves], target: Target) -> Figure:
+    every = dict(next(iter(curves.values())))
     own = _LABELS["auto"]
-    for dtype, curves in list(default.items())[1:]:
-        every |= {f"{label}, {dtype}": known for label, known in curves.items() if label == own}
-        every |= {label: known for label, known in curves.items() if label not in every and label != own}
+    for dtype, by in list(curves.items())[1:]:
+        every |= {f"{label}, {dtype}": known for label, known in by.items() if label == own}
+        every |= {label: known for label, known in by.items() if label not in every and label != own}
     panels = [Plot("n", rate_lines(every), f"Now: {target.device.name}")]
     if target.engine != "cpu":
         then = [
@@ -102,50 +104,52 @@ def _figure(default: Mapping[str, Curves], target: Target) -> Figure:
     return made
 
 
-def _lead(curves: Curves, target: Target, dtype: str) -> list[str]:
-    own = curves.get(_LABELS["auto"], {})
+def _systems_at(curves: Curves) -> dict[str, Measured]:
+    """Return the systems of the papers at the size at which the papers state their best, the fastest first."""
     systems = {name: known[_AT] for name, known in curves.items() if _AT in known and name not in _LABELS.values()}
-    if target.engine == "cpu":
-        return _lead_of_cpu(own, curves.get(_LABELS["scipy"], {}), dtype)
-    if _AT not in own or not systems:
-        return [f"No system was measured beside this project at n = {_AT}, at which the papers state their best."]
-    best = min(systems, key=lambda name: systems[name].ms)
+    return dict(sorted(systems.items(), key=lambda item: item[1].ms))
+
+
+def _lead(curves: Curves) -> str:
+    own, systems = curves.get(_LABELS["auto"], {}).get(_AT), _systems_at(curves)
+    if own is None or not systems:
+        return f"No system was measured beside this project at n = {_AT}, at which the papers state their best."
     staged, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
-    now = seconds(own[_AT])
-    exception = ""
-    if best != "recursive_tuned" and "recursive_tuned" in systems:
-        exception = (
-            " recursive_tuned is an exception: its product uses values most often, but with the paper's β it consists of many "
-            "small launches."
-        )
+    best, fastest = next(iter(systems.items()))
+    why = "registers and shared memory have grown, so that a product uses each loaded value more often than their tiles allow"
     return then_now_why(
-        f"the best of Lund & Smith took {staged} s for n = {_AT}, and the best of Buluç, Gilbert and Budak {buluc} s.",
-        f"the systems of the papers take {_phrase(systems)}, of which {best} is the fastest, and this project takes "
-        f"{milliseconds(own[_AT].ms)}: {staged / now:.0f} and {buluc / now:.0f} times as fast as their best then, and "
-        f"{systems[best].ms / own[_AT].ms:.1f} times as fast as the best of their systems now.",
-        "the more often a value is used once it is loaded, the faster a system is, then as now; registers and shared memory "
-        f"have grown, so that today's products use a value more often than a tile of 32 x 32 allows.{exception}",
+        f"the papers' best took {staged} s (Lund & Smith) and {buluc} s (Buluç, Gilbert, Budak) for n = {_AT}",
+        f"{best}, the fastest of their systems here, takes {milliseconds(fastest.ms)}, and this project {milliseconds(own.ms)}",
+        why if own.ms < fastest.ms else "",
     )
 
 
-def _lead_of_cpu(own: Mapping[int, Measured], scipy: Mapping[int, Measured], dtype: str) -> list[str]:
+def _exception(curves: Curves) -> str:
+    """Return what the recursion with the tuned product lacks where it is not the fastest of the papers' systems."""
+    best, *others = _systems_at(curves) or [""]
+    if best == "recursive_tuned" or "recursive_tuned" not in others:
+        return ""
+    return (
+        "recursive_tuned uses loaded values most often, but with the paper's β it consists of many small launches; the times "
+        "of larger β are below."
+    )
+
+
+def _lead_of_cpu(curves: Curves, dtype: str) -> str:
+    own, scipy = curves.get(_LABELS["auto"], {}), curves.get(_LABELS["scipy"], {})
     common = [n for n in own if n in scipy]
     if not common:
-        return [f"At n = {max(own)}, this project takes {milliseconds(own[max(own)].ms)}."] if own else []
+        return f"No size was measured both with this project and with SciPy in {dtype}, so there is no result yet."
     n = max(common)
+    times = milliseconds(own[n].ms), milliseconds(scipy[n].ms)
     then = [f"{systems['cpu'][n]:g} s ({_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
     return then_now_why(
-        f"for n = {n}, the papers' programs for a CPU took {' and '.join(then)}." if then else "none of the papers has this n.",
-        f"for n = {n} in {dtype}, this project takes {milliseconds(own[n].ms)}, and SciPy on one core "
-        f"{milliseconds(scipy[n].ms)}, {scipy[n].ms / own[n].ms:.0f} times as long.",
-        "a loop over the whole matrix for each vertex waits for memory; products of blocks stay in caches and registers, use "
-        "vector instructions and every core.",
+        f"the papers' programs for a CPU took {' and '.join(then)} for n = {n}" if then else "",
+        f"for n = {n} in {dtype}, this project takes {times[0]} and SciPy on one core {times[1]}",
+        "blocks stay in caches and registers, where a loop over the whole matrix for each vertex waits for memory"
+        if own[n].ms < scipy[n].ms
+        else "",
     )
-
-
-def _phrase(systems: Mapping[str, Measured]) -> str:
-    times = [one.ms for one in systems.values()]
-    return f"{milliseconds(min(times))} to {milliseconds(max(times))}"
 
 
 def _then_and_now(curves: Curves) -> str:
@@ -165,43 +169,46 @@ def _then_and_now(curves: Curves) -> str:
     return table([f"n = {_AT}", "then", "now", "times as fast"], rows) if rows else ""
 
 
-def _details(curves: Mapping[str, Curves], default: Mapping[str, Curves], target: Target) -> list[str]:
-    parts = [
-        section("Times", *(part for dtype, by in default.items() if by for part in (f"### {dtype}", table_over_n(by)))),
-        _parameters(curves),
-        _speed_ups(next(iter(default.values())), target),
-        _exponents(default),
-        _rates(default, target),
+def _details(curves: Mapping[str, Curves], results: Sequence[GridResult], target: Target) -> list[str]:
+    by = next(iter(curves.values()))
+    return [
+        section("Times", *(part for dtype, known in curves.items() for part in (f"### {dtype}", table_over_n(known)))),
+        _parameters(results),
+        _speed_ups(by, target),
+        _exponents(curves, target),
+        _rates(curves, target),
     ]
-    return [part for part in parts if part]
 
 
-def _parameters(curves: Mapping[str, Curves]) -> str:
+def _parameters(results: Sequence[GridResult]) -> str:
     """Return the times of each system by its parameter, and which is the fastest at the largest n."""
     parts = []
-    for dtype, by in curves.items():
-        for name in dict.fromkeys(label.partition(",")[0] for label in by if "=" in label):
-            family = {_parameter(known): known for label, known in by.items() if label.partition(",")[0] == name}
-            of = PAPERS[name].parameter
-            assert of is not None, "only a system with a parameter has several curves"
+    for dtype in dtypes_of(results):
+        for name, system in PAPERS.items():
+            of, by = system.parameter, curves_of(results, dtype, partial(_parameter, name))
+            if of is None or len(by) < 2:
+                continue
+            family = {value: by[str(value)] for value in of.choices if str(value) in by}
             parts += [f"### {name}, {dtype}: {of.name}", _best_parameter(name, family, of.default)]
-            parts += [table_over_n({f"{of.name} = {value}": family[value] for value in sorted(family)})]
+            parts += [table_over_n({f"{of.name} = {value}": known for value, known in family.items()})]
     return section("Parameters of the systems", *parts) if parts else ""
+
+
+def _parameter(name: str, measured: Measured) -> str | None:
+    """Return the parameter with which the system `name` was measured; None for another system."""
+    found, value = _system(measured)
+    return value if found == name else None
 
 
 def _best_parameter(name: str, family: Mapping[int, Mapping[int, Measured]], default: int) -> str:
     """Return the fastest parameter, beside the paper's, at the largest n that all have."""
     common = set.intersection(*(set(known) for known in family.values()))
     if not common or default not in family:
-        return f"Then: {_FOUND[name]}."
+        return paragraph(f"Then, {_FOUND[name]}.")
     times = {value: known[max(common)].ms for value, known in family.items()}
     best = min(times, key=lambda value: times[value])
     less = "" if best == default else f", in {times[best] / times[default]:.0%} of the time at {default}"
-    return paragraph(f"Then: {_FOUND[name]}. Now: fastest at {best} for n = {max(common)}{less}.")
-
-
-def _parameter(known: Mapping[int, Measured]) -> int:
-    return int(next(iter(known.values())).point.values["method_parameter"])
+    return paragraph(then_now_why(_FOUND[name], f"{best} is fastest for n = {max(common)}{less}"))
 
 
 def _speed_ups(curves: Curves, target: Target) -> str:
@@ -219,21 +226,21 @@ def _speed_ups(curves: Curves, target: Target) -> str:
         ]
         parts += ["Then, over the best CPU implementation (Buluç, Gilbert, Budak, Table 2):"]
         parts += [table(["", *(f"n = {n}" for n in cpu)], rows)]
-    return section("Speed-up over the CPU", *parts)
+    return section("Speed-ups" if target.engine == "cpu" else "Speed-ups over the CPU", *parts) if parts else ""
 
 
 def _ratio(base: Mapping[int, Measured], label: str, n: int, one: Measured) -> str:
     return f"{base[n].ms / one.ms:.3g}"
 
 
-def _exponents(default: Mapping[str, Curves]) -> str:
-    rows = []
-    for dtype, curves in default.items():
-        for name, known in curves.items():
+def _exponents(curves: Mapping[str, Curves], target: Target) -> str:
+    rows, gpu = [], target.engine != "cpu"
+    for dtype, by in curves.items():
+        for name, known in by.items():
             if fitted := exponent({n: seconds(one) for n, one in known.items()}):
                 then = BULUC_EXPONENTS.get(name)
                 sizes = f"{min(known)} to {max(known)}"
-                rows.append([name, dtype, sizes, f"{fitted[0]:.2f}", f"{fitted[1]:.2g}", "" if then is None else f"{then}"])
+                rows.append([name, dtype, sizes, f"{fitted[0]:.2f}", f"{fitted[1]:.2g}", *([then] if gpu else [])])
     if not rows:
         return ""
     note = (
@@ -241,23 +248,23 @@ def _exponents(default: Mapping[str, Curves]) -> str:
         f"has {BULUC_EXPONENTS['cpu']}, their iterative GPU code {BULUC_EXPONENTS['iterative']}). An exponent below 3 means "
         "that fixed costs, such as launches, weigh less as n grows."
     )
-    return section("Exponents", paragraph(note), table(["", "dtype", "n", "e", "c in s", "e then"], rows))
+    return section("Exponents", paragraph(note), table(["", "dtype", "n", "e", "c in s", *(["e then"] if gpu else [])], rows))
 
 
-def _rates(default: Mapping[str, Curves], target: Target) -> str:
+def _rates(curves: Mapping[str, Curves], target: Target) -> str:
     device = target.device
     peak = None if device.clock_hz is None or device.kind == "cpu" else _LANES * device.units * device.clock_hz
     head = ["", "dtype", "n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
     head += ["of their peak", "of our bound"] if peak else []
     rows = []
-    for dtype, curves in default.items():
+    for dtype, by in curves.items():
         limit = bound(device, DTYPES_BY_NAME[dtype], True, device.clock_hz) if peak else None
-        for name, known in curves.items():
+        for name, known in by.items():
             n = max(known, key=lambda n: known[n].rate)
             rate = known[n].rate
             on_gpu = peak is not None and name not in (_LABELS["cpu engine"], _LABELS["scipy"])
             shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}" if limit else ""] if peak and on_gpu else ["", ""]
-            rows.append([name, dtype, n, f"{2 * rate / 1e9:.4g}", amount(rate), *(shares if peak else [])])
+            rows.append([name, dtype, n, f"{2 * rate / 1e9:,.0f}", amount(rate), *(shares if peak else [])])
     note = "Each call at its best size."
     if peak:
         note += (

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from tri_apsp.errors import InputError
+from tri_apsp.report.files import read_page
 from tri_apsp.report.markdown import bullets, write_page
 from tri_apsp.report.rate import draw_rates
 
@@ -47,7 +48,7 @@ def write_index(out: Path) -> Path:
     its first paragraph; other pages are not.
 
     Raises:
-        InputError: `out` is no folder, or README.md has no such block.
+        InputError: `out` is no folder, a page cannot be read or written, or README.md has no such block.
     """
     if not out.is_dir():
         raise InputError(f"--out must name a folder of reports, but {out} is none; give another.")
@@ -66,7 +67,7 @@ def write_index(out: Path) -> Path:
 
 def _opening(page: Path) -> tuple[str, str]:
     """Return the heading of a page and its first paragraph."""
-    parts = page.read_text(encoding="utf-8").split("\n\n")
+    parts = read_page(page).split("\n\n")
     parts = [part for part in map(str.strip, parts) if part and not part.startswith("<!--")]
     heading = parts[0].removeprefix("# ") if parts and parts[0].startswith("# ") else ""
     return heading, " ".join(parts[1].split()) if len(parts) > 1 else ""

@@ -8,9 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tri_apsp.errors import InputError
+from tri_apsp.report.files import read_page, writing
 from tri_apsp.report.rows import ENVIRONMENT
 
-__all__ = ["bullets", "environment_block", "figure", "paragraph", "placeholder", "section", "table", "write_page"]
+__all__ = [
+    "bullets",
+    "environment_block",
+    "figure",
+    "paragraph",
+    "placeholder",
+    "section",
+    "table",
+    "then_now_why",
+    "write_page",
+    "writing",
+]
 
 _BEGIN, _END = "<!-- begin {}: generated, replaced by the next run -->", "<!-- end {} -->"
 _WIDTH = 125
@@ -31,15 +43,13 @@ def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = 
         remark: text that follows the first block of a new page.
 
     Raises:
-        InputError: the page cannot be read, or lacks the markers of a block.
+        InputError: the page cannot be read or written, or lacks the markers of a block.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_page(path)
     except FileNotFoundError:
         first, *others = map(placeholder, blocks)
         text = "\n\n".join(part for part in (f"# {title}", first, remark, *others) if part)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"a page must be a text file that can be read, but {path} is not ({error}); move it away.") from None
     for name, content in blocks.items():
         begin, end = _BEGIN.format(name), _END.format(name)
         around = re.split(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, flags=re.DOTALL)
@@ -48,8 +58,8 @@ def write_page(path: Path, title: str, blocks: Mapping[str, str], remark: str = 
                 f"a page must have the lines {begin!r} and {end!r} once, but {path} has not; add them, or move the page away."
             )
         text = f"{begin}\n\n{content}\n\n{end}".join(around)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    with writing(path):
+        path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     return path
 
 
@@ -62,6 +72,12 @@ def paragraph(*sentences: str) -> str:
     """Return sentences as one paragraph, wrapped; empty ones are left out."""
     text = " ".join(" ".join(sentence.split()) for sentence in sentences if sentence)
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def then_now_why(then: str, now: str, why: str = "") -> str:
+    """Return the sentence that opens a page; "" for `then` or `why` leaves that part out."""
+    before = f"Then, {then}; now, " if then else "Now, "
+    return f"{before}{now}" + (f", because {why}." if why else ".")
 
 
 def bullets(items: Iterable[str]) -> str:

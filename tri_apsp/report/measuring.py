@@ -112,23 +112,27 @@ class GridResult:
         screened: the configurations that were tried, each with its row.
         finals: the configurations of the final; empty if there was no time for one.
         error: why the whole grid could not be measured; "" otherwise.
+        requested: whether it was asked for; of other grids, which earlier commands measured, nothing is missing.
     """
 
     grid: Grid
     screened: Sequence[Measured]
     finals: Sequence[Measured] = ()
     error: str = ""
+    requested: bool = True
 
     @property
     def missing(self) -> list[Point]:
         """The configurations that were not tried."""
+        if not self.requested:
+            return []
         tried = {id(result.point) for result in self.screened}
         return [point for point in self.grid.points if id(point) not in tried]
 
     @property
     def lacks_final(self) -> bool:
         """Whether all configurations were tried, but the fastest were not timed once more."""
-        return not self.missing and not self.finals and len(self.finalists) > 1
+        return self.requested and not self.missing and not self.finals and len(self.finalists) > 1
 
     @property
     def progress(self) -> str:
@@ -219,13 +223,13 @@ def measure(
     return list(results.values())
 
 
-def known(grid: Grid, rows: StudyRows, error: str = "") -> GridResult:
+def known(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:
     """Return the measurements of `grid` in `rows`; error: why it could not be measured."""
 
     def measured(points: Sequence[Point], stage: str) -> list[Measured]:
         return [Measured(point, row) for point in points if (row := rows.find(grid.task, point, stage)) is not None]
 
-    result = GridResult(grid, measured(grid.points, SCREEN), error=error)
+    result = GridResult(grid, measured(grid.points, SCREEN), error=error, requested=requested)
     finals = measured([finalist.point for finalist in result.finalists], FINAL)
     return dataclasses.replace(result, finals=finals) if len(finals) == len(result.finalists) else result
 

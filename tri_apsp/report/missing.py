@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tri_apsp.report.markdown import bullets
+from tri_apsp.report.markdown import bullets, paragraph
 from tri_apsp.report.measuring import GridResult
 
 __all__ = ["missing_block", "missing_sentence"]
@@ -26,9 +26,10 @@ def missing_sentence(results: Sequence[GridResult]) -> str:
 
 
 def missing_block(results: Sequence[GridResult], command: str) -> list[str]:
-    """Return what is missing in each grid, and the command that measures it; empty if nothing is."""
+    """Return how much is missing, what in each grid, and the command that measures it; empty if nothing is."""
     lines = [_line(result) for result in results if result.missing or result.lacks_final]
-    return ["This command measures what is missing:", f"    {command}", bullets(lines)] if lines else []
+    opening = paragraph(missing_sentence(results), "This command continues:")
+    return [opening, f"    {command}", bullets(lines)] if lines else []
 
 
 def _line(result: GridResult) -> str:

@@ -23,8 +23,8 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="stop after this time; the page names what was left out, and a later run continues; default: 100 per study on a "
-        "GPU, 120 on a CPU",
+        help="stop after this time; the page names what was left out, and a later run continues; default: 100 on a GPU, 120 on "
+        "a CPU; of all: as much for each study",
     )
     parser.add_argument(
         "--render-only",

@@ -14,6 +14,8 @@ from matplotlib import rc_context, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tri_apsp.report.files import writing
+
 __all__ = ["Line", "Mark", "Plot", "Scatter", "figure", "heat_map", "line_plots", "save", "scatter"]
 
 _PANEL = (4.6, 3.5)
@@ -305,10 +307,13 @@ def heat_map(
 
 
 def save(made: Figure, path: Path) -> Path:
-    """Write `path`.svg and return its path; `path` has no suffix, and its folder is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write `path`.svg and return its path; `path` has no suffix, and its folder is made.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     drawing = path.with_name(f"{path.name}.svg")
-    with rc_context(_STYLE):
+    with rc_context(_STYLE), writing(drawing):
         made.savefig(drawing, metadata={"Date": None, "Creator": None})
     return drawing
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 
 import torch
 
+from tri_apsp.api import select
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig
+from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
 from tri_apsp.methods import supports_dtype
 from tri_apsp.report.calls import CallMeasurer, times_of
-from tri_apsp.report.counters import NotCountedError, counted_traffic
+from tri_apsp.report.counters import CountingTimeoutError, NotCountedError, counted_traffic
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations import PARAMETERS, Implementations, default_point
-from tri_apsp.report.roofline_page import ARITHMETIC, COPY, write_page
+from tri_apsp.report.roofline_page import ARITHMETIC, COPY, page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.report.traffic import Traffic, computed_traffic
 from tri_apsp.tune.measure.measurement import outcome_of
@@ -40,6 +42,8 @@ _COPIED_BYTES = 4 << 30
 _CEILING_RUNS = 11
 # Up to this size the calls of a grid take seconds, and share a process in which they are counted.
 _COUNTED_TOGETHER = 8192
+# The longest that ncu may take for them, or for one larger call.
+_COUNTING_SECONDS = 240.0
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
@@ -64,37 +68,58 @@ class Rooflines(CallMeasurer):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, Implementations())
         self._counted: dict[tuple[Task, str], Traffic] = {}
+        self._timeouts: dict[tuple[Task, str], str] = {}
         self._not_counted = ""  # why no counter is read any more
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
-        name = str(point.values["implementation"])
+        name, end = str(point.values["implementation"]), time.monotonic() + seconds
         if name in (COPY, ARITHMETIC):
             try:
                 return _copy(self._device) if name == COPY else _arithmetic(task, self._device)
             except Exception as error:
                 return outcome_of(error)
         outcome = super().screen(task, point, seconds)
-        return outcome if outcome is None or outcome.kind is not Kind.correct else self._with_bytes(outcome, task, name)
+        if outcome is None or outcome.kind is not Kind.correct:
+            return outcome
+        try:
+            self._count(task, name, end - time.monotonic())
+        except CountingTimeoutError:
+            return None
+        return self._with_bytes(outcome, task, point)
 
-    def _with_bytes(self, outcome: Outcome, task: Task, name: str) -> Outcome:
+    def _with_bytes(self, outcome: Outcome, task: Task, point: Point) -> Outcome:
         """Return the outcome of a call with its bytes, and if they are computed with the reason."""
-        traffic, reason = self._traffic(task, name)
+        name = str(point.values["implementation"])
+        reason = self._timeouts.get((task, name), self._not_counted)
+        if (task, name) in self._counted:
+            traffic, reason = self._counted[task, name], ""
+        else:
+            weights, _ = self._weights_and_distances(task, point)
+            selection = select(weights, method=name, config=Config(engine=task.engine))  # type: ignore[arg-type]
+            traffic = computed_traffic(name, task.n, task.dtype, selection.config)
         figures = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
         if traffic.memory is not None:
             figures["dram_bytes"] = traffic.memory
         return dataclasses.replace(outcome, figures=figures, message=reason)
 
-    def _traffic(self, task: Task, name: str) -> tuple[Traffic, str]:
-        if (task, name) not in self._counted and not self._not_counted:
-            names = _systems(task) if task.n <= _COUNTED_TOGETHER else [name]
-            try:
-                found = counted_traffic(task, names, self._device)
-                self._counted |= {(task, each): traffic for each, traffic in found.items()}
-            except NotCountedError as error:
-                self._not_counted = str(error)
-        if (task, name) in self._counted:
-            return self._counted[task, name], ""
-        return computed_traffic(name, task.n, task.dtype), self._not_counted
+    def _count(self, task: Task, name: str, seconds: float) -> None:
+        """Count the bytes of a call, unless they are known or cannot be counted.
+
+        Raises:
+            CountingTimeoutError: `seconds`, which the budget leaves, are less than counting takes.
+        """
+        if self._not_counted or (task, name) in self._counted or (task, name) in self._timeouts:
+            return
+        names = _systems(task) if task.n <= _COUNTED_TOGETHER else [name]
+        try:
+            found = counted_traffic(task, names, self._device, min(seconds, _COUNTING_SECONDS))
+            self._counted |= {(task, each): traffic for each, traffic in found.items()}
+        except CountingTimeoutError as error:
+            if seconds < _COUNTING_SECONDS:
+                raise
+            self._timeouts |= {(task, each): str(error) for each in names}
+        except NotCountedError as error:
+            self._not_counted = str(error)
 
 
 def _copy(device: torch.device) -> Outcome:
@@ -133,5 +158,5 @@ STUDY = Study(
     grids_of=_grids,
     measurer=Rooflines,
     figures=("dram_bytes", "l2_bytes", "counted"),
-    write=write_page,
+    page=page,
 )

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
-from tri_apsp.report.calls_page import seconds, then_now_why, write_call_page
+from tri_apsp.report.calls_page import PROTOCOL, seconds
 from tri_apsp.report.counters import METRICS
-from tri_apsp.report.markdown import paragraph, section, table
+from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.papers import BULUC_CLOCKS, LUND_SMITH_COPY, LUND_SMITH_FLOPS, LUND_SMITH_MEMORY
 from tri_apsp.report.plots import Line, Mark, Scatter
-from tri_apsp.report.study import Study, Target
+from tri_apsp.report.study import Page, Target
 from tri_apsp.tune.progress import milliseconds
 
-__all__ = ["ARITHMETIC", "COPY", "write_page"]
+__all__ = ["ARITHMETIC", "COPY", "page"]
 
 COPY, ARITHMETIC = "copy", "arithmetic"
 """The names of the ceilings among the implementations: bytes per second of memory, operations per second in registers."""
@@ -54,23 +53,20 @@ class _Roofline:
         return known.rate / self.arithmetic if known and self.arithmetic else None
 
 
-def write_page(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
-    """Write the plot and the generated blocks of the page, and return its path; as pages.write_study."""
+def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
+    """Return the page of the study; its plot is called `name`."""
     rooflines = sorted((_roofline(result) for result in results if result.correct), key=lambda one: (one.dtype, one.n))
+    if not rooflines:
+        return Page()
     floats = [one for one in rooflines if one.dtype == "float32" and one.systems]
-    return write_call_page(
-        study,
-        target,
-        results,
-        folder / name,
-        command,
-        drawn=_figure(rooflines) if rooflines else None,
+    return Page(
+        lead=_lead(floats[-1]) if floats else "No system was measured in float32, so there is no result yet.",
+        plots={name: _figure(rooflines)},
         caption="Each system by its operations per byte from memory. What touches the slanted line is limited by memory, what "
         "touches a level one by arithmetic, and what lies below both by latency, launches, or other instructions. No "
         "clock was changed; Buluç, Gilbert and Budak lowered clocks to find the same (Tables 6 and 7).",
-        lead=_lead(floats[-1]) if floats else [],
-        tables=[_then_and_now(floats[-1])] if floats else [],
-        details=[section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines))] if rooflines else [],
+        results=[_then_and_now(floats[-1])] if floats else [],
+        details=[PROTOCOL, section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines))],
     )
 
 
@@ -130,22 +126,17 @@ def _label(label: str, dtype: str) -> str:
     return label if dtype == "float32" or label.endswith(dtype) else f"{label}, {dtype}"
 
 
-def _lead(one: _Roofline) -> list[str]:
-    moved = one.of_copy("harish_narayanan")
-    computed = [
-        f"{label} {_percent(share)}"
-        for label in ("katz_kider", "staged_load", "recursive_tuned", "this project")
-        if (share := one.of_arithmetic(label)) is not None
-    ]
-    now = [] if moved is None else [f"harish_narayanan reaches {_percent(moved)} of the bytes/s of a copy"]
-    now += [f"of the operations/s in registers, {', '.join(computed)}"] if computed else []
+def _lead(one: _Roofline) -> str:
+    first, own = "harish_narayanan", "this project"
+    of_copy, of_arithmetic = one.of_copy(first), one.of_arithmetic(own)
+    now = [] if of_copy is None else [f"{first} reaches {_percent(of_copy)} of the bytes/s of a copy"]
+    now += [] if of_arithmetic is None else [f"{own} {_percent(of_arithmetic)} of the operations/s in registers"]
+    agrees = _nearer(one, first) == "memory" and _nearer(one, own) == "arithmetic"
     return then_now_why(
-        "Lund & Smith found one launch per vertex limited by memory, at 55% of the bytes/s of a copy, and blocked systems by "
-        "arithmetic; Buluç, Gilbert and Budak found the same of their iterative and their recursive code.",
-        f"at n = {one.n} in {one.dtype}, {'; '.join(now)}." if now else "no system was measured beside the ceilings.",
-        "a system with one launch per vertex moves every value for a single operation. Blocks of 32 use a value for 32, and "
-        "large products for hundreds, so that other instructions, launches and latency limit them, if not arithmetic itself. "
-        "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5).",
+        "one launch per vertex was limited by memory, at 55% of the bytes/s of a copy, and blocked systems by arithmetic (Lund "
+        "& Smith)",
+        f"for n = {one.n} in {one.dtype}, {' and '.join(now) or 'neither was measured beside the ceilings'}",
+        "one launch per vertex uses a loaded value once, and a large product hundreds of times" if agrees else "",
     )
 
 
@@ -219,7 +210,10 @@ def _about_bytes(rooflines: Sequence[_Roofline]) -> str:
         "Ceilings were measured in the same run: a copy of a large buffer, read plus written, and a kernel that only adds and "
         "takes minima in registers, by the instructions of this project's product."
     )
-    return paragraph(ceilings, by_counters if counted else "", computed if reasons else "")
+    caches = (
+        "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5)."
+    )
+    return paragraph(ceilings, by_counters if counted else "", computed if reasons else "", caches)
 
 
 def _table(rooflines: Sequence[_Roofline]) -> str:

@@ -17,8 +17,9 @@ from tri_apsp.console.machine import versions_line
 from tri_apsp.console.tables import cell
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
+from tri_apsp.report.files import writing
 from tri_apsp.report.grids import Point, format_config
-from tri_apsp.tune.measure.outcome import Outcome
+from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["ENVIRONMENT", "Row", "StudyRows", "commit_of_checkout", "environment"]
@@ -29,7 +30,8 @@ Row = dict[str, str]
 ENVIRONMENT = ("device", "versions", "commit", "date", "command")
 """Columns that name the origin of a row; environment() fills them."""
 _TASK = tuple(field.name for field in dataclasses.fields(Task) if field.name != "objective")  # a study has one
-_MEASURED = ("outcome", "message", "p20_ms", "p50_ms", "p80_ms", "ops_per_second")
+_NUMBERS = ("p20_ms", "p50_ms", "p80_ms", "ops_per_second")
+_MEASURED = ("outcome", "message", *_NUMBERS)
 
 
 class StudyRows:
@@ -43,7 +45,7 @@ class StudyRows:
             versions are found, and none is appended.
 
     Raises:
-        InputError: the file cannot be read, or has other columns.
+        InputError: the file cannot be read, or has other columns or values that are no numbers where some must be.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class StudyRows:
         self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED, *figures)
         self._key = key if environment is None else ("kernel_hash", *key)
         self._path, self._environment = path, environment or {}
+        self._numbers = (*_NUMBERS, *figures)
         self._rows = {self._key_of(row): row for row in self._read()}
 
     def __len__(self) -> int:
@@ -65,6 +68,14 @@ class StudyRows:
     def find(self, task: Task, point: Point, stage: str) -> Row | None:
         """Return the row of a configuration; None if there is none."""
         return self._rows.get(self._key_of(_identity(task, point, stage)))
+
+    def tasks(self) -> list[Task]:
+        """Return the tasks of all rows, each once, the first one first."""
+        tasks = (
+            Task(row["engine"], row["kernel"], row["dtype"], row["sign"], int(row["n"]), int(row["batch"]))
+            for row in self._rows.values()
+        )
+        return list(dict.fromkeys(tasks))
 
     def append(self, task: Task, point: Point, stage: str, outcome: Outcome) -> None:
         """Write a row. Its rate is operations of the task per median time, or the figure "ops_per_second" of the outcome.
@@ -76,18 +87,11 @@ class StudyRows:
         measured = {"ops_per_second": rate, **outcome.to_dict(), "outcome": outcome.kind.value}
         fields = {**measured, **self._environment, **_identity(task, point, stage)}
         row = {name: cell(fields.get(name)) for name in self._columns}
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8", newline="") as stream:
-                writer = csv.DictWriter(stream, self._columns, lineterminator="\n")
-                if not stream.tell():
-                    writer.writeheader()
-                writer.writerow(row)
-        except OSError as error:
-            raise InputError(
-                f"the rows of a report must go to a file that can be written, but {self._path} cannot ({error.strerror}); give "
-                "another folder with --out."
-            ) from None
+        with writing(self._path), self._path.open("a", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, self._columns, lineterminator="\n")
+            if not stream.tell():
+                writer.writeheader()
+            writer.writerow(row)
         self._rows[self._key_of(row)] = row
 
     def _key_of(self, fields: Mapping[str, object]) -> tuple[str, ...]:
@@ -113,7 +117,28 @@ class StudyRows:
                 f"{self._path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
         self._columns = columns or self._columns  # a file may have more, which stay empty in new rows
+        for line, row in enumerate(rows, start=2):
+            self._check(row, line)
         return rows
+
+    def _check(self, row: Row, line: int) -> None:
+        """Check that numbers are numbers, and that an outcome is one."""
+        name = ""
+        try:
+            for name in ("n", "batch"):
+                int(row[name])
+            for name in self._numbers:
+                float(row[name] or "nan")
+            name = "outcome"
+            correct = Kind(row[name]) is Kind.correct
+            name = "p50_ms"
+            if correct and not row[name]:
+                raise ValueError("no time")
+        except ValueError:
+            raise InputError(
+                f"{self._path} must have a valid {name} in each row, but about line {line} it is {row[name]!r}; correct it, or "
+                "delete the row to measure it again."
+            ) from None
 
 
 def _identity(task: Task, point: Point, stage: str) -> dict[str, object]:

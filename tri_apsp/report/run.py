@@ -18,14 +18,16 @@ from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
+from tri_apsp.report.files import writing
 from tri_apsp.report.index import write_index
-from tri_apsp.report.measuring import known, measure
+from tri_apsp.report.measuring import GridResult, known, measure
 from tri_apsp.report.missing import missing_sentence
 from tri_apsp.report.options import DEFAULT_OUT
-from tri_apsp.report.pages import write_study
+from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows, environment
 from tri_apsp.report.study import Study, Target
 from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tune.space.task import Task
 
 __all__ = ["default_budget", "run_study"]
 
@@ -55,7 +57,7 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         target = _recorded_target(args.out / args.render_only, args.engine)
     folder = args.out / target.device.slug
     name = study.name if target.engine != "portable" else f"{study.name}-portable"
-    grids = study.grids(target, args.n, args.dtype)
+    grids = study.grids(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
     options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
     if not measuring:
         options["device"] = target.device.kind  # of the rows, which may be of another machine
@@ -75,7 +77,8 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
             raise
         if len(rows) == before:  # what is missing takes longer than its share
             options["budget"] = _MORE * seconds
-        (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
+        with writing(folder / _DEVICE):
+            (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     else:
         rows = StudyRows(folder / f"{name}.csv", study.parameters, figures=study.figures)
         if not len(rows):
@@ -84,12 +87,20 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
                 "measure it there first."
             )
         results = [known(grid, rows) for grid in grids]
+    results += _others(study, target, rows, {grid.task for grid in grids})
     again = command_line("tri_apsp.report", study.name, **options, out=out)
-    print((study.write or write_study)(study, target, results, folder, name, again))
+    print(write_study(study, target, results, folder, name, again))
     if missing := missing_sentence(results):
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
     write_index(args.out)
     return 0
+
+
+def _others(study: Study, target: Target, rows: StudyRows, requested: set[Task]) -> list[GridResult]:
+    """Return what earlier commands measured of other tasks, so that a page shows all rows."""
+    grids = study.grids_of_tasks(target, [task for task in rows.tasks() if task.engine == target.engine])
+    results = [known(grid, rows, requested=False) for grid in grids if grid.task not in requested]
+    return [result for result in results if result.screened]
 
 
 def default_budget(device: str) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -13,12 +12,12 @@ from tri_apsp.device import Device
 from tri_apsp.graphs import Graph, complete, sparse_rows
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import curves_of, dtypes_of, rate_lines, table_over_n, then_now_why, write_call_page
+from tri_apsp.report.calls_page import PROTOCOL, curves_of, dtypes_of, rate_lines, table_over_n
 from tri_apsp.report.grids import Grid, Point
-from tri_apsp.report.markdown import section
+from tri_apsp.report.markdown import bullets, section, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
-from tri_apsp.report.study import Cases, Study, Target
+from tri_apsp.report.study import Cases, Page, Study, Target
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task
 
@@ -33,6 +32,17 @@ _CASES: dict[str, Cases] = {
 }
 _PARAMETERS = ("call", "graph")
 _ALL, _EARLY, _AUTO = "every product", "until nothing changes", "auto"
+# Times are alike if they differ by less.
+_ALIKE = 0.1
+_KEY = bullets(
+    [
+        "every product: ceil(log2(n - 1)) products of the matrix with itself, as in Malison's program APSPMM, which he ran on "
+        "an AMD 6490M, a GPU of laptops, for up to about 5000 vertices.",
+        'until nothing changes: `method="squaring"`, which stops at the first product that changes nothing. That is soon in '
+        "dense random graphs, whose shortest paths have few edges.",
+        "`auto`: what `shortest_paths` does by default, the recursion.",
+    ]
+)
 _GRAPHS: dict[str, Callable[[int], Graph]] = {"complete": complete, "n / 4 edges per row": sparse_rows}
 
 
@@ -69,43 +79,37 @@ def _label(measured: Measured) -> str:
     return f"{measured.point.values['call']}, {measured.point.values['graph']}"
 
 
-def _write(study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str) -> Path:
+def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     curves = curves_of(results, dtypes_of(results)[0], _label)
-    drawn, lead = None, []
-    if curves:
-        panel = Plot("n", rate_lines(curves))
-        drawn, _ = plots.line_plots("Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0, height=3.5)
-        lead = _lead({label: max(known.items()) for label, known in curves.items()})
-    return write_call_page(
-        study,
-        target,
-        results,
-        folder / name,
-        command,
-        drawn=drawn,
+    if not curves:
+        return Page()
+    panel = Plot("n", rate_lines(curves))
+    drawn, _ = plots.line_plots("Squaring", [panel], y_label="10⁹ operations/s", log_y=True, width=7.0, height=3.5)
+    return Page(
+        lead=_lead({label: max(known.items()) for label, known in curves.items()}),
+        plots={name: drawn},
         caption="Rates n³ / time: a solve by p products does p n³ operations, so its rate is lower by that factor.",
-        lead=lead,
-        tables=[],
-        details=[section("Times", table_over_n(curves))] if curves else [],
+        results=[_KEY],
+        details=[PROTOCOL, section("Times", table_over_n(curves))],
     )
 
 
-def _lead(largest: dict[str, tuple[int, Measured]]) -> list[str]:
+def _lead(largest: Mapping[str, tuple[int, Measured]]) -> str:
     """Return the opening for the largest n of each call."""
-    times = {label: (n, milliseconds(one.ms)) for label, (n, one) in largest.items()}
-    if len(times) < len(_GRAPHS) * 3 or len({n for n, _ in times.values()}) > 1:
-        return ["Not every call was measured at the largest n."]
-    n = max(n for n, _ in times.values())
-    every, early, auto = (
-        " and ".join(f"{times[f'{call}, {graph}'][1]} ({graph})" for graph in _GRAPHS) for call in (_ALL, _EARLY, _AUTO)
-    )
+    if len(largest) < len(_GRAPHS) * 3 or len({n for n, _ in largest.values()}) > 1:
+        return "Not every call was measured at the largest n."
+    n = max(n for n, _ in largest.values())
+    every, early, auto = ([largest[f"{call}, {graph}"][1] for graph in _GRAPHS] for call in (_ALL, _EARLY, _AUTO))
+    shown = (" and ".join(milliseconds(one.ms) for one in calls) for calls in (every, early, auto))
+    now = "for complete graphs and n / 4 edges per row, {} by every squaring, {} with an early stop, and {} by the recursion"
+    fewer = all(a.ms > b.ms > c.ms for a, b, c in zip(every, early, auto, strict=True))
+    alike = abs(every[0].ms / every[1].ms - 1) < _ALIKE
     return then_now_why(
-        "Malison found that the kind of graph has no effect on the time of APSPMM (Figure 6.1, without numbers, up to about "
-        "5000 vertices on an AMD 6490M).",
-        f"at n = {n} all products take {every}; with an early stop squaring takes {early}, and the recursion {auto}.",
-        "a product takes the same time for every graph, so that only the number of products differs; with an early stop that "
-        "is one more than the logarithm of the most edges of a shortest path, which is small in dense random graphs. The "
-        "recursion takes the time of about one product.",
+        "the kind of graph had no effect on the time of repeated squaring (Malison, Figure 6.1)",
+        f"n = {n} takes, {now.format(*shown)}",
+        "a squaring takes the same time for every graph, but an early stop saves some and the recursion all but about one"
+        if fewer and alike
+        else "",
     )
 
 
@@ -116,5 +120,5 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=lambda device: CallMeasurer(device, _Squarings()),
-    write=_write,
+    page=_page,
 )

@@ -8,7 +8,7 @@ from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
 from tri_apsp.report.papers import lund_smith_curve
-from tri_apsp.report.study import Cases, Study
+from tri_apsp.report.study import Cases, Study, Why
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDY"]
@@ -66,4 +66,15 @@ def _slices(task: Task, *curves: Curve) -> Panel:
     return Panel("slice of k", curves, (lund_smith_curve(task.n, _LUND_SMITH_M, _LUND_SMITH_TILE),))
 
 
-STUDY = Study(name="stages", question="How deep a pipeline?", parameters=_PARAMETERS, cases=_CASES, grids_of=_grids)
+_OF_GPU = Why(1, "the next slices are copied while one is used")
+_OF_CPU = Why(32, "a core reads and writes its part of C once per slice")
+
+STUDY = Study(
+    name="stages",
+    question="How deep a pipeline?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    then="slices of m = 4 were loaded one after another, in one stage (Lund & Smith)",
+    why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+)

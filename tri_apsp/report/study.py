@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -16,11 +17,13 @@ from tri_apsp.report.measuring import GridResult, Measurer, WorkerMeasurer
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["Cases", "Study", "Target"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Cases", "Page", "Study", "Target", "Why"]
 
 Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
-
 
 _PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
 
@@ -41,6 +44,37 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Page:
+    """What a study shows on its page.
+
+    Attributes:
+        lead: the sentence that opens the page: then, now, why.
+        plots: by the name of the file, without suffix; the first one follows the lead.
+        caption: of the first plot.
+        results: what follows the first plot.
+        details: the sections below the text that is written by hand.
+    """
+
+    lead: str = ""
+    plots: Mapping[str, Figure] = field(default_factory=dict)
+    caption: str = ""
+    results: Sequence[str] = ()
+    details: Sequence[str] = ()
+
+
+class Why(NamedTuple):
+    """Why values larger than those of the papers are the fastest now.
+
+    Attributes:
+        than: the largest value of the papers; `reason` explains only larger ones.
+        reason: the end of a sentence.
+    """
+
+    than: float
+    reason: str
+
+
+@dataclass(frozen=True)
 class Study:
     """A study of the papers, repeated with this library.
 
@@ -52,7 +86,9 @@ class Study:
         grids_of: returns the grids of a task, from the default configuration of its engine.
         measurer: factory of the measurer for a device.
         figures: the names of what is measured besides times: columns of the raw rows.
-        write: writes the page and its plots, as pages.write_study; None: that one.
+        then: what the papers found, as the part of a sentence, for a study of configurations.
+        why: why more than that is fastest now, by engine.
+        page: returns the page from the results and the name of its files; None: the page of a study of configurations.
     """
 
     name: str
@@ -62,7 +98,14 @@ class Study:
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
     measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
     figures: tuple[str, ...] = ()
-    write: Callable[[Study, Target, Sequence[GridResult], Path, str, str], Path] | None = None
+    then: str = ""
+    why: Mapping[str, Why] = field(default_factory=dict)
+    page: Callable[[Target, Sequence[GridResult], str], Page] | None = None
+
+    def title(self, target: Target) -> str:
+        """Return the title of a page."""
+        engine = ", portable engine" if target.engine == "portable" else ""
+        return f"{self.question} {target.device.name}{engine}"
 
     def remark(self, folder: Path) -> str:
         """Return the sentence that links a page in `folder` to what the papers found."""
@@ -93,6 +136,10 @@ class Study:
                 listed = [(kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in listed) for n in ns]
             cases = dict.fromkeys(dtypes or ["float32"], listed)
         tasks = [_task(target.engine, kernel, dtype, n) for dtype, listed in cases.items() for kernel, n in listed]
+        return self.grids_of_tasks(target, tasks)
+
+    def grids_of_tasks(self, target: Target, tasks: Iterable[Task]) -> list[Grid]:
+        """Return the grids of some tasks."""
         return [
             grid for task in tasks for grid in self.grids_of(task, default_config(task.engine, task.torch_dtype), target.device)
         ]

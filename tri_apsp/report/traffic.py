@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tri_apsp.configs import GpuTiles, default_config
+from tri_apsp.configs import CompleteConfig, GpuTiles
 from tri_apsp.methods import PAPERS
 from tri_apsp.semirings import DTYPES_BY_NAME
 
@@ -46,13 +46,19 @@ class Traffic:
     memory: float | None
 
 
-def computed_traffic(name: str, n: int, dtype: str) -> Traffic:
+def computed_traffic(name: str, n: int, dtype: str, config: CompleteConfig) -> Traffic:
     """Return the bytes of a solve by a system of the papers, or by "auto", with the default parameter; see above.
+
+    Args:
+        name: the name of the method.
+        n: the number of vertices.
+        dtype: the dtype of the weights.
+        config: the configuration of the engine, of which the tile of the product counts.
 
     Bytes from memory are unknown for a matrix that the L2 cache may hold from launch to launch.
     """
     size = DTYPES_BY_NAME[dtype].itemsize
-    traffic = _rank_one(name, n, size) or _blocked(name, n, size) or _recursive(name, n, size, dtype)
+    traffic = _rank_one(name, n, size) or _blocked(name, n, size) or _recursive(name, n, size, config)
     return traffic if n * n * size >= _STREAMED_BYTES else Traffic(traffic.l2, None)
 
 
@@ -78,10 +84,9 @@ def _blocked(name: str, n: int, size: int) -> Traffic | None:
     return Traffic(float(stages * tiles * edge**2 * size), float(stages * 2 * n * n * size))
 
 
-def _recursive(name: str, n: int, size: int, dtype: str) -> Traffic:
+def _recursive(name: str, n: int, size: int, config: CompleteConfig) -> Traffic:
     rows = columns = _PLAIN_TILE
     if name != "recursive_plain":
-        tiles = default_config("nvidia", DTYPES_BY_NAME[dtype]).product
-        assert isinstance(tiles, GpuTiles)
-        rows, columns = tiles.block_m, tiles.block_n
+        assert isinstance(config.product, GpuTiles), "the study runs on the nvidia engine"
+        rows, columns = config.product.block_m, config.product.block_n
     return Traffic(n**3 * size * (1 / rows + 1 / columns) + 10 * n * n * size, 16.0 * n * n * size)

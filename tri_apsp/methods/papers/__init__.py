@@ -21,7 +21,7 @@ from importlib import import_module
 import torch
 
 from tri_apsp.configs import METHOD_NAMES
-from tri_apsp.device import describe
+from tri_apsp.device import Device, describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods.base import Method
 from tri_apsp.semirings import DTYPES, dtype_name
@@ -70,6 +70,10 @@ class System:
     def sources(self) -> tuple[str, ...]:
         """The files below tri_apsp with its kernels."""
         return tuple(f"methods/papers/{name}.py" for name in (self.module, *self.shares))
+
+    def runs_on(self, device: Device) -> bool:
+        """Return whether a GPU can run it."""
+        return not self.in_gluon or (device.capability is not None and device.capability >= (8, 0))
 
 
 _POWERS = (1, 2, 4, 8, 16, 32)
@@ -143,10 +147,10 @@ def _require_gpu(name: str, system: System, device: torch.device) -> None:
             f"method {name} needs a GPU, but the device is cpu; choose a GPU, or a method that runs on the CPU: "
             f"{', '.join(METHOD_NAMES)}."
         )
-    capability = describe(device).capability
-    if system.in_gluon and (capability is None or capability < (8, 0)):
-        found = "none" if capability is None else "{}.{}".format(*capability)
+    described = describe(device)
+    if device.type != "cpu" and not system.runs_on(described):
+        found = "none" if described.capability is None else "{}.{}".format(*described.capability)
         raise EngineError(
-            f"method {name} needs compute capability 8.0, but {describe(device).name} has {found}; choose one of "
+            f"method {name} needs compute capability 8.0, but {described.name} has {found}; choose one of "
             f"{', '.join(METHOD_NAMES)}."
         )

@@ -1,52 +1,44 @@
-"""The page and the plots of a study: its curves beside those of the papers, failures, and configurations left out."""
+"""The page of a study of configurations: its curves beside those of the papers, and the configurations left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+
+from matplotlib.figure import Figure
 
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
 from tri_apsp.report.grids import Panel
-from tri_apsp.report.markdown import bullets, environment_block, figure, paragraph, section, table, write_page
+from tri_apsp.report.markdown import bullets, figure, paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.missing import missing_block, missing_sentence
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.study import Study, Target
+from tri_apsp.report.study import Page, Study, Target
 
-__all__ = ["failures_section", "write_study"]
-
-_MAX_FAILURES = 12
+__all__ = ["page_of_configs"]
 
 
-def write_study(
-    study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = ""
-) -> Path:
-    """Write the plots and the generated blocks of a study's page, and return the path of the page.
+def page_of_configs(study: Study, target: Target, results: Sequence[GridResult], name: str) -> Page:
+    """Return the page of a study that compares configurations of kernels; files are named after `name`.
 
-    The page has two generated blocks: `result` at its beginning and `details` at its end. Text outside these blocks is written
-    by hand, and stays. A grid of which configurations were not measured is shown as far as it was, but has no result.
-
-    Args:
-        study: the study.
-        target: the device and engine that were measured.
-        results: one result per grid.
-        folder: the folder of the page, plots and rows.
-        name: the name of the files, without suffix.
-        command: the command that measures what is missing.
-
-    Raises:
-        InputError: the page lacks the markers of a block.
+    A grid of which not every configuration was measured is shown as far as it was, but has no result.
     """
-    drawn: dict[str, GridResult] = {}
-    for result in sorted(results, key=lambda result: bool(result.missing)):  # the first one is at the beginning of the page
-        if (best := result.best) is not None:
-            plot = f"{name}-{result.grid.name}-{result.grid.task.dtype}-n{result.grid.task.n}"
-            _draw(result, best, folder / plot)
-            drawn[plot] = result
-    blocks = {"result": _result(results, drawn, command), "details": _details(target, results, drawn, f"{name}.csv")}
-    title = f"{study.question} {target.device.name}, {target.engine} engine"
-    return write_page(folder / f"{name}.md", title, blocks, study.remark(folder))
+    shown = [(result, best) for result in sorted(results, key=_after_complete) if (best := result.best) is not None]
+    if not shown:
+        return Page()
+    by_plot = {f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}": one for one, _ in shown}
+    first = shown[0][0]
+    return Page(
+        lead="No grid was measured whole, so there is no result yet." if first.missing else _lead(study, target, first),
+        plots={plot: _drawn(result, best) for plot, (result, best) in zip(by_plot, shown, strict=True)},
+        caption=_caption(first),
+        results=[_results(by_plot.values())],
+        details=[_measurements(target, results, by_plot), _left_out(target, results)],
+    )
+
+
+def _after_complete(result: GridResult) -> tuple[bool, bool]:
+    """Sort the results that lead a page first: those of the command, and among these the complete ones."""
+    return not result.requested, bool(result.missing)
 
 
 class _Curve:
@@ -74,15 +66,10 @@ def _curves(result: GridResult) -> list[_Curve]:
     return [_Curve(panel, points) for panel in result.grid.panels if (points := result.curve(panel.curves[0]))]
 
 
-def _result(results: Sequence[GridResult], drawn: Mapping[str, GridResult], command: str) -> str:
-    missing = missing_block(results, command)
-    if not drawn:
-        tried = any(result.screened for result in results)
-        nothing = "No configuration that was tried could be timed." if tried else "Nothing was measured yet."
-        return "\n\n".join([paragraph(missing_sentence(results), nothing), *missing])
-    plot, first = next(iter(drawn.items()))
+def _results(results: Iterable[GridResult]) -> str:
+    """Return the table of what is fastest in each grid."""
     rows = []
-    for result in drawn.values():
+    for result in results:
         for curve in _curves(result):
             if result.missing:
                 rows.append([result.grid.heading, curve.x_label, f"no result: {result.progress} measured", "", "", ""])
@@ -91,42 +78,36 @@ def _result(results: Sequence[GridResult], drawn: Mapping[str, GridResult], comm
             papers = ", ".join(f"{share} ({x})" for x, share in curve.papers.items())
             gain = "" if result.default is None else f"{curve.rate / result.default.rate:.2f}"
             rows.append([result.grid.heading, curve.x_label, fastest, amount(curve.rate), papers, gain])
-    header = ["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"]
-    sentence = "No grid was measured whole, so there is no result yet." if first.missing else _sentence(first)
-    opening = paragraph(missing_sentence(results), sentence)
-    return "\n\n".join([opening, *missing, figure(plot, _caption(first)), table(header, rows)])
+    return table(["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"], rows)
 
 
-def _sentence(result: GridResult) -> str:
-    """Return the result of the first plot of a grid of which every configuration was tried."""
+def _lead(study: Study, target: Target, result: GridResult) -> str:
+    """Return then, now and why for a grid of which every configuration was tried."""
     curve = _curves(result)[0]
     papers = ""
     if curve.papers:
         noun, verb = ("value", "reaches") if len(curve.papers) == 1 else ("values", "reach")
-        papers = f"; the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())} of this rate"
+        papers = f", of which the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())}"
     values = [f"{x:g}" for x in sorted({curve.best, *curve.alike})]
-    listed = f"{', '.join(values[:-1])} and {values[-1]} are equally fast within the noise" if len(values) > 1 else values[0]
-    fastest = "" if len(values) > 1 else "fastest at "
-    first = ", as first measured" if result.lacks_final else ""
-    rate = f"{amount(curve.rate)} operations/s"
-    return f"{result.grid.heading}: {fastest}{curve.x_label} = {listed}, with {rate}{first}{papers}."
+    alike = f"{', '.join(values[:-1])} and {values[-1]}, equal within the noise" if len(values) > 1 else values[0]
+    rate = f"{amount(curve.rate)} operations/s" + (" as first measured" if result.lacks_final else "")
+    why = study.why.get(target.engine)
+    reason = why.reason if why is not None and curve.best > why.than else ""
+    return then_now_why(
+        study.then,
+        f"the {result.grid.title} ({result.grid.problem}) is fastest with {curve.x_label} = {alike}: {rate}{papers}",
+        reason,
+    )
 
 
-def _details(target: Target, results: Sequence[GridResult], drawn: Mapping[str, GridResult], raw: str) -> str:
+def _measurements(target: Target, results: Sequence[GridResult], by_plot: Mapping[str, GridResult]) -> str:
     grids = []
-    for index, (plot, result) in enumerate(drawn.items()):
+    for index, (plot, result) in enumerate(by_plot.items()):
         grids.append(f"### {result.grid.heading}")
-        if index:  # the figure of the first grid is at the beginning of the page
+        if index:  # the plot of the first grid is at the beginning of the page
             grids.append(figure(plot, _caption(result)))
         grids += [_curve_table(curve, _share(result)) for curve in _curves(result)]
-    rows = [measured.row for result in results for measured in (*result.screened, *result.finals)]
-    parts = [
-        section("All measurements", _protocol(target, results), *grids) if drawn else "",
-        failures_section(results),
-        _left_out(target, results),
-        environment_block(rows, raw) if rows else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
+    return section("All measurements", _protocol(target, results), *grids)
 
 
 def _share(result: GridResult) -> str:
@@ -154,7 +135,7 @@ def _caption(result: GridResult) -> str:
     return caption + (f" Points are missing: {result.progress} were measured." if result.missing else "")
 
 
-def _draw(result: GridResult, best: Measured, path: Path) -> None:
+def _drawn(result: GridResult, best: Measured) -> Figure:
     panels = [Plot(panel.x_label, lines) for panel in result.grid.panels if (lines := _lines(result, panel, best.rate))]
     plane = result.grid.plane
     title = result.grid.heading + (f"\n{result.progress} measured" if result.missing else "")
@@ -163,7 +144,7 @@ def _draw(result: GridResult, best: Measured, path: Path) -> None:
     if plane:
         names = {"row_label": plane[0], "column_label": plane[1], "value_label": rate}
         plots.heat_map(axes[-1], _cells(result, plane), **names)
-    plots.save(made, path)
+    return made
 
 
 def _lines(result: GridResult, panel: Panel, best: float) -> list[Line]:
@@ -199,20 +180,6 @@ def _protocol(target: Target, results: Sequence[GridResult]) -> str:
         "curves show these times, and the first measurement in the other grids.",
         "≈: the range from p20 to p80 overlaps that of the fastest.",
     )
-
-
-def failures_section(results: Sequence[GridResult]) -> str:
-    """Return the section of configurations that failed; "" if nothing was tried."""
-    failed = [
-        [result.grid.heading, *(bad.row[name] for name in ("config", "outcome", "message"))]
-        for result in results
-        for bad in result.failed
-    ]
-    if not failed:
-        tried = any(result.screened for result in results)
-        return section("Failures", "None: the results of every configuration that was tried were right.") if tried else ""
-    more = f"{len(failed) - _MAX_FAILURES} more are in the raw rows." if len(failed) > _MAX_FAILURES else ""
-    return section("Failures", table(["grid", "configuration", "class", "message"], failed[:_MAX_FAILURES]), more)
 
 
 def _left_out(target: Target, results: Sequence[GridResult]) -> str:
