@@ -75,8 +75,8 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
     assert points[0] > 1
     opening, rest = page_of(tmp_path, name, engine, results)
     text = " ".join(opening.split())
-    lacking = f"{sum(points) - 1} of {sum(points)} configurations, in {len(points)} of {len(points)} grids"
-    assert "No grid was measured whole, so there is no result yet. ![" in text
+    lacking = f"{sum(points) - 1} of {sum(points)} configurations, in {len(points)} of {len(points)} comparisons"
+    assert "No comparison was measured whole, so there is no result yet. ![" in text
     assert opening.index("![") < opening.index("Incomplete, not measured: ") < opening.index(AGAIN)
     assert f"Incomplete, not measured: {lacking}. This command continues: {AGAIN}" in text
     assert f"no result: 1 of {points[0]} configurations measured" in text
@@ -109,7 +109,7 @@ def test_a_whole_grid_has_its_result_though_another_lacks_some(tmp_path, clock, 
     text = " ".join(opening.split())
     assert "now, the recursion cutoff (float32, n = 512) is fastest with β = " in text
     assert ", equal within the noise: " in text
-    assert "in 1 of 2 grids. This command continues: " in text
+    assert "in 1 of 2 comparisons. This command continues: " in text
     assert "](cutoff-solve-float32-n512.svg)" in opening
     assert "| Recursion cutoff, float32, n = 256 | β | no result: 1 of " in opening
     assert "](cutoff-solve-float32-n256.svg)" in rest
@@ -121,9 +121,9 @@ def test_a_missing_final_is_named(tmp_path, clock, drawn):
     (found,) = measured(tmp_path, "cutoff", "cpu", [256], clock, len(grid.points))
     assert found.lacks_final
     text = " ".join(page_of(tmp_path, "cutoff", "cpu", [found])[0].split())
-    assert "Incomplete, not measured: the final in 1 of 1 grids. This command continues: " in text
+    assert "Incomplete, not measured: the fastest once more, in 1 of 1 comparisons. This command continues: " in text
     assert "operations/s as first measured" in text
-    assert f"{AGAIN} * {found.grid.heading}: the final, which times the fastest configurations together." in text
+    assert f"{AGAIN} * {found.grid.heading}: the fastest configurations once more, in turns." in text
 
 
 def test_a_whole_study_lacks_nothing(tmp_path, clock, drawn):
@@ -144,4 +144,4 @@ def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypat
     assert "warning: Incomplete, not measured: " in output.err
     assert output.err.endswith(f" This command continues: {again}\n")
     assert f"\n    {again}\n" in Path(output.out.strip()).read_text()
-    assert "No grid was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()
+    assert "No comparison was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()

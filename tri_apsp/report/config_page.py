@@ -28,7 +28,7 @@ def page_of_configs(study: Study, target: Target, results: Sequence[GridResult],
     by_plot = {f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}": one for one, _ in shown}
     first = shown[0][0]
     return Page(
-        lead="No grid was measured whole, so there is no result yet." if first.missing else _lead(study, target, first),
+        lead="No comparison was measured whole, so there is no result yet." if first.missing else _lead(study, target, first),
         plots={plot: _drawn(result, best) for plot, (result, best) in zip(by_plot, shown, strict=True)},
         caption=_caption(first),
         results=[_results(by_plot.values())],
@@ -176,8 +176,8 @@ def _protocol(target: Target, results: Sequence[GridResult]) -> str:
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "
         f"are no multiple of any block; then it is timed with {clock}.",
         "A product or solve has n³ operations, each an addition and a minimum; weights are not negative.",
-        f"In {finals} of {len(results)} grids the fastest for each x were timed once more, in interleaved rounds; tables and "
-        "curves show these times, and the first measurement in the other grids.",
+        f"In {finals} of {len(results)} comparisons the fastest for each x were timed once more, in turns; tables and curves show "
+        "these times, and the first measurement in the others.",
         "≈: the range from p20 to p80 overlaps that of the fastest.",
     )
 

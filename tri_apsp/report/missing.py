@@ -15,11 +15,12 @@ _MAX_NAMED = 8
 
 def missing_sentence(results: Sequence[GridResult]) -> str:
     """Return how much is missing; "" if every configuration of every grid was tried, and the fastest once more."""
+    results = [result for result in results if result.requested]
     missing, every = sum(len(result.missing) for result in results), sum(len(result.grid.points) for result in results)
     grids, finals = sum(bool(result.missing) for result in results), sum(result.lacks_final for result in results)
     parts = [
-        f"{missing} of {every} configurations, in {grids} of {len(results)} grids" if missing else "",
-        f"the final in {finals} of {len(results)} grids" if finals else "",
+        f"{missing} of {every} configurations, in {grids} of {len(results)} comparisons" if missing else "",
+        f"the fastest once more, in {finals} of {len(results)} comparisons" if finals else "",
     ]
     listed = "; ".join(part for part in parts if part)
     return f"Incomplete, not measured: {listed}." if listed else ""
@@ -34,7 +35,7 @@ def missing_block(results: Sequence[GridResult], command: str) -> list[str]:
 
 def _line(result: GridResult) -> str:
     if result.lacks_final:
-        return f"{result.grid.heading}: the final, which times the fastest configurations together."
+        return f"{result.grid.heading}: the fastest configurations once more, in turns."
     missing, error = result.missing, f" The measurement failed: {result.error}" if result.error else ""
     if not result.screened:
         return f"{result.grid.heading}: all {len(missing)} configurations.{error}"
