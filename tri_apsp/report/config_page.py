@@ -176,8 +176,8 @@ def _protocol(target: Target, results: Sequence[GridResult]) -> str:
         "Before a configuration is timed, its results are verified bit for bit, on problems of n vertices and of sizes that "
         f"are no multiple of any block; then it is timed with {clock}.",
         "A product or solve has n³ operations, each an addition and a minimum; weights are not negative.",
-        f"In {finals} of {len(results)} comparisons the fastest for each x were timed once more, in turns; tables and curves show "
-        "these times, and the first measurement in the others.",
+        f"In {finals} of {len(results)} comparisons the fastest for each x were timed once more, in turns; tables and curves "
+        "show these times, and the first measurement in the others.",
         "≈: the range from p20 to p80 overlaps that of the fastest.",
     )
 
