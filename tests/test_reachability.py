@@ -146,8 +146,8 @@ class TestCpu(ReachabilityContract):
 @pytest.mark.skipif(not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestPortableInterpreted(ReachabilityContract):
     engine = "portable"
-    sizes = (0, 1, 2, 33, 129)
-    large = 270
+    sizes = (0, 1, 33)
+    large = 129
 
     @pytest.fixture(autouse=True)
     def _small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ class TestPortableInterpreted(ReachabilityContract):
 
 @pytest.mark.slow
 class TestLargerInterpreted(TestPortableInterpreted):
-    sizes = (31, 32, 128)
+    sizes = (2, 32, 129)
     large = 520
 
 

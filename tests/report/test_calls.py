@@ -213,6 +213,11 @@ def test_the_two_sub_closures_may_not_run_side_by_side(study):
     assert len(rows) == 4, "a configuration that must be wrong is not measured"
 
 
+@pytest.fixture
+def enough_memory(monkeypatch):
+    monkeypatch.setattr("tri_apsp.report.measuring.check_memory", lambda *arguments, **options: None)
+
+
 def gpu_page(folder, name: str, fails: Callable[[Task, Point], Kind | None] = lambda task, point: None) -> str:
     """Return the page of a study on an H200: n vertices take 1e-11 n^3 ms, and the k-th call of a grid k times as long."""
     one, here = study_of(name), target("nvidia")
@@ -225,7 +230,7 @@ def gpu_page(folder, name: str, fails: Callable[[Task, Point], Kind | None] = la
 
 
 @pytest.mark.parametrize("name", OF_CALLS)
-def test_the_page_of_a_gpu_leads_with_then_now_and_why(name, tmp_path):
+def test_the_page_of_a_gpu_leads_with_then_now_and_why(name, tmp_path, enough_memory):
     page = gpu_page(tmp_path, name)
     lead = page.partition("replaced by the next run --> ")[2].partition(f" ![{name}]({name}.svg)")[0]
     assert re.fullmatch(r"Then, [^;]*; now, .*\.", lead)
@@ -235,7 +240,7 @@ def test_the_page_of_a_gpu_leads_with_then_now_and_why(name, tmp_path):
     assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
 
 
-def test_implementations_beside_the_papers(tmp_path):
+def test_implementations_beside_the_papers(tmp_path, enough_memory):
     page = gpu_page(tmp_path, "implementations")
     ms = 8192**3 * 1e-11  # of this project at n = 8192; staged_load is the second of the grid
     assert "Then, the papers' best took 6.88 s (Lund & Smith) and 7.87 s (Buluç, Gilbert, Budak) for n = 8192; " in page
@@ -252,7 +257,7 @@ def test_implementations_beside_the_papers(tmp_path):
     assert f"| this project | float32 | 512 | 200,000 | 100 T | {peak:.1%} |" in page
 
 
-def test_a_gpu_without_the_size_of_the_papers_is_not_compared(tmp_path):
+def test_a_gpu_without_the_size_of_the_papers_is_not_compared(tmp_path, enough_memory):
     page = gpu_page(tmp_path, "implementations", lambda task, point: Kind.timeout if task.n == 8192 else None)
     assert "No system was measured beside this project at n = 8192, at which the papers state their best. ![" in page
     assert "programs for a CPU" not in page
@@ -267,13 +272,13 @@ def test_a_gpu_without_gluon_gets_the_systems_in_plain_triton():
     assert {"katz_kider", "staged_load"} <= {str(point.values["implementation"]) for point in grid.points}
 
 
-def test_concurrency_compares_with_one_after_another(tmp_path):
+def test_concurrency_compares_with_one_after_another(tmp_path, enough_memory):
     page = gpu_page(tmp_path, "concurrency")
     assert "together in one call make a solve 0.33 (n = 1024) and 0.33 (n = 16384) times as fast. ![" in page, "no reason"
     assert "| on two streams | 0.50 | 0.50 |" in page
 
 
-def test_failures_of_calls_are_on_the_page(tmp_path):
+def test_failures_of_calls_are_on_the_page(tmp_path, enough_memory):
     page = gpu_page(
         tmp_path,
         "implementations",
