@@ -30,16 +30,18 @@ STRIP = 8
 @njit(nogil=True, cache=True)
 def _fill_tables(tables, b):  # type: ignore[no-untyped-def]
     """tables[t, x] = or of the rows 8 t + bit of b [64, width <= STRIP] for the bits of x, 0 in columns past b."""
-    width = b.shape[1]
+    # b, padded to the width of a strip: loops of a constant length compile in a fifth of the time of loops of length `width`.
+    rows = np.zeros((64, STRIP), b.dtype)
+    for i in range(64):
+        for j in range(b.shape[1]):
+            rows[i, j] = b[i, j]
     for t in range(8):
         tables[t, 0] = 0
         for bit in range(8):
             known = 1 << bit  # rows of the table, which the next row of b doubles
             for x in range(known):
-                for j in range(width):
-                    tables[t, known + x, j] = tables[t, x, j] | b[8 * t + bit, j]
-                for j in range(width, STRIP):
-                    tables[t, known + x, j] = 0
+                for j in range(STRIP):
+                    tables[t, known + x, j] = tables[t, x, j] | rows[8 * t + bit, j]
 
 
 def _product(c, a, b):  # type: ignore[no-untyped-def]
