@@ -240,6 +240,14 @@ def test_refused(adjacency: object, weights: bool, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("weights", ["yes", 1, None, torch.ones(2, 2)], ids=str)
+def test_weights_are_true_or_false(weights: object) -> None:
+    """Not the weights themselves: these are `adjacency`."""
+    message = rf"`weights` must be True or False, but is {type(weights).__name__}; give weights=True if `adjacency` holds"
+    with pytest.raises(InputError, match=message):
+        tri_apsp.reachability(torch.ones(2, 2), weights=weights)  # type: ignore[arg-type]
+
+
 def test_any_value_but_0_is_an_edge() -> None:
     """Negative numbers, and the largest."""
     values = torch.tensor([[0, -5, 0], [0, 0, torch.iinfo(torch.int32).max], [0, 0, 0]], dtype=torch.int32)

@@ -98,18 +98,18 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
 
     Args:
         adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides; unchanged. adjacency[i, j] states
-            whether there is an edge from i to j: in bool, True; in uint8, int8, int16, int32 or int64, any value but 0. The
-            diagonal is ignored.
-        weights: `adjacency` holds weights as shortest_paths takes them, of float32, float64, int16, int32, int64 or bool: inf,
-            or no_edge(dtype) for integers, is no edge, and 0 is one.
+            whether there is an edge from i to j: in bool, True is an edge; in uint8, int8, int16, int32 and int64, any value
+            but 0. The diagonal is ignored.
+        weights: whether `adjacency` holds weights as shortest_paths takes them: in float32 and float64, any value but inf is
+            an edge; in int16, int32 and int64, any value but no_edge(dtype); in bool, True. A weight of 0 is an edge.
 
     Returns:
         A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal is True.
 
     Raises:
-        InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; floats without
-            `weights`; integers without `weights` of which one is no_edge(dtype), and none greater; with `weights`, NaN, minus
-            infinity, or an integer outside [-no_edge, no_edge].
+        InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; `weights` that
+            are neither True nor False; floats without `weights`; integers without `weights` of which one is no_edge(dtype),
+            and none greater; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 

@@ -58,12 +58,18 @@ def check_weights(weights: object, *, sizes: object | None = None, check_sizes: 
     return Problem(tensor if batched else tensor[None], batched)
 
 
-def check_adjacency(adjacency: object, *, weights: bool) -> Problem:
+def check_adjacency(adjacency: object, *, weights: object) -> Problem:
     """Check the arguments of reachability, without values; a tensor of bool stays one.
 
     Raises:
-        InputError: as check_weights; without `weights`, a dtype that is neither bool nor one of whole numbers.
+        InputError: as check_weights; `weights` is no bool; without `weights`, a dtype that is neither bool nor one of whole
+            numbers.
     """
+    if not isinstance(weights, bool):
+        raise InputError(
+            f"`weights` must be True or False, but is {type(weights).__name__}; give weights=True if `adjacency` holds "
+            "weights, else leave it out."
+        )
     tensor = _check_tensor(adjacency, "adjacency")
     if weights:
         _check_dtype(tensor, "adjacency")
