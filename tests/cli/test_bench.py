@@ -155,6 +155,19 @@ def test_scipy_must_fit_the_memory_too(cli, monkeypatch):
     assert cli(*words, "--scipy-up-to", 999).status == 0
 
 
+def test_reachability_needs_less_memory_than_distances(cli, monkeypatch):
+    """Edges and a closure of 1 byte per pair, a bit per pair, and what their check takes; distances take four matrices."""
+    monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 4 * 1000**2)
+    monkeypatch.setattr("tri_apsp.cli.bench.measure", lambda *args, **kwargs: iter(()))
+    words = ["bench", "--device", "cpu", "--scipy-up-to", 0, "--method", "reachability"]
+    assert cli(*words, "--n", 1000).status == 0
+    outcome = cli(*words, "--n", 1300)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: a problem of 1300 vertices in bool (2.39")
+    outcome = cli(*words, "auto", "--n", 1000)
+    assert outcome.err.startswith("error: a problem of 1000 vertices in float32 (4 matrices) must fit the memory")
+
+
 @pytest.mark.parametrize("words", [("--clock-mhz", 1980), ()])
 def test_fraction_of_the_bound(cli, monkeypatch, words):
     """On a CPU described as an H200, whose clock comes from `words` or from the device."""

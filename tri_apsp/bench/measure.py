@@ -203,7 +203,7 @@ def _checked_calls(
 def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     """Return the call of reachability, after a first call returned the right result."""
     edges = closures.edges_of(case, device)
-    closures.check(closures.solve(edges, config), edges)
+    closures.check(closures.solve(edges, config), case)
     return _Call("reachability", torch.bool, engines.choose(device, config), partial(closures.solve, edges, config))
 
 

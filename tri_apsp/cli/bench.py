@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from tri_apsp import engines
-from tri_apsp.bench import table
+from tri_apsp.bench import closures, table
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import Row, measure
@@ -124,8 +124,10 @@ def run(args: argparse.Namespace) -> None:
         engines.choose(device, config, case.dtype)
         for name in names:
             require_runnable(name, device, case.dtype, None)
-        # The weights, the result, the expected result, and one matrix of workspace.
-        check_memory(case.n, case.batch, case.dtype, device, matrices=4)
+        if names or not reachability:  # the weights, the result, the expected result, and one matrix of workspace
+            check_memory(case.n, case.batch, case.dtype, device, matrices=4)
+        if reachability:
+            check_memory(case.n, case.batch, torch.bool, device, matrices=closures.matrices_of(case.n))
         if distances and runs_scipy(case, args.scipy_up_to):
             remedy = "lower --scipy-up-to, --n or --batch"
             require_memory(f"SciPy's solve of {case}", scipy_bytes(case), torch.device("cpu"), remedy)

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 import torch
 
 from tri_apsp.device import check_memory, check_product_memory, is_small
+from tri_apsp.engines.boolean import packed_size
 from tri_apsp.errors import TooLargeError
 from tri_apsp.solver.arguments import Problem
 
-__all__ = ["memory_for_product", "memory_for_reachability", "memory_for_solve"]
+__all__ = ["memory_for_product", "memory_for_reachability", "memory_for_solve", "reachability_matrices"]
 
 
 def memory_for_solve(problem: Problem, matrices: float) -> AbstractContextManager[None]:
@@ -37,10 +38,15 @@ def memory_for_product(shape: tuple[int, int, int], like: torch.Tensor) -> Abstr
     return _MemoryGuard(check, shape[0] * shape[1] * shape[2], like)
 
 
-def memory_for_reachability(problem: Problem, packed_size: int) -> AbstractContextManager[None]:
-    """As memory_for_solve, for a closure: the result in bool, and packed_size**2 bits per graph."""
+def reachability_matrices(n: int) -> float:
+    """Return how many matrices of bool a closure allocates: the result, and packed_size(n)**2 bits per graph."""
+    return 1 + packed_size(n) ** 2 / (8 * max(1, n) ** 2)
+
+
+def memory_for_reachability(problem: Problem) -> AbstractContextManager[None]:
+    """As memory_for_solve, for a closure."""
     n, batch, device = problem.n, problem.batch, problem.weights.device
-    matrices = 1 + packed_size**2 / (8 * max(1, n) ** 2)
+    matrices = reachability_matrices(n)
 
     def check() -> None:
         check_memory(n, batch, torch.bool, device, matrices=matrices)

@@ -24,7 +24,7 @@ def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
     graphs, n, device = problem.weights, problem.n, problem.weights.device
     name = engines.choose(device, tuned.with_forced(None))
     engine = boolean.make(name, n, device)
-    with memory_for_reachability(problem, boolean.packed_size(n)), current(device):
+    with memory_for_reachability(problem), current(device):
         missing = None if graphs.dtype == torch.bool or not weights else no_edge(graphs.dtype)
         if graphs.dtype in DTYPES and graphs.numel():
             (found,) = engines.type_of(name).value_ranges([graphs], no_edge(graphs.dtype))
