@@ -89,3 +89,10 @@ def test_a_miss_names_the_objective(gpu, monkeypatch):
     monkeypatch.setenv("TRI_APSP_OBJECTIVE", "energy")
     with pytest.raises(InputError, match=r"python -m tri_apsp\.tune .* --objective energy, or unset"):
         misses.config_for_call(tuned.call_of("nvidia", CUDA, torch.float32, n=1024))
+
+
+def test_a_miss_on_a_cpu_names_no_objective_that_the_tuner_refuses(monkeypatch):
+    monkeypatch.setenv("TRI_APSP_OBJECTIVE", "energy")
+    command = tuned.call_of("cpu", torch.device("cpu"), torch.float32, n=1024).command()
+    assert command.startswith("python -m tri_apsp.tune --device cpu ")
+    assert "--objective" not in command

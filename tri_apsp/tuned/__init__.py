@@ -24,7 +24,7 @@ from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
 from tri_apsp.tuned.lookup import find
 from tri_apsp.tuned.misses import config_for_call, issue_warnings
-from tri_apsp.tuned.objective import OBJECTIVES
+from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, wanted_objective
 from tri_apsp.tuned.other_gpus import Use, use_of
 from tri_apsp.tuned.paths import checkout_directory, directories, file_name, files, is_frozen, save_directory
 from tri_apsp.tuned.reading import load, reload, remember, remembering
@@ -33,10 +33,12 @@ from tri_apsp.tuned.removal import reset
 from tri_apsp.tuned.store import existing, new_file, path_of, save
 
 __all__ = [
+    "DEFAULT_OBJECTIVE",
     "KERNELS",
     "OBJECTIVES",
     "SIGNS",
     "Call",
+    "Objective",
     "Use",
     "allowed_fields",
     "call_of",
@@ -65,5 +67,6 @@ __all__ = [
     "save_directory",
     "use_of",
     "using",
+    "wanted_objective",
     "with_forced",
 ]

@@ -9,7 +9,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device, describe
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
-from tri_apsp.tuned.objective import OBJECTIVES, wanted_objective
+from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective, wanted_objective
 from tri_apsp.tuned.records import TunableKernel, records_of
 
 __all__ = ["Call", "call_of"]
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     batch: int
     sign: str
     kind: str
-    objective: str = OBJECTIVES[0]
+    objective: Objective = DEFAULT_OBJECTIVE
 
     def of_any_sign(self) -> Call:
         """Return the same call for weights of which some may be negative."""
@@ -75,7 +75,8 @@ class Call(NamedTuple):
         """Return the command that tunes this size, as a user may type it."""
         kernels = self.kernels_to_tune()
         only = ["--kernel", *kernels] if len(kernels) == 1 else []
-        objective = [] if self.objective == OBJECTIVES[0] else ["--objective", self.objective]
+        counts_energy = self.device.capability is not None  # an NVIDIA GPU does; the tuner refuses the objective on others
+        objective = ["--objective", self.objective] if self.objective != DEFAULT_OBJECTIVE and counts_energy else []
         return " ".join(["python -m tri_apsp.tune", *self.tuner_arguments(), *only, *objective])
 
 
@@ -88,7 +89,7 @@ def call_of(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
-    objective: str | None = None,
+    objective: Objective | None = None,
 ) -> Call:
     """Return the call with these arguments of `tri_apsp.tuned.find`.
 

@@ -17,7 +17,7 @@ from tri_apsp.tuned.call import Call, call_of
 from tri_apsp.tuned.compatibility import version_mismatch
 from tri_apsp.tuned.delayed_warnings import collect
 from tri_apsp.tuned.forced import with_forced
-from tri_apsp.tuned.objective import OBJECTIVES
+from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective
 from tri_apsp.tuned.other_gpus import files_of_other_gpus
 from tri_apsp.tuned.policy import policy
 from tri_apsp.tuned.reading import generation, on_reload, sources
@@ -60,7 +60,7 @@ def find(
     batch: int = 1,
     nonnegative: bool = False,
     product: bool = False,
-    objective: str | None = None,
+    objective: Objective | None = None,
 ) -> CompleteConfig:
     """Return the complete configuration of a solve; its `source` names where it came from. Nothing is measured.
 
@@ -187,13 +187,13 @@ class _Search:
 
 
 def nearest(
-    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str, objective: str = OBJECTIVES[0]
+    files: Iterable[tuple[str, TunedFile]], n: int, batch: int, sign: str, objective: Objective = DEFAULT_OBJECTIVE
 ) -> list[tuple[str, TunedFile, Entry]]:
     """Return the entries of `files` within a factor of two of `n`, best first, each with its source and file.
 
-    Only entries for `objective` or for "time" are taken. Entries of the GPU of the first file come first; among these, entries
-    for `objective`, then those of the same sign, then those for one graph or for a batch, as `batch` is, then the nearest n,
-    then the nearest batch. Entries that are alike keep the order of `files`.
+    Only entries for `objective` or for DEFAULT_OBJECTIVE are taken. Entries of the GPU of the first file come first;
+    among these, entries for `objective`, then those of the same sign, then those for one graph or for a batch, as `batch` is,
+    then the nearest n, then the nearest batch. Entries that are alike keep the order of `files`.
     """
     gpus: dict[str, int] = {}
 
@@ -203,7 +203,7 @@ def nearest(
         sizes = abs(math.log2(entry.n / n)), abs(math.log2(entry.batch / batch))
         return gpus[file.slug], entry.objective != objective, entry.sign != sign, other_kind, *sizes
 
-    near, taken = [], (objective, OBJECTIVES[0])
+    near, taken = [], (objective, DEFAULT_OBJECTIVE)
     for source, file in files:
         gpus.setdefault(file.slug, len(gpus))
         near += [

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from tri_apsp.configs import from_fields
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, Objective
 from tri_apsp.tuned.records import allowed_fields, record_of
 
 __all__ = ["SCHEMA", "Entry", "Export", "Run", "TunedFile", "read_model", "schema_errors"]
@@ -93,7 +94,7 @@ class Entry(_Model):
     speedup: _Positive
     evaluated: _Count
     run: Run | None = None
-    objective: Literal["time", "energy"] = "time"
+    objective: Objective = DEFAULT_OBJECTIVE
     p20_joules: _Positive | None = None
     p50_joules: _Positive | None = None
     p80_joules: _Positive | None = None

@@ -16,7 +16,7 @@ from tri_apsp.device import Device, triton_version
 from tri_apsp.errors import InputError
 from tri_apsp.tuned.compatibility import difference, identity, identity_of
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.objective import OBJECTIVES
+from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE
 from tri_apsp.tuned.paths import file_name, is_frozen, save_directory
 from tri_apsp.tuned.reading import read_usable, reload
 
@@ -190,7 +190,7 @@ def content_of(file: TunedFile) -> dict[str, Any]:
     for entry in content["entries"]:
         for name in [name for name, value in entry.items() if value is None]:
             del entry[name]
-        if entry["objective"] == OBJECTIVES[0]:  # as in files that have none
+        if entry["objective"] == DEFAULT_OBJECTIVE:  # as in files that have none
             del entry["objective"]
     return content
 
