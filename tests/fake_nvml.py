@@ -73,5 +73,5 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu, uuid: str | None = UU
         nvmlDeviceGetTotalEnergyConsumption=gpu.energy,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "pynvml", module)
-    monkeypatch.setattr("tri_apsp.energy.nvml_name", lambda device: uuid)
+    monkeypatch.setattr("tri_apsp.energy.nvml_uuid", lambda device: uuid)
     return gpu

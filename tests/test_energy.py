@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -64,6 +65,24 @@ def test_a_counter_that_stands_still_is_an_error(gpu):
         meter_of(gpu).measure(lambda: gpu.work(10), 1.0)
 
 
+@pytest.mark.parametrize("fails_ms", [0, 100, 700], ids=["at once", "in the warm-up", "in the measurement"])
+def test_a_counter_that_fails_ends_the_measurement(gpu, fails_ms):
+    """The thread that polls the counter ends, but the measurement names its error."""
+    meter = EnergyMeter(CPU, clock=gpu.clock)
+
+    def run() -> None:
+        gpu.work(10)
+        if gpu.ms >= fails_ms:
+            gpu.error = "GPU is lost"
+        time.sleep(0.01)  # for the thread
+
+    with pytest.raises(EngineError, match=r"must be readable until a measurement ends, but NVML failed \(GPU is lost\);"):
+        meter.measure(run, 1.0)
+    gpu.error = None
+    meter = meter_of(gpu)
+    assert meter.measure(lambda: gpu.work(10), 1.0).watts == pytest.approx(100, rel=0.02)
+
+
 def test_idle_power(gpu, monkeypatch):
     meter = meter_of(gpu)
     monkeypatch.setattr("tri_apsp.energy.time.sleep", lambda seconds: gpu.work(int(1000 * seconds), watts=114))
@@ -73,10 +92,10 @@ def test_idle_power(gpu, monkeypatch):
 def test_the_device_is_found_by_its_uuid(monkeypatch):
     """CUDA_VISIBLE_DEVICES renumbers devices for torch, but not for NVML."""
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f2d"))
-    assert device.nvml_name(torch.device("cuda", 3)) == "GPU-8f2d"
+    assert device.nvml_uuid(torch.device("cuda", 3)) == "GPU-8f2d"
     monkeypatch.setattr("torch.version.hip", "6.0")
-    assert device.nvml_name(torch.device("cuda", 3)) is None
-    assert device.nvml_name(CPU) is None
+    assert device.nvml_uuid(torch.device("cuda", 3)) is None
+    assert device.nvml_uuid(CPU) is None
 
 
 def test_a_cpu_has_no_meter():

@@ -39,13 +39,13 @@ __all__ = [
     "installed_version",
     "is_captured",
     "is_small",
-    "nvml_name",
+    "nvml_uuid",
     "profiled",
     "raw_stream",
     "record_event",
     "require_memory",
     "resolve",
-    "run_beside",
+    "run_concurrently",
     "synchronize",
     "synchronize_stream",
     "triton_version",
@@ -145,7 +145,7 @@ def driver_version(device: torch.device) -> str | None:
     return found[0] if found else None
 
 
-def nvml_name(device: torch.device) -> str | None:
+def nvml_uuid(device: torch.device) -> str | None:
     """Return the UUID by which NVML finds a device, whatever CUDA_VISIBLE_DEVICES numbers it; None: it is no NVIDIA GPU."""
     if device.type != "cuda" or torch.version.hip:
         return None
@@ -204,7 +204,7 @@ def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-def run_beside(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:
+def run_concurrently(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:
     """Queue `second` on a stream of its own, beside `first` on the current one, which then waits for both."""
     side, stream = _side_stream(device), _current_stream(device)
     side.wait_stream(stream)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tri_apsp.device import describe, nvml_name
+from tri_apsp.device import describe, nvml_uuid
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.messages import remedy_of_extra
 
@@ -64,8 +64,9 @@ class EnergyMeter:
     def __init__(self, device: torch.device, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._steps: list[tuple[float, float]] = []  # seconds and joules, as the counter was first seen at each value
+        self._failure: Exception | None = None  # with which the thread of a measurement ended
         self._lock = threading.Lock()
-        name = nvml_name(device)
+        name = nvml_uuid(device)
         if name is None:
             raise EngineError(
                 f"energy must be measured on an NVIDIA GPU, which counts it, but the device is {describe(device).name} "
@@ -96,7 +97,7 @@ class EnergyMeter:
             seconds: the least time of the measurement, which ends once the counter has made enough steps.
 
         Raises:
-            EngineError: the counter makes no steps.
+            EngineError: the counter makes no steps, or NVML fails to read it.
         """
         with self._polling():
             warm = self._clock() + WARM_UP_SECONDS
@@ -104,6 +105,11 @@ class EnergyMeter:
                 run()
             start, runs = self._clock(), 0
             while (passed := self._clock() - start) < seconds or len(self._since(start)) < _MIN_STEPS:
+                if self._failure is not None:
+                    raise EngineError(
+                        "the energy counter of a GPU must be readable until a measurement ends, but NVML failed "
+                        f"({self._failure}); measure again, or on another GPU."
+                    )
                 if passed > seconds + _TIMEOUT_SECONDS and runs:
                     raise EngineError(
                         f"the energy counter of a GPU must advance while it is read, but made {len(self._since(start))} steps "
@@ -135,12 +141,15 @@ class EnergyMeter:
 
     @contextmanager
     def _polling(self) -> Iterator[None]:
-        self._steps = []
+        self._steps, self._failure = [], None
         done = threading.Event()
 
         def poll() -> None:
-            while not done.wait(_POLL_SECONDS):
-                self.poll()
+            try:
+                while not done.wait(_POLL_SECONDS):
+                    self.poll()
+            except self._nvml.NVMLError as error:
+                self._failure = error
 
         thread = threading.Thread(target=poll, name="tri_apsp-energy", daemon=True)
         thread.start()

@@ -10,7 +10,7 @@ from tri_apsp import engines
 from tri_apsp.api import min_plus, select, shortest_paths
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import CompleteConfig, Config
-from tri_apsp.device import Device, run_beside
+from tri_apsp.device import Device, run_concurrently
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report import plots
@@ -81,7 +81,7 @@ def _arranged(product: Callable[..., None], steps: str, device: torch.device) ->
         if len(updates) != 2 or steps == _FUSED:
             product(*updates)
         elif steps == _STREAMS:
-            run_beside(device, lambda: product(updates[0]), lambda: product(updates[1]))
+            run_concurrently(device, lambda: product(updates[0]), lambda: product(updates[1]))
         else:
             product(updates[0])
             product(updates[1])
