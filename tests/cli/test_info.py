@@ -53,6 +53,19 @@ def test_tuned_files(cli, tmp_path, monkeypatch):
     assert f"  some-gpu/: {file.stem}; not used: " in out
 
 
+def test_objective(cli, monkeypatch):
+    monkeypatch.delenv("TRI_APSP_OBJECTIVE", raising=False)
+    assert cli("info", "--json").json["tuned"]["objective"] == "time"
+    assert "objective" not in cli("info").out
+    monkeypatch.setenv("TRI_APSP_OBJECTIVE", "energy")
+    assert cli("info", "--json").json["tuned"]["objective"] == "energy"
+    assert "objective       energy, which TRI_APSP_OBJECTIVE names: solves prefer entries for it\n" in cli("info").out
+    monkeypatch.setenv("TRI_APSP_OBJECTIVE", "power")
+    outcome = cli("info")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "error: TRI_APSP_OBJECTIVE must be one of time, energy, but is 'power'; correct or unset it.\n"
+
+
 def test_a_thing_is_said_once(cli, tmp_path, monkeypatch):
     """Files that are not used for one reason are one line; a directory, a version and a device are named once."""
     gpu = Device("cuda", "Some GPU", "some-gpu", 9, 1 << 30, 1 << 17, (9, 0))

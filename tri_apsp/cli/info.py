@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -33,13 +34,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(
         parser,
         "machine, versions, engines (usable and unusable, by device), tuned (directories, files, unused with the reasons, "
-        "save_directory: null if it is frozen)",
+        "save_directory: null if it is frozen, objective: whose entries solves prefer)",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the facts of this machine and the engines that can run on it."""
+    """Print the facts of this machine and the engines that can run on it.
+
+    Raises:
+        InputError: TRI_APSP_OBJECTIVE has an unknown value.
+    """
+    objective = tuned.wanted_objective()
     found = devices()
     files = {path: _file(path, found) for path in tuned.files()}
     if args.json:
@@ -53,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
                     "files": [str(path) for path in files],
                     "unused": {str(path): reason for path, (_, reason) in files.items() if reason is not None},
                     "save_directory": None if tuned.is_frozen(tuned.save_directory()) else str(tuned.save_directory()),
+                    "objective": objective,
                 },
             }
         )
@@ -63,6 +70,8 @@ def run(args: argparse.Namespace) -> None:
         engines = _engines(device)
         fields.append((f"engines on {device}", ", ".join(engines["usable"]) or "none"))
         fields += [("", reason) for reason in engines["unusable"].values()]
+    if os.environ.get("TRI_APSP_OBJECTIVE"):
+        fields.append(("objective", f"{objective}, which TRI_APSP_OBJECTIVE names: solves prefer entries for it"))
     fields.append(("save to", _saved_to(found)))
     for number, directory in enumerate(tuned.directories()):
         label = "search order" if number == 0 else ""
