@@ -161,10 +161,11 @@ class SyntheticPool:
         if kind is not None:
             return Outcome(kind, message="fake")
         outcome = correct(self.time_ms(task, config), self.spread)
-        if not task.of_energy:
+        if not task.minimises_energy:
             return outcome
         joules = 10 * (1 if self.flat else 1 + _far(config.product, FRUGAL) / 4)
-        return dataclasses.replace(outcome, energy=Energy(joules * (1 - self.spread), joules, joules * (1 + self.spread)))
+        energy = Energy(joules * (1 - self.spread), joules, joules * (1 + self.spread))
+        return dataclasses.replace(outcome, energy=energy, figures={"watts": 990.0})
 
 
 def _far(tiles: CpuTiles, best: CpuTiles) -> float:

@@ -27,13 +27,15 @@ from tri_apsp.tune.measure import measurement as module
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
 from tri_apsp.tune.space.task import Task
-from tri_apsp.tune.sweep import sweep
+from tri_apsp.tune.sweep import plan
 from tri_apsp.tune.sweep.final import FinalBudget
 from tri_apsp.tune.sweep.plan import BUDGETS, ENERGY_BUDGETS, Settings
+from tri_apsp.tune.sweep.rows import read_rows
 from tri_apsp.tuned.records import RECORDS
 
 WORDS = ("--device", "cpu", "--kernel", "product", "--trials", 200)
 ENERGY = ("--objective", "energy")
+NAME = describe(CPU).name
 TASK = dataclasses.replace(PRODUCT, objective="energy")
 
 
@@ -66,7 +68,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> SyntheticPool:
     made = SyntheticPool()
     for place in (commands, stored):
         monkeypatch.setattr(place, "Workers", lambda devices: made)
-    monkeypatch.setattr(sweep, "EnergyMeter", Meter)
+    monkeypatch.setattr(plan, "EnergyMeter", Meter)
     return made
 
 
@@ -117,7 +119,7 @@ class TestMeasurement:
         assert Measurement(task, CPU, make_of(Counted)).screen(complete(task)).energy is None
 
     def test_outcomes_as_json(self) -> None:
-        outcome = Outcome(Kind.correct, None, energy=Energy(1.0, 2.0, 3.0))
+        outcome = Outcome(Kind.correct, None, energy=Energy(1.0, 2.0, 3.0), figures={"watts": 4.0})
         assert outcome.to_dict()["p50_joules"] == 2.0
         assert Outcome.from_dict(outcome.to_dict()) == outcome
         assert "p50_joules" not in Outcome(Kind.correct).to_dict()
@@ -173,7 +175,7 @@ def test_budgets_of_energy() -> None:
         assert Settings(effort=effort, objective="energy").budget == budget
         assert Settings(effort=effort).budget == BUDGETS[effort]
         assert budget.trials < BUDGETS[effort].trials
-        final = FinalBudget(budget, 2, of_energy=True)
+        final = FinalBudget(budget, 2, minimises_energy=True)
         seconds = 33.0
         reserved = final.reserve(budget.seconds)(seconds)
         count = final.finalists(reserved, seconds) + 2
@@ -219,15 +221,37 @@ class TestCommands:
         cli(*WORDS, *ENERGY, "--report", home / "rows")
         (result,) = json.loads((home / "rows" / "sweep.json").read_text())["results"]
         assert (result["objective"], result["p50_joules"]) == ("energy", 10)
+        (read,) = read_rows(home / "rows").results
+        assert all(trial.outcome.figures == {"watts": 990} for trial in read.search.evaluated)
         pytest.importorskip("matplotlib")
         assert report(["tuning", "--from", str(home / "rows"), "--out", str(home)]) == BAD_INPUT
         assert "--from must name sweeps with the objective time" in capsys.readouterr().err
 
     def test_a_cpu_counts_no_energy(self, cli: Callable[..., Output], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sweep, "EnergyMeter", module.EnergyMeter)
-        output = cli(*WORDS, *ENERGY)
-        assert output.status == FAILED
-        assert f"but the device is {describe(CPU).name} (cpu)" in output.err
+        """So nothing that would measure it begins, but stored entries can be shown."""
+        cli(*WORDS, *ENERGY)
+        monkeypatch.setattr(plan, "EnergyMeter", module.EnergyMeter)
+        for action in ((), ("--dry-run",), ("--verify",)):
+            output = cli(*WORDS, *ENERGY, *action)
+            assert (output.status, output.out) == (FAILED, "")
+            assert (
+                f"error: energy must be measured on an NVIDIA GPU, which counts it, but the device is {NAME} (cpu)"
+                in output.err
+            )
+        assert cli("--show", *ENERGY).out.startswith("cpu product, float32 nonnegative, n = 1024, energy: 10 J, ")
+        assert "cpu-product-float32.json: for energy n = 1024\n" in cli("--list", *ENERGY).out
+        assert cli(*WORDS, "--dry-run").status == 0
+
+    def test_nothing_was_tuned_for_energy(self, cli: Callable[..., Output]) -> None:
+        cli(*WORDS)
+        for action in ("--show", "--verify"):
+            output = cli(action, *ENERGY)
+            assert (output.status, output.err) == (0, "")
+            assert (
+                "an entry for energy that was asked for; `python -m tri_apsp.tune --objective energy` writes one" in output.out
+            )
+
+    def test_an_unknown_objective(self, cli: Callable[..., Output]) -> None:
         assert cli("--objective", "power").status == BAD_INPUT
 
 

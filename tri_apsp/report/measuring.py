@@ -279,7 +279,7 @@ def _screen(task: Task, points: Sequence[Point], rows: StudyRows, measurer: Meas
 
 def _rounds(task: Task, finalists: Sequence[Measured], seconds: float) -> int:
     """Return the rounds of a final that fit into `seconds`."""
-    one_round = sum(round_seconds(1, finalist.ms, task.of_energy) for finalist in finalists)
+    one_round = sum(round_seconds(1, finalist.ms, task.minimises_energy) for finalist in finalists)
     return max(0, min(_ROUNDS, int((seconds - 1) / one_round)))
 
 

@@ -76,7 +76,7 @@ def read_sweeps(directories: Sequence[Path]) -> Sweeps:
     for rows in read:
         for result in rows.results:
             task = result.task
-            if task.of_energy:
+            if task.minimises_energy:
                 raise InputError(
                     f"--from must name sweeps with the objective time, whose speed-ups it shows, but one tuned {task}; "
                     "leave that one out."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tri_apsp.semirings import Sign
     from tri_apsp.tune.sweep.result import SweepResult
+    from tri_apsp.tuned import Objective
 
 __all__ = ["tune"]
 
@@ -35,7 +36,7 @@ def tune(
     resume: bool = False,
     force: bool = False,
     progress: bool = False,
-    objective: str = "time",
+    objective: Objective = "time",
 ) -> SweepResult:
     """Search for the fastest configurations, and write them to tuned files, which later solves use.
 

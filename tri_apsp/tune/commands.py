@@ -18,7 +18,7 @@ from tri_apsp.tune.space.candidates import candidates
 from tri_apsp.tune.stored import emit, export_entries, import_entries, list_files, show_entries, verify_entries
 from tri_apsp.tune.summary import print_summary
 from tri_apsp.tune.sweep.baselines import baselines_of
-from tri_apsp.tune.sweep.plan import Plan, Settings, plan
+from tri_apsp.tune.sweep.plan import Plan, Settings, plan, require_energy_counters
 from tri_apsp.tune.sweep.rows import write_rows
 from tri_apsp.tune.sweep.sweep import sweep
 from tri_apsp.tune.workers.pool import Workers
@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action in _FILE_ACTIONS:
         return _FILE_ACTIONS[args.action](args)
     planned = plan(Settings(**{field.name: getattr(args, field.name) for field in dataclasses.fields(Settings)}))
+    if args.action not in _LOOKING_ACTIONS:
+        require_energy_counters(planned)
     return _ACTIONS[args.action](args, planned)
 
 
@@ -71,4 +73,5 @@ def _dry_run(args: argparse.Namespace, planned: Plan) -> int:
 
 
 _ACTIONS = {None: _tune, "dry-run": _dry_run, "list": list_files, "show": show_entries, "verify": verify_entries}
+_LOOKING_ACTIONS = ("list", "show")  # these measure nothing, nor tell what would be measured
 _FILE_ACTIONS = {"export": export_entries, "import": import_entries}

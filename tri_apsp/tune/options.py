@@ -80,7 +80,7 @@ def _add_settings(parser: Parser) -> None:
     how.add_argument(
         "--objective",
         choices=tuned.OBJECTIVES,
-        default=tuned.OBJECTIVES[0],
+        default=tuned.DEFAULT_OBJECTIVE,
         help="what to minimise: the time (default), or the energy per run, on an NVIDIA GPU; also the entries that --show and "
         "--verify take. Energy takes 1.5 s per configuration, so fewer are tried",
     )

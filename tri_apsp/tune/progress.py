@@ -126,7 +126,7 @@ def decision_line(winner: Winner) -> str:
     if winner.changed:
         if medians.before is None:
             return f"the configuration in use failed, now {now}"
-        return f"{shown(medians.before)} before, now {now}, {medians.before / medians.now:.2f} times as {winner.praise}"
+        return f"{shown(medians.before)} before, now {now}, {medians.before / medians.now:.2f} times as {winner.adjective}"
     which = "the tuned configuration" if winner.gained else "the default"
     if not winner.conclusive and medians.best is not None:
         return f"inconclusive: {which} stays at {now}, since {shown(medians.best)} of another is within the noise"

@@ -32,8 +32,6 @@ __all__ = ["emit", "export_entries", "import_entries", "list_files", "show_entri
 
 _HOLDS, _NOISE, _STALE, _FAILED = "holds", "within noise", "stale", "failed"
 
-_NOTHING = "no tuned file for this device has an entry that was asked for; `python -m tri_apsp.tune` writes one"
-
 
 def emit(args: argparse.Namespace, content: dict[str, Any], lines: Iterable[str]) -> None:
     """Print `content` with --json, else `lines`."""
@@ -102,9 +100,9 @@ def show_entries(args: argparse.Namespace, planned: Plan) -> int:
     rows = [{"file": str(path), "task": str(task), **entry.model_dump(mode="json")} for path, task, entry in entries]
     lines = []
     for _, task, entry in entries:
-        cost = quantity(entry.p50_joules or entry.p50_ms, joules=task.of_energy)
+        cost = quantity(entry.p50_joules or entry.p50_ms, joules=task.minimises_energy)
         lines.append(f"{task}: {cost}, {entry.gain:.2f} x the default, {format_config(entry.config)}")
-    emit(args, {"entries": rows}, lines or [_NOTHING])
+    emit(args, {"entries": rows}, lines or [_nothing(planned)])
     return 0
 
 
@@ -124,8 +122,14 @@ def verify_entries(args: argparse.Namespace, planned: Plan) -> int:
             if not args.json:
                 found = message if now is None else f"{now:.2f} x the default now, {entry.gain:.2f} x when it was tuned"
                 print(f"{task}: {state}: {found}", flush=True)
-    emit(args, {"entries": rows}, [] if rows else [_NOTHING])
+    emit(args, {"entries": rows}, [] if rows else [_nothing(planned)])
     return FAILED if any(row["state"] in (_STALE, _FAILED) for row in rows) else 0
+
+
+def _nothing(planned: Plan) -> str:
+    objective = planned.settings.objective
+    kind, option = ("", "") if objective == tuned.DEFAULT_OBJECTIVE else (f" for {objective}", f" --objective {objective}")
+    return f"no tuned file for this device has an entry{kind} that was asked for; `python -m tri_apsp.tune{option}` writes one"
 
 
 def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:
@@ -161,7 +165,7 @@ def import_entries(args: argparse.Namespace) -> int:
 def _require_no_choice(args: argparse.Namespace, action: str) -> None:
     """Raise InputError if an option chooses entries: an export holds, and an import saves, all of them."""
     values = {"--kernel": args.kernels, "--n": args.n, "--dtype": args.dtypes, "--sign": args.signs, "--engine": args.engine}
-    values["--objective"] = args.objective != tuned.OBJECTIVES[0]
+    values["--objective"] = args.objective != tuned.DEFAULT_OBJECTIVE
     given = [option for option, value in values.items() if value]
     if given:
         them = "them" if len(given) > 1 else "it"

@@ -67,7 +67,7 @@ def _changes(winners: Sequence[Winner], tried: int) -> str:
     every = [(winner, winner.medians) for winner in winners]
     gains = [medians.before / medians.now for winner, medians in every if winner.changed and medians.before is not None]
     if changed:
-        mean = f": {geometric_mean(gains):.2f} times as {winners[0].praise} as before" if gains else ""
+        mean = f": {geometric_mean(gains):.2f} times as {winners[0].adjective} as before" if gains else ""
         spread = f", {min(gains):.2f} to {max(gains):.2f}" if len(gains) > 1 else ""
         return f"{changed} of {counted(len(winners), 'task')}{mean}{spread}"
     which = "the configurations in use" if any(winner.gained for winner in winners) else "the defaults"

@@ -68,7 +68,7 @@ class Measurement:
         self._task, self._device, self._make = task, device, make
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
         self._timer = _Timer(device)
-        self._meter = EnergyMeter(device) if task.of_energy else None
+        self._meter = EnergyMeter(device) if task.minimises_energy else None
         self._problems: dict[tuple[int, int, bool], Problem] = {}
         self._with_expected: set[Problem] = set()
         self._default = default_config(task.engine, task.torch_dtype)
@@ -192,7 +192,7 @@ class Measurement:
 def protocol_of(task: Task) -> str:
     """Return how the runs of a task are measured, in words."""
     clock = "wall clock" if task.engine == "cpu" else "CUDA events, L2 cache flushed before each run"
-    return f"{clock}; joules by NVML, {ENERGY_SECONDS:g} s of runs without a pause" if task.of_energy else clock
+    return f"{clock}; joules by NVML, {ENERGY_SECONDS:g} s of runs without a pause" if task.minimises_energy else clock
 
 
 def outcome_of(error: Exception) -> Outcome:

@@ -61,6 +61,8 @@ class Energy:
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
 _ENERGY = tuple(field.name for field in dataclasses.fields(Energy))
+# The fields of an outcome as JSON besides its figures, which are named freely.
+_NAMES = {"kind", *_NO_TIMES, "message", "throttled", *_ENERGY}
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote."""
+        """Return the outcome that `to_dict` wrote; fields of other names are its figures."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
         energy = None if fields.get(_ENERGY[0]) is None else Energy(*(fields[name] for name in _ENERGY))
-        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], energy=energy)
+        figures = {name: value for name, value in fields.items() if name not in _NAMES}
+        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], figures, energy)

@@ -11,7 +11,7 @@ import torch
 from tri_apsp.configs import default_config
 from tri_apsp.device import Device
 from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.tuned import OBJECTIVES
+from tri_apsp.tuned import DEFAULT_OBJECTIVE, Objective
 from tri_apsp.tuned.records import TunableKernel, record_of, records_of
 
 __all__ = ["EFFORTS", "MATRICES", "Task", "default_tasks", "is_required", "size_at"]
@@ -47,7 +47,7 @@ class Task:
     sign: str
     n: int
     batch: int = 1
-    objective: str = OBJECTIVES[0]
+    objective: Objective = DEFAULT_OBJECTIVE
 
     @property
     def record(self) -> TunableKernel[Any]:
@@ -65,9 +65,9 @@ class Task:
         return self.sign == "nonnegative"
 
     @property
-    def of_energy(self) -> bool:
+    def minimises_energy(self) -> bool:
         """Whether the objective is energy."""
-        return self.objective != OBJECTIVES[0]
+        return self.objective == "energy"
 
     @property
     def operations(self) -> int:
@@ -76,7 +76,7 @@ class Task:
 
     def __str__(self) -> str:
         graphs = "" if self.batch == 1 else f", {self.batch} graphs"
-        objective = f", {self.objective}" if self.of_energy else ""
+        objective = f", {self.objective}" if self.minimises_energy else ""
         return f"{self.engine} {self.kernel}, {self.dtype} {self.sign}, n = {self.n}{graphs}{objective}"
 
 

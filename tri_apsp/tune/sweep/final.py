@@ -28,18 +28,18 @@ class FinalBudget:
     Attributes:
         budget: the budget of the task.
         baselines: the number of configurations that are always in the final.
-        of_energy: whether energy is measured too.
+        minimises_energy: whether energy is measured too.
     """
 
     budget: Budget
     baselines: int
-    of_energy: bool = False
+    minimises_energy: bool = False
 
     def reserve(self, seconds: float) -> Callable[[float], float]:
         """Return a function from the best time in ms to the seconds to reserve for the final."""
 
         def needed(best_ms: float) -> float:
-            rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms, self.of_energy)
+            rounds = self.budget.rounds * round_seconds(self.baselines + self.budget.finalists, best_ms, self.minimises_energy)
             return max(self._min_seconds(self.baselines + 1, best_ms), min(_MAX_SHARE * seconds, _PREPARATION_SECONDS + rounds))
 
         return needed
@@ -51,17 +51,17 @@ class FinalBudget:
 
     def rounds(self, left: float, count: int, best_ms: float) -> int:
         """Return how many rounds of `count` configurations fit into `left` seconds, within bounds."""
-        return int(min(self.budget.rounds, max(_MIN_ROUNDS, left / round_seconds(count, best_ms, self.of_energy))))
+        return int(min(self.budget.rounds, max(_MIN_ROUNDS, left / round_seconds(count, best_ms, self.minimises_energy))))
 
     def _min_seconds(self, count: int, best_ms: float) -> float:
         """Return the seconds of the shortest final of `count` configurations."""
-        energy = 2 * _MIN_ROUNDS * _energy_seconds(best_ms) if self.of_energy else 0
+        energy = 2 * _MIN_ROUNDS * _energy_seconds(best_ms) if self.minimises_energy else 0
         return count * (_MIN_RUNS * max(SLICE_SECONDS, best_ms / 1000) + energy)
 
 
-def round_seconds(count: int, best_ms: float, of_energy: bool = False) -> float:
+def round_seconds(count: int, best_ms: float, minimises_energy: bool = False) -> float:
     """Return the seconds of a round of `count` configurations, each of which is timed twice, and its energy measured twice."""
-    energy = _energy_seconds(best_ms) if of_energy else 0
+    energy = _energy_seconds(best_ms) if minimises_energy else 0
     return 2 * count * (_OVERHEAD * max(SLICE_SECONDS, best_ms / 1000) + energy)
 
 

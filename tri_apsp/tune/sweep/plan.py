@@ -13,13 +13,14 @@ import torch
 from tri_apsp import engines
 from tri_apsp.configs import Config
 from tri_apsp.device import check_memory, cuda_count, describe, resolve
+from tri_apsp.energy import EnergyMeter
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 from tri_apsp.tune.space.task import EFFORTS, MATRICES, Task, default_tasks, is_required
-from tri_apsp.tuned import OBJECTIVES
+from tri_apsp.tuned import DEFAULT_OBJECTIVE, OBJECTIVES, Objective
 from tri_apsp.tuned.records import record_of
 
-__all__ = ["BUDGETS", "ENERGY_BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan"]
+__all__ = ["BUDGETS", "ENERGY_BUDGETS", "SAMPLERS", "Budget", "Plan", "Settings", "plan", "require_energy_counters"]
 
 
 SAMPLERS = ("tpe", "random", "grid")
@@ -74,7 +75,7 @@ class Settings:
     storage: str | None = None
     resume: bool = False
     force: bool = False
-    objective: str = OBJECTIVES[0]
+    objective: Objective = DEFAULT_OBJECTIVE
 
     def __post_init__(self) -> None:
         for what in ("kernels", "n", "dtypes", "signs"):
@@ -101,7 +102,7 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The budget of one task; a time budget replaces its seconds."""
-        chosen = (BUDGETS if self.objective == OBJECTIVES[0] else ENERGY_BUDGETS)[self.effort]
+        chosen = (ENERGY_BUDGETS if self.objective == "energy" else BUDGETS)[self.effort]
         return chosen if self.trials is None else dataclasses.replace(chosen, trials=self.trials)
 
     def seconds(self, tasks: int) -> float:
@@ -143,6 +144,18 @@ def plan(settings: Settings) -> Plan:
     if not usable:
         raise InputError("a sweep must have something to tune, but nothing that was asked for fits this device; ask for less.")
     return Plan(usable, devices, settings)
+
+
+def require_energy_counters(plan: Plan) -> None:
+    """Refuse a plan with the objective energy if one of its devices does not count its energy.
+
+    Raises:
+        EngineError: a device is no NVIDIA GPU, or NVML reads no energy counter of it.
+        InputError: nvidia-ml-py is not installed.
+    """
+    if plan.settings.objective == "energy":
+        for device in plan.devices:
+            EnergyMeter(device)
 
 
 def _devices(device: str, gpus: int) -> tuple[torch.device, ...]:

@@ -81,8 +81,8 @@ class Winner:
         return Medians(self.energy.median, self.default_joules, self.before_joules, self.best_joules)
 
     @property
-    def praise(self) -> str:
-        """What the winner is more than others: fast, or efficient."""
+    def adjective(self) -> str:
+        """What is compared: "fast", or "efficient" if energy is the objective, as in "twice as fast"."""
         return "fast" if self.energy is None else "efficient"
 
     @property

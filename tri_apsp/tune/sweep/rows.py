@@ -20,7 +20,7 @@ from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.search.importance import importances
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
-from tri_apsp.tune.sweep.result import SweepResult, TaskResult, task_of
+from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
 
 __all__ = ["SweepRows", "read_rows", "write_rows"]
 
@@ -112,9 +112,10 @@ def read_rows(directory: Path) -> SweepRows:
 
 
 def _trial(cells: dict[str, Any]) -> Evaluated:
-    outcome = Outcome.from_dict(_OUTCOME | cells)
-    parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}  # other columns are ignored
+    parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}
     values = {name: value for name, value in cells.items() if name in parameters}
+    others = {*TASK, "number", "origin", *parameters}
+    outcome = Outcome.from_dict(_OUTCOME | {name: value for name, value in cells.items() if name not in others})
     return Evaluated(values, outcome, cells["origin"])
 
 

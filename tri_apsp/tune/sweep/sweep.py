@@ -13,13 +13,12 @@ from optuna.storages import BaseStorage
 from tri_apsp import tuned
 from tri_apsp.configs import CompleteConfig, from_fields
 from tri_apsp.device import describe
-from tri_apsp.energy import EnergyMeter
 from tri_apsp.errors import ApspError, EngineError, InputError
 from tri_apsp.tune.progress import Progress
 from tri_apsp.tune.search.studies import open_storage
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.baselines import Baselines, baselines_of
-from tri_apsp.tune.sweep.plan import Plan
+from tri_apsp.tune.sweep.plan import Plan, require_energy_counters
 from tri_apsp.tune.sweep.result import SweepResult, TaskResult
 from tri_apsp.tune.sweep.result_writer import ResultWriter
 from tri_apsp.tune.sweep.task_run import TaskRun
@@ -41,12 +40,10 @@ def sweep(plan: Plan, make_pool: Callable[[], Pool], progress: Progress) -> Swee
         progress: receives tasks and evaluations.
 
     Raises:
-        InputError: the studies or the tuned files cannot be kept.
+        InputError: the studies or the tuned files cannot be kept, or the objective is energy and nvidia-ml-py is not installed.
         EngineError: not one task could be tuned, or the objective is energy and a device has no counter of it.
     """
-    if plan.settings.objective == "energy":
-        for device in plan.devices:
-            EnergyMeter(device)  # raises if there is none
+    require_energy_counters(plan)
     writer = ResultWriter(plan)
     writer.check()
     facts, start, tasks = describe(plan.devices[0]), time.monotonic(), plan.tasks

@@ -55,7 +55,7 @@ class TaskRun:
         self._pool, self._progress = pool, progress
         self._space = task.record.space
         self._candidates = candidates(self._space, task, device, baselines.default)
-        self._final_budget = FinalBudget(settings.budget, len(baselines.distinct), task.of_energy)
+        self._final_budget = FinalBudget(settings.budget, len(baselines.distinct), task.minimises_energy)
 
     def run(self, study: optuna.Study, anchors: Iterable[CompleteConfig]) -> TaskResult:
         """Return the result, which is incomplete if Ctrl-C ended the search or the final.

@@ -56,7 +56,7 @@ class TaskStudy:
 
 def _name(task: Task, baselines: Baselines, slug: str) -> str:
     words = [task.engine, task.kernel, task.dtype, task.sign, f"n{task.n}", *([f"b{task.batch}"] if task.batch > 1 else [])]
-    words += [task.objective] if task.of_energy else []
+    words += [task.objective] if task.minimises_energy else []
     facts = {
         "space": space_hash(task.record.space),
         "kernel": tuned.kernel_hash(task.engine, task.kernel),
