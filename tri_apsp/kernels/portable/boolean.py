@@ -57,4 +57,4 @@ def _boolean_product_kernel(
 
     # Epilogue: C tile <- C tile or acc, atomically because of the other parts of k.
     c_ptrs = c_ptr + offset_b + rows[:, None] + offs_n[None, :]
-    tl.atomic_or(c_ptrs, acc, mask=(offs_m >= 0)[:, None] & mask_n[None, :], sem="relaxed")
+    tl.atomic_or(c_ptrs, acc, mask=mask_n[None, :], sem="relaxed")
