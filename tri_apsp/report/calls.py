@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -23,7 +24,7 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Workload", "times_of", "to_float64"]
+__all__ = ["Call", "CallMeasurer", "Workload", "outcome_of_call", "times_of", "to_float64"]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -38,7 +39,7 @@ _LONG_SECONDS = 2.0
 _MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 # A GPU that was idle for less keeps its clock.
 _IDLE_SECONDS = 0.2
-# From this size on, a call of unknown speed first solves a graph of a quarter of the vertices.
+# From this size on, a call of unknown speed first solves smaller graphs.
 _PROBED = 2048
 
 
@@ -46,10 +47,10 @@ class Workload(Protocol):
     """The graphs and the calls of a study."""
 
     def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
-        """Return the graph that a configuration is timed with, (n, n) on `device`. Points of equal weights share `graph`."""
+        """Return the graph that a configuration is timed with, (n, n) on `device`."""
 
-    def graph(self, point: Point) -> str:
-        """Return the kind of the graph of a configuration."""
+    def graph_kind(self, point: Point) -> str:
+        """Return the kind of that graph; points of the same kind have the same weights."""
 
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         """Return the call of a configuration on weights (n, n), which it leaves as they are."""
@@ -73,22 +74,16 @@ class CallMeasurer:
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         try:
             self._check(task, point)
-            if 2 * self._expected_seconds(task, point) > seconds:  # once to check, once to time
+            if self._least_seconds(task, point, seconds) > seconds:
                 return None
             weights, distances = self._weights_and_distances(task, point)
             return self._timed(task, point, self._workload.call(task, point, weights), distances)
-        except (InputError, EngineError, TooLargeError):
-            raise  # of the surroundings, such as a variable of the environment, not of this call
         except Exception as error:
-            outcome = outcome_of(error)
-            if not outcome.kind.deterministic and outcome.kind is not Kind.wrong_result:
-                # The device may be unusable from now on, and a row would never be measured again.
-                raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
-            return outcome
+            return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         samples: list[list[float]] = [[] for _ in points]
-        assert len({self._workload.graph(point) for point in points}) == 1, "a final compares calls on one graph"
+        assert len({self._workload.graph_kind(point) for point in points}) == 1, "a final compares calls on one graph"
         weights, _ = self._weights_and_distances(task, points[0])
         calls = [self._workload.call(task, point, weights) for point in points]
         self._warm_up(calls[0])
@@ -114,19 +109,37 @@ class CallMeasurer:
                 raise WrongResultError(f"{wrong} of the {n * n} distances of a sparse graph of {n} vertices are wrong")
         self._checked.add(key)
 
-    def _expected_seconds(self, task: Task, point: Point) -> float:
+    def _least_seconds(self, task: Task, point: Point, limit: float) -> float:
+        """Return about how long it takes at least to check and to time a call: 0 for a small one of unknown speed.
+
+        A large one of unknown speed first solves graphs of 1/64, 1/16 and 1/4 of the vertices, until one shows that it takes
+        more than `limit`.
+        """
         key = _key(task, point)
         if key not in self._seconds and task.n >= _PROBED:
-            smaller = Task(task.engine, task.kernel, task.dtype, task.sign, task.n // 4)
-            call = self._workload.call(smaller, point, self._workload.weights(smaller, point, self._device))
-            for _ in range(2):  # the first run also loads kernels
-                (_, own), seconds = timed(call, self._device)
-                self._seconds[key] = smaller.n, seconds if own is None else own
-        n, seconds = self._seconds.get(key, (1, 0.0))
-        return seconds * (task.n / n) ** 3
+            for n in (task.n // 64, task.n // 16, task.n // 4):
+                if self._expected_seconds(key, n) > limit:
+                    break
+                self._probe(dataclasses.replace(task, n=n), point)
+        expected = self._expected_seconds(key, task.n)
+        return expected if expected > _LONG_SECONDS else (_MIN_RUNS + 2) * expected  # checked, warmed up, and repeated
+
+    def _expected_seconds(self, key: tuple[str, tuple[Choice, ...]], n: int) -> float:
+        """Return the seconds of one run by those of another size; 0 if none is known."""
+        known, seconds = self._seconds.get(key, (1, 0.0))
+        return seconds * (n / known) ** 3
+
+    def _probe(self, task: Task, point: Point) -> None:
+        """Measure a run without checking it."""
+        call = self._workload.call(task, point, self._workload.weights(task, point, self._device))
+        for _ in range(2):  # the first run also loads kernels
+            (_, own), seconds = timed(call, self._device)
+            self._seconds[_key(task, point)] = task.n, seconds if own is None else own
+            if seconds > _LONG_SECONDS:
+                break
 
     def _weights_and_distances(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
-        key = task, self._workload.graph(point)
+        key = task, self._workload.graph_kind(point)
         if self._graph is None or self._graph[0] != key:
             self._graph = None  # first, so that its memory is free
             weights = self._workload.weights(task, point, self._device)
@@ -138,7 +151,7 @@ class CallMeasurer:
     def _timed(self, task: Task, point: Point, call: Call, distances: torch.Tensor) -> Outcome:
         (found, own), first = timed(call, self._device)
         if not torch.equal(found.to(distances), distances):
-            raise WrongResultError(f"distances of the timed graph differ from those of {task.engine}'s own call")
+            raise WrongResultError("distances of the timed graph differ from those of shortest_paths with its defaults")
         del found  # the next runs need its memory
         samples = [first if own is None else own]
         if own is None and first <= _LONG_SECONDS:
@@ -151,6 +164,22 @@ class CallMeasurer:
     def _warm_up(self, call: Call) -> None:
         if time.monotonic() - self._busy > _IDLE_SECONDS:
             warm_up(call, self._device)
+
+
+def outcome_of_call(error: Exception) -> Outcome:
+    """Return the outcome of a call that raised `error`, if it would do so again.
+
+    Raises:
+        InputError, EngineError, TooLargeError: `error` itself, if it is of the surroundings, such as a variable of the
+            environment.
+        EngineError: any other error, after which the device may be unusable; a row of it would never be measured again.
+    """
+    if isinstance(error, (InputError, EngineError, TooLargeError)):
+        raise error
+    outcome = outcome_of(error)
+    if not outcome.kind.deterministic and outcome.kind is not Kind.wrong_result:
+        raise EngineError(f"a call failed, and no row was kept of it: {outcome.message}") from error
+    return outcome
 
 
 def _runs(call: Call, device: torch.device, min_runs: int, max_runs: int, seconds: float) -> list[float]:

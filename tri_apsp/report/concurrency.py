@@ -1,8 +1,8 @@
-"""Which steps may run side by side? Those of a level of the recursion, one after another, on two streams, and in one launch."""
+"""Which steps of a level may run side by side? Solves with them one after another, on two streams, and in one launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -15,29 +15,29 @@ from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
-from tri_apsp.report.calls_page import PROTOCOL, Curves, curves_of, dtypes_of, rate_lines, table_over_n
-from tri_apsp.report.grids import Curve, Grid, Panel, Point
+from tri_apsp.report.calls_page import (
+    PROTOCOL,
+    Curves,
+    alike,
+    curves_by_dtype,
+    merged,
+    rate_lines,
+    table_over_n,
+    times_section,
+)
+from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.markdown import paragraph, section, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Plot
-from tri_apsp.report.study import Cases, Page, Study, Target
+from tri_apsp.report.study import Page, Study, Target, solve_cases
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.run import run
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDY"]
 
-_GPU_SIZES, _CPU_SIZES = (1024, 2048, 4096, 8192, 16384), (512, 1024, 2048)
-_ON_GPU: Cases = {"float32": tuple(("solve", n) for n in _GPU_SIZES)}
-_CASES: dict[str, Cases] = {
-    "nvidia": _ON_GPU,
-    "portable": _ON_GPU,
-    "cpu": {"float32": tuple(("solve", n) for n in _CPU_SIZES)},
-}
 _PARAMETERS = ("steps",)
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
-# Times are alike if they differ by less.
-_ALIKE = 0.05
 # The graph of the demonstration.
 _SMALL, _DEGREE = 100, 6
 # The largest β; smaller graphs have two levels of recursion.
@@ -46,15 +46,14 @@ _CUTOFF = 256
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     steps = (_SEQUENCE, _FUSED) if task.engine == "cpu" else (_SEQUENCE, _STREAMS, _FUSED)
-    curve = Curve("tri_apsp", lambda values: steps.index(str(values["steps"])))  # so that all are in the final
     points = tuple(Point({"steps": name}) for name in steps)
-    return [Grid("concurrency", "concurrency", task, (Panel("steps", (curve,)),), points)]
+    return [Grid("concurrency", "concurrency", task, (), points, all_in_final=True)]
 
 
 class _Levels:
     """The calls of the study, on complete graphs."""
 
-    def graph(self, point: Point) -> str:
+    def graph_kind(self, point: Point) -> str:
         return "complete"
 
     def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
@@ -127,49 +126,60 @@ def _label(measured: Measured) -> str:
 
 
 def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
-    curves = curves_of(results, dtypes_of(results)[0], _label)
-    if not curves:
+    by_dtype = curves_by_dtype(results, _label)
+    if not by_dtype:
         return Page()
-    drawn, _ = plots.line_plots("Steps of a level", [Plot("n", rate_lines(curves))], y_label="10⁹ operations/s", width=7.0)
-    base = curves.get(_SEQUENCE, {})
-    times = [table_over_n(curves)]
-    if base:
-        times += ["Times as fast as one after another:"]
-        times += [table_over_n(curves, lambda _, n, one: f"{base[n].ms / one.ms:.2f}" if n in base else "")]
+    panel = Plot("n", rate_lines(merged(by_dtype)))
+    drawn, _ = plots.line_plots("Steps of a level", [panel], y_label="10⁹ operations/s", width=7.0)
+    dtype, curves = next(iter(by_dtype.items()))
     return Page(
-        lead=_lead(curves, on_cpu=target.engine == "cpu"),
+        lead=_lead(curves, dtype, on_cpu=target.engine == "cpu"),
         plots={name: drawn},
         caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less. Steps 6 and 7 of a "
         "level, and steps 10 and 11, run one after another, on two streams, or together in one call of the product.",
-        details=[PROTOCOL, section("Times", *times), _demonstration()],
+        details=[PROTOCOL, times_section(by_dtype, _gains_table), _demonstration()],
     )
 
 
-def _lead(curves: Curves, *, on_cpu: bool) -> str:
-    base, fused = curves.get(_SEQUENCE, {}), curves.get(_FUSED, {})
-    gains = {n: base[n].ms / one.ms for n, one in fused.items() if n in base}
+def _gains(curves: Curves, label: str) -> dict[int, float]:
+    """Return how many times as fast as one after another the steps are, by n."""
+    base = curves.get(_SEQUENCE, {})
+    return {n: base[n].ms / one.ms for n, one in curves.get(label, {}).items() if n in base}
+
+
+def _gains_table(curves: Curves) -> str:
+    base = curves.get(_SEQUENCE, {})
+    gains = table_over_n(curves, lambda label, n, one: f"{base[n].ms / one.ms:.2f}" if n in base else "")
+    return f"Times as fast as one after another:\n\n{gains}"
+
+
+def _lead(curves: Curves, dtype: str, *, on_cpu: bool) -> str:
+    gains = _gains(curves, _FUSED)
     if not gains:
         return "No size was measured both with steps one after another and together, so there is no result yet."
-    first, last = min(gains), max(gains)
-    shown = " and ".join(f"{gains[n]:.2f} (n = {n})" for n in dict.fromkeys((first, last)))
-    alike = all(abs(gain - 1) < _ALIKE for gain in gains.values())
+    streams = _gains(curves, _STREAMS)
+    beside = f", and on two streams {_span(streams)}" if streams else ""
     why = ""
-    if on_cpu and alike:
+    if on_cpu and all(alike(1.0, gain) for gain in gains.values()):
         why = "one product already occupies every core"
-    elif not on_cpu and gains[first] - gains[last] > _ALIKE:
+    elif not on_cpu and gains[min(gains)] > 1 and not alike(gains[min(gains)], gains[max(gains)]):
         why = "a small product leaves part of the GPU idle, and a large one none"
     return then_now_why(
-        "Henriod found that the two sub-closures of a level may not run side by side",
-        f"the independent products of a level may, and together in one call make a solve {shown} times as fast",
+        "Henriod found that the two sub-closures of a level cannot run side by side, and did not try its products",
+        f"two products in one launch make a solve in {dtype} {_span(gains)} times as fast{beside}",
         why,
     )
+
+
+def _span(gains: Mapping[int, float]) -> str:
+    return f"{min(gains.values()):.2f} to {max(gains.values()):.2f}"
 
 
 STUDY = Study(
     name="concurrency",
     question="Which steps may run side by side?",
     parameters=_PARAMETERS,
-    cases=_CASES,
+    cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
     grids_of=_grids,
     measurer=lambda device: CallMeasurer(device, _Levels()),
     page=_page,

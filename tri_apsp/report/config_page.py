@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -12,23 +13,44 @@ from tri_apsp.report.grids import Panel
 from tri_apsp.report.markdown import bullets, figure, paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.plots import Line, Plot
-from tri_apsp.report.study import Page, Study, Target
+from tri_apsp.report.study import Page, Target
 
-__all__ = ["page_of_configs"]
+__all__ = ["Why", "page_of_configs"]
 
 
-def page_of_configs(study: Study, target: Target, results: Sequence[GridResult], name: str) -> Page:
-    """Return the page of a study that compares configurations of kernels; files are named after `name`.
+class Why(NamedTuple):
+    """Why values larger than those of the papers are the fastest now.
+
+    Attributes:
+        above: the largest value of the papers; `reason` explains only larger ones.
+        reason: the end of a sentence.
+    """
+
+    above: float
+    reason: str
+
+
+def page_of_configs(target: Target, results: Sequence[GridResult], name: str, *, then: str, why: Mapping[str, Why]) -> Page:
+    """Return the page of a study that compares configurations of kernels.
 
     A grid of which not every configuration was measured is shown as far as it was, but has no result.
+
+    Args:
+        target: the device and engine that were measured.
+        results: one result per grid.
+        name: the name of the page's files.
+        then: what the papers found, as part of a sentence.
+        why: the reason for what is fastest now, by engine.
     """
-    shown = [(result, best) for result in sorted(results, key=_after_complete) if (best := result.best) is not None]
+    shown = [(result, best) for result in sorted(results, key=_lead_order) if (best := result.best) is not None]
     if not shown:
         return Page()
     by_plot = {f"{name}-{one.grid.name}-{one.grid.task.dtype}-n{one.grid.task.n}": one for one, _ in shown}
     first = shown[0][0]
     return Page(
-        lead="No comparison was measured whole, so there is no result yet." if first.missing else _lead(study, target, first),
+        lead="No comparison was measured whole, so there is no result yet."
+        if first.missing
+        else _lead(first, then, why.get(target.engine)),
         plots={plot: _drawn(result, best) for plot, (result, best) in zip(by_plot, shown, strict=True)},
         caption=_caption(first),
         results=[_results(by_plot.values())],
@@ -36,9 +58,9 @@ def page_of_configs(study: Study, target: Target, results: Sequence[GridResult],
     )
 
 
-def _after_complete(result: GridResult) -> tuple[bool, bool]:
-    """Sort the results that lead a page first: those of the command, and among these the complete ones."""
-    return not result.requested, bool(result.missing)
+def _lead_order(result: GridResult) -> tuple[bool, bool]:
+    """Sort the result that leads a page first: a complete one, and one that was requested rather than measured earlier."""
+    return bool(result.missing), not result.requested
 
 
 class _Curve:
@@ -78,25 +100,26 @@ def _results(results: Iterable[GridResult]) -> str:
             papers = ", ".join(f"{share} ({x})" for x, share in curve.papers.items())
             gain = "" if result.default is None else f"{curve.rate / result.default.rate:.2f}"
             rows.append([result.grid.heading, curve.x_label, fastest, amount(curve.rate), papers, gain])
-    return table(["", "varied", "fastest", "operations/s", "the papers' values reach", "over the default"], rows)
+    return table(
+        ["", "parameter", "fastest value", "operations/s", "the papers' values reach", "times as fast as the default"], rows
+    )
 
 
-def _lead(study: Study, target: Target, result: GridResult) -> str:
+def _lead(result: GridResult, then: str, why: Why | None) -> str:
     """Return then, now and why for a grid of which every configuration was tried."""
     curve = _curves(result)[0]
+    values = [f"{x:g}" for x in sorted({curve.best, *curve.alike})]
+    alike = f"{', '.join(values[:-1])} or {values[-1]}, equal within the noise" if len(values) > 1 else values[0]
+    rate = f"{amount(curve.rate)} operations/s" + (" as first measured" if result.lacks_final else "")
     papers = ""
     if curve.papers:
         noun, verb = ("value", "reaches") if len(curve.papers) == 1 else ("values", "reach")
-        papers = f", of which the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())}"
-    values = [f"{x:g}" for x in sorted({curve.best, *curve.alike})]
-    alike = f"{', '.join(values[:-1])} and {values[-1]}, equal within the noise" if len(values) > 1 else values[0]
-    rate = f"{amount(curve.rate)} operations/s" + (" as first measured" if result.lacks_final else "")
-    why = study.why.get(target.engine)
-    reason = why.reason if why is not None and curve.best > why.than else ""
+        papers = f"the papers' {noun} {' and '.join(curve.papers)} {verb} {' and '.join(curve.papers.values())} of that"
     return then_now_why(
-        study.then,
-        f"the {result.grid.title} ({result.grid.problem}) is fastest with {curve.x_label} = {alike}: {rate}{papers}",
-        reason,
+        then,
+        f"the {result.grid.title} ({result.grid.problem}) is fastest with {curve.x_label} = {alike}: {rate}",
+        why.reason if why is not None and curve.best > why.above else "",
+        papers,
     )
 
 

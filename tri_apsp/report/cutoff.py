@@ -7,9 +7,10 @@ from functools import partial
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
+from tri_apsp.report.config_page import Why, page_of_configs
 from tri_apsp.report.grids import Curve, Grid, Panel, Point
 from tri_apsp.report.papers import PaperCurve
-from tri_apsp.report.study import Cases, Study, Why
+from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Values
 
@@ -64,6 +65,7 @@ STUDY = Study(
     parameters=_PARAMETERS,
     cases=_CASES,
     grids_of=_grids,
-    then="β = 16 was best (Henriod)",
-    why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+    page=partial(
+        page_of_configs, then="β = 16 was best (Henriod)", why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU}
+    ),
 )

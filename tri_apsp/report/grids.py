@@ -83,6 +83,7 @@ class Grid:
         default: the values of the default configuration; None if it is not among the points.
         skipped: the number of combinations that cannot run, repeat another one, or by formula would spill registers.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
+        all_in_final: whether all configurations are timed once more, and not only the fastest for each x of a panel.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Grid:
     default: Values | None = None
     skipped: int = 0
     plane: tuple[str, str] | None = None
+    all_in_final: bool = False
 
     @property
     def problem(self) -> str:

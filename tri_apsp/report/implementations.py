@@ -14,7 +14,7 @@ from tri_apsp.methods import METHODS, PAPERS
 from tri_apsp.report.calls import Call, CallMeasurer, to_float64
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations_page import page
-from tri_apsp.report.study import Cases, Study
+from tri_apsp.report.study import Study, solve_cases
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
@@ -22,12 +22,6 @@ __all__ = ["PARAMETERS", "STUDY", "Implementations", "default_point"]
 
 _GPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 _CPU_SIZES = (256, 512, 1024, 2048, 4096)
-_ON_GPU: Cases = {dtype: tuple(("solve", n) for n in _GPU_SIZES) for dtype in ("float32", "int16")}
-_CASES: dict[str, Cases] = {
-    "nvidia": _ON_GPU,
-    "portable": _ON_GPU,
-    "cpu": {"float32": tuple(("solve", n) for n in _CPU_SIZES)},
-}
 # The fast ones first: what is slow may not fit the budget at large n. Catinello's weights are int16; with them, the systems of
 # the other papers are left out, and so are other parameters of his systems in float32.
 _GPU_ORDER = {
@@ -73,7 +67,7 @@ def _other_parameters(name: str) -> list[int]:
 class Implementations:
     """The calls of the study, on complete graphs of whole weights, as `bench` measures."""
 
-    def graph(self, point: Point) -> str:
+    def graph_kind(self, point: Point) -> str:
         return "complete"
 
     def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
@@ -99,7 +93,7 @@ STUDY = Study(
     name="implementations",
     question="How fast is each system of the papers?",
     parameters=PARAMETERS,
-    cases=_CASES,
+    cases=solve_cases(_GPU_SIZES, _CPU_SIZES, ("float32", "int16")),
     grids_of=_grids,
     measurer=lambda device: CallMeasurer(device, Implementations()),
     page=page,

@@ -74,10 +74,10 @@ def paragraph(*sentences: str) -> str:
     return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def then_now_why(then: str, now: str, why: str = "") -> str:
-    """Return the sentence that opens a page; "" for `then` or `why` leaves that part out."""
+def then_now_why(then: str, now: str, why: str = "", more: str = "") -> str:
+    """Return the sentence that opens a page; parts that are "" are left out, except `now`."""
     before = f"Then, {then}; now, " if then else "Now, "
-    return f"{before}{now}" + (f", because {why}." if why else ".")
+    return f"{before}{now}" + (f", because {why}" if why else "") + (f"; {more}." if more else ".")
 
 
 def bullets(items: Iterable[str]) -> str:

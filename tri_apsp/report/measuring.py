@@ -29,7 +29,7 @@ from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
-__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "known", "measure"]
+__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "measure", "recorded_result"]
 
 # The seconds of the budget for plots and the page.
 _RESERVE = 5.0
@@ -93,6 +93,11 @@ class Measured:
         return float(self.row["p50_ms"])
 
     @property
+    def seconds(self) -> float:
+        """The median."""
+        return self.ms / 1000
+
+    @property
     def rate(self) -> float:
         """Operations per second at the median."""
         return float(self.row["ops_per_second"])
@@ -112,7 +117,7 @@ class GridResult:
         screened: the configurations that were tried, each with its row.
         finals: the configurations of the final; empty if there was no time for one.
         error: why the whole grid could not be measured; "" otherwise.
-        requested: whether it was asked for; of other grids, which earlier commands measured, nothing is missing.
+        requested: whether it was asked for; earlier commands measured the others, and no command continues them here.
     """
 
     grid: Grid
@@ -124,15 +129,13 @@ class GridResult:
     @property
     def missing(self) -> list[Point]:
         """The configurations that were not tried."""
-        if not self.requested:
-            return []
         tried = {id(result.point) for result in self.screened}
         return [point for point in self.grid.points if id(point) not in tried]
 
     @property
     def lacks_final(self) -> bool:
         """Whether all configurations were tried, but the fastest were not timed once more."""
-        return self.requested and not self.missing and not self.finals and len(self.finalists) > 1
+        return not self.missing and not self.finals and len(self.finalists) > 1
 
     @property
     def progress(self) -> str:
@@ -170,7 +173,9 @@ class GridResult:
 
     @property
     def finalists(self) -> list[Measured]:
-        """The configurations of the final: the fastest for each x of each curve, and the default."""
+        """The configurations of the final: all, or the fastest for each x of each curve, and the default."""
+        if self.grid.all_in_final:
+            return self.correct
         curves = [curve for panel in self.grid.panels for curve in panel.curves]
         chosen = [result for curve in curves for result in _fastest(self.correct, curve).values()]
         chosen += [result for result in self.correct if result.point.values == self.grid.default]
@@ -213,17 +218,21 @@ def measure(
     for grid in grids:
         task = grid.task
         check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
+
+    def unfinished(result: GridResult) -> bool:
+        return bool(result.missing) or result.lacks_final
+
     results: dict[int, GridResult] = {}
     with closing(make(device)) as measurer:
         for _ in range(_PASSES):
-            todo = [index for index in range(len(grids)) if index not in results or results[index].missing]
+            todo = [index for index in range(len(grids)) if index not in results or unfinished(results[index])]
             for done, index in enumerate(todo):
                 share = (end - time.monotonic()) / (len(todo) - done)
                 results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")
     return list(results.values())
 
 
-def known(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:
+def recorded_result(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:
     """Return the measurements of `grid` in `rows`; error: why it could not be measured."""
 
     def measured(points: Sequence[Point], stage: str) -> list[Measured]:
@@ -243,13 +252,13 @@ def _measure_grid(grid: Grid, rows: StudyRows, measurer: Measurer, seconds: floa
         _screen(grid.task, tried, rows, measurer, end - (1 - _SCREENING) * seconds)
     except ApspError as failure:  # the operands do not fit or the default fails; other grids may still work
         error = str(failure)
-    result = known(grid, rows, error)
+    result = recorded_result(grid, rows, error)
     finalists = [] if error or result.finals else result.finalists
     if len(finalists) > 1 and (rounds := _rounds(grid.task, finalists, end - time.monotonic())):
         tried = [finalist.point for finalist in finalists]
         for point, outcome in zip(tried, measurer.final(grid.task, tried, rounds), strict=True):
             rows.append(grid.task, point, FINAL, outcome)
-        result = known(grid, rows)
+        result = recorded_result(grid, rows)
     if tried:
         print(f"{position} {_line(result)}", file=sys.stderr, flush=True)
     return result

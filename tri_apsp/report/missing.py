@@ -1,41 +1,46 @@
-"""What a study has not measured, for the beginning of its page."""
+"""What a study has not measured."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tri_apsp.report.markdown import bullets, paragraph
+from tri_apsp.report.markdown import bullets, paragraph, section
 from tri_apsp.report.measuring import GridResult
 
-__all__ = ["missing_block", "missing_sentence"]
+__all__ = ["how_to_continue", "missing_section", "missing_sentence"]
 
 # A grid may lack hundreds of configurations, of which a page names the first.
 _MAX_NAMED = 8
 
 
 def missing_sentence(results: Sequence[GridResult]) -> str:
-    """Return how much is missing; "" if every configuration of every grid was tried, and the fastest once more."""
+    """Return how much of what was requested is missing; "" if all was tried, and the fastest timed a second time."""
     results = [result for result in results if result.requested]
     missing, every = sum(len(result.missing) for result in results), sum(len(result.grid.points) for result in results)
     grids, finals = sum(bool(result.missing) for result in results), sum(result.lacks_final for result in results)
     parts = [
-        f"{missing} of {every} configurations, in {grids} of {len(results)} comparisons" if missing else "",
-        f"the fastest once more, in {finals} of {len(results)} comparisons" if finals else "",
+        f"{missing} of {every} configurations are not measured, in {grids} of {len(results)} comparisons" if missing else "",
+        f"in {finals} of {len(results)} comparisons the fastest are not timed a second time" if finals else "",
     ]
     listed = "; ".join(part for part in parts if part)
-    return f"Incomplete, not measured: {listed}." if listed else ""
+    return f"Incomplete: {listed}." if listed else ""
 
 
-def missing_block(results: Sequence[GridResult], command: str) -> list[str]:
-    """Return how much is missing, what in each grid, and the command that measures it; empty if nothing is."""
+def how_to_continue(results: Sequence[GridResult], command: str) -> list[str]:
+    """Return how much is missing, and the command that measures it; empty if nothing is."""
+    missing = missing_sentence(results)
+    return [paragraph(missing, "This command continues:"), f"    {command}"] if missing else []
+
+
+def missing_section(results: Sequence[GridResult]) -> str:
+    """Return the section of what is missing in each grid; "" if nothing is."""
     lines = [_line(result) for result in results if result.missing or result.lacks_final]
-    opening = paragraph(missing_sentence(results), "This command continues:")
-    return [opening, f"    {command}", bullets(lines)] if lines else []
+    return section("Not measured", bullets(lines)) if lines else ""
 
 
 def _line(result: GridResult) -> str:
     if result.lacks_final:
-        return f"{result.grid.heading}: the fastest configurations once more, in turns."
+        return f"{result.grid.heading}: the fastest configurations a second time, in turns."
     missing, error = result.missing, f" The measurement failed: {result.error}" if result.error else ""
     if not result.screened:
         return f"{result.grid.heading}: all {len(missing)} configurations.{error}"

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tri_apsp.report import plots
-from tri_apsp.report.config_page import page_of_configs
 from tri_apsp.report.markdown import environment_block, figure, paragraph, section, table, write_page
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.missing import missing_block
+from tri_apsp.report.missing import how_to_continue, missing_section
 from tri_apsp.report.study import Study, Target
 
 __all__ = ["write_study"]
@@ -36,7 +35,7 @@ def write_study(
     Raises:
         InputError: a file cannot be written, or the page lacks the markers of a block.
     """
-    page = study.page(target, results, name) if study.page else page_of_configs(study, target, results, name)
+    page = study.page(target, results, name)
     for file, drawn in page.plots.items():
         plots.save(drawn, folder / file)
     tried = any(result.screened for result in results)
@@ -44,9 +43,11 @@ def write_study(
     first = next(iter(page.plots), None)
     opening = [paragraph(page.lead or nothing)] + ([figure(first, page.caption)] if first else [])
     rows = [one.row for result in results for one in (*result.screened, *result.finals)]
-    details = [*page.details, _failures(results), environment_block(rows, f"{name}.csv")] if tried else []
+    details = (
+        [*page.details, missing_section(results), _failures(results), environment_block(rows, f"{name}.csv")] if tried else []
+    )
     blocks = {
-        "result": "\n\n".join(filter(None, [*opening, *page.results, *missing_block(results, command)])),
+        "result": "\n\n".join(filter(None, [*opening, *page.results, *how_to_continue(results, command)])),
         "details": "\n\n".join(filter(None, details)),
     }
     return write_page(folder / f"{name}.md", study.title(target), blocks, study.remark(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,10 +20,17 @@ from tri_apsp.tuned.records import record_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cases", "Page", "Study", "Target", "Why"]
+__all__ = ["Cases", "Page", "Study", "Target", "solve_cases"]
 
 Cases = Mapping[str, Sequence[tuple[str, int]]]
 """By dtype, a kernel and n of each task, the most important first."""
+
+
+def solve_cases(gpu: Sequence[int], cpu: Sequence[int], gpu_dtypes: Sequence[str] = ("float32",)) -> dict[str, Cases]:
+    """Return the cases of whole solves on every engine, for these sizes; on a CPU in float32."""
+    on_gpu: Cases = {dtype: tuple(("solve", n) for n in gpu) for dtype in gpu_dtypes}
+    return {"nvidia": on_gpu, "portable": on_gpu, "cpu": {"float32": tuple(("solve", n) for n in cpu)}}
+
 
 _PAPERS = "https://github.com/tri-apsp/tri_apsp/blob/main/reports/papers.md"
 
@@ -62,18 +69,6 @@ class Page:
     details: Sequence[str] = ()
 
 
-class Why(NamedTuple):
-    """Why values larger than those of the papers are the fastest now.
-
-    Attributes:
-        than: the largest value of the papers; `reason` explains only larger ones.
-        reason: the end of a sentence.
-    """
-
-    than: float
-    reason: str
-
-
 @dataclass(frozen=True)
 class Study:
     """A study of the papers, repeated with this library.
@@ -84,11 +79,9 @@ class Study:
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
         cases: the cases measured by default, by engine and dtype; float32 has every kernel. On other engines it does not run.
         grids_of: returns the grids of a task, from the default configuration of its engine.
+        page: returns the page from the target, the results and the name of the page's files.
         measurer: factory of the measurer for a device.
         figures: the names of what is measured besides times: columns of the raw rows.
-        then: what the papers found, as the part of a sentence, for a study of configurations.
-        why: why more than that is fastest now, by engine.
-        page: returns the page from the results and the name of its files; None: the page of a study of configurations.
     """
 
     name: str
@@ -96,11 +89,9 @@ class Study:
     parameters: tuple[str, ...]
     cases: Mapping[str, Cases]
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
+    page: Callable[[Target, Sequence[GridResult], str], Page]
     measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
     figures: tuple[str, ...] = ()
-    then: str = ""
-    why: Mapping[str, Why] = field(default_factory=dict)
-    page: Callable[[Target, Sequence[GridResult], str], Page] | None = None
 
     def title(self, target: Target) -> str:
         """Return the title of a page."""

@@ -10,10 +10,11 @@ import torch
 
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
+from tri_apsp.report.config_page import Why, page_of_configs
 from tri_apsp.report.grids import Curve, Grid, Panel, Point, axis, values_of, with_points
 from tri_apsp.report.measuring import Measurer, WorkerMeasurer
 from tri_apsp.report.papers import PaperCurve, lund_smith_curve
-from tri_apsp.report.study import Cases, Study, Why
+from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.measure.measurement import Measurement
 from tri_apsp.tune.measure.outcome import Outcome
 from tri_apsp.tune.space.task import Task
@@ -121,6 +122,9 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=_measurer,
-    then="64 threads of a block (Lund & Smith) and 256 (Catinello) were best on GPUs",
-    why={"cpu": Why(1, "each thread has a core of its own")},
+    page=partial(
+        page_of_configs,
+        then="64 threads of a block (Lund & Smith) and 256 (Catinello) were best on GPUs",
+        why={"cpu": Why(1, "each thread has a core of its own")},
+    ),
 )
