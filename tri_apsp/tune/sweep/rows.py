@@ -15,16 +15,18 @@ from tri_apsp.console.machine import versions
 from tri_apsp.console.output import command_line
 from tri_apsp.console.tables import cell, read_csv, write_csv
 from tri_apsp.errors import InputError
-from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.outcome import Energy, Kind, Outcome
 from tri_apsp.tune.search.evaluated import Evaluated
 from tri_apsp.tune.search.importance import importances
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.plan import Settings
-from tri_apsp.tune.sweep.result import TASK, SweepResult, TaskResult, task_of
+from tri_apsp.tune.sweep.result import SweepResult, TaskResult, task_of
 
 __all__ = ["SweepRows", "read_rows", "write_rows"]
 
 _OUTCOME = Outcome(Kind.correct).to_dict()
+# The columns of an outcome, with those of energy; other columns, which files of earlier versions have, are ignored.
+_COLUMNS = {*_OUTCOME, *(field.name for field in dataclasses.fields(Energy)), "watts"}
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,7 @@ def read_rows(directory: Path) -> SweepRows:
 def _trial(cells: dict[str, Any]) -> Evaluated:
     parameters = {parameter.name for parameter in task_of(cells).record.space.parameters}
     values = {name: value for name, value in cells.items() if name in parameters}
-    others = {*TASK, "number", "origin", *parameters}
-    outcome = Outcome.from_dict(_OUTCOME | {name: value for name, value in cells.items() if name not in others})
+    outcome = Outcome.from_dict(_OUTCOME | {name: value for name, value in cells.items() if name in _COLUMNS})
     return Evaluated(values, outcome, cells["origin"])
 
 
