@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError
+from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, tuned
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, PAPERS, auto
@@ -114,10 +114,13 @@ def test_type_checkers_know_the_methods(call) -> None:
     assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *PAPERS)
 
 
-def test_type_checkers_know_the_signs() -> None:
+def test_type_checkers_know_the_signs_and_objectives() -> None:
     assert get_args(Sign) == SIGNS
     assert get_type_hints(Case)["sign"] == Sign
-    assert get_type_hints(tune, localns={"Sign": Sign, "SweepResult": object})["signs"] == Sequence[Sign]
+    hints = get_type_hints(tune, localns={"Sign": Sign, "SweepResult": object, "Objective": tuned.Objective})
+    assert (hints["signs"], hints["objective"]) == (Sequence[Sign], tuned.Objective)
+    assert get_args(tuned.Objective) == tuned.OBJECTIVES
+    assert tuned.DEFAULT_OBJECTIVE in tuned.OBJECTIVES
 
 
 def test_results_are_compared_by_identity() -> None:
