@@ -15,7 +15,7 @@ import tri_apsp
 from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, tuned
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
-from tri_apsp.methods import METHODS, PAPERS, auto
+from tri_apsp.methods import METHODS, SYSTEMS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
 from tri_apsp.tune import tune
@@ -111,7 +111,7 @@ def test_no_remedy_names_a_wider_dtype_where_there_is_none(dtype) -> None:
 
 @pytest.mark.parametrize("call", [tri_apsp.shortest_paths, tri_apsp.select])
 def test_type_checkers_know_the_methods(call) -> None:
-    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *PAPERS)
+    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *SYSTEMS)
 
 
 def test_type_checkers_know_the_signs_and_objectives() -> None:
@@ -171,7 +171,7 @@ def test_a_bad_batch_says_where() -> None:
 
 
 def test_an_unknown_method_lists_the_valid_ones() -> None:
-    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join((*METHODS, *PAPERS))}, but is 'dijkstra'")):
+    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, but is 'dijkstra'")):
         tri_apsp.shortest_paths(torch.zeros(2, 2), method="dijkstra")
 
 

@@ -108,8 +108,8 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
 
     Raises:
         InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; `weights` that
-            are neither True nor False; floats without `weights`; integers without `weights` of which one is no_edge(dtype),
-            and none greater; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+            are neither True nor False; floats without `weights`; integers without `weights` whose largest value is
+            no_edge(dtype), as in weights; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 

@@ -14,7 +14,7 @@ from kernels.sass import Compiled, Variant
 from kernels.variants import CAPABILITIES, TYPES
 from methods.papers.substitutes import Engine
 
-from tri_apsp.methods import PAPERS, Observer, method_of
+from tri_apsp.methods import SYSTEMS, Observer, method_of
 from tri_apsp.methods.papers import base
 
 pytestmark = needs_disassembler
@@ -46,7 +46,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(Recorder, "launched", launched, raising=False)
         monkeypatch.setattr(base, "Launcher", Recorder)
         base._launcher.cache_clear()
-        parameter = parameter or (PAPERS[name].parameter.default if PAPERS[name].parameter else None)
+        parameter = parameter or (SYSTEMS[name].parameter.default if SYSTEMS[name].parameter else None)
         matrix = torch.empty((1, N, N), dtype=dtype, device="meta")
         method_of(name).solve(matrix, Engine(dtype, parameter, nonnegative=nonnegative), Observer())
         base._launcher.cache_clear()
@@ -68,8 +68,8 @@ def _variant(kernel: Any, constants: dict[str, Any], dtype: torch.dtype, capabil
 
 @cases(
     "name, dtype, capability, nonnegative",
-    [(name, system.dtypes[0], capability, True) for name, system in PAPERS.items() for capability in CAPABILITIES]
-    + [(name, dtype, 90, False) for name, system in PAPERS.items() for dtype in system.dtypes],
+    [(name, system.dtypes[0], capability, True) for name, system in SYSTEMS.items() for capability in CAPABILITIES]
+    + [(name, dtype, 90, False) for name, system in SYSTEMS.items() for dtype in system.dtypes],
     quick=lambda name, dtype, capability, nonnegative: capability == 90 and nonnegative,
 )
 def test_no_register_spills(compiled: Any, name: str, dtype: torch.dtype, capability: int, nonnegative: bool) -> None:

@@ -18,7 +18,7 @@ from tri_apsp import errors
 from tri_apsp.console.tables import read_csv
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
-from tri_apsp.methods import METHODS, PAPERS
+from tri_apsp.methods import METHODS, SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def test_only_one_command_has_a_short_name():
     assert [f"`{name}` is short for `python -m {module}`;" in README for name, module in scripts] == [True]
 
 
-@pytest.mark.parametrize("name", [*METHODS, *PAPERS, *ENGINES, *errors.__all__])
+@pytest.mark.parametrize("name", [*METHODS, *SYSTEMS, *ENGINES, *errors.__all__])
 def test_every_name_is_explained(name):
     assert f"`{name}`" in README
 

@@ -114,7 +114,7 @@ def test_a_failure_is_a_reason(ncu, code, reason):
 def test_ncu_ends_with_its_processes_when_the_time_is_over(ncu):
     ncu("import subprocess; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])")
     begin = time.monotonic()
-    with pytest.raises(CountingTimeoutError, match="ncu was not done after 1 s"):
+    with pytest.raises(CountingTimeoutError, match="ncu was not done within 1 s"):
         counted_traffic(TASK, ["auto"], CPU, 1.0)
     assert time.monotonic() - begin < 20
 

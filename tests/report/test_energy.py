@@ -21,8 +21,8 @@ from tri_apsp.console.exit_status import FAILED
 from tri_apsp.errors import EngineError
 from tri_apsp.report import energy
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.energy import STUDY, EnergyMeasurer, with_figures
-from tri_apsp.report.energy_page import FIGURES, tile_of
+from tri_apsp.report.energy import STUDY, EnergyMeasurer, with_metrics
+from tri_apsp.report.energy_page import METRICS, tile_of
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.measuring import GridResult, measure
 from tri_apsp.report.page import write_study
@@ -56,11 +56,11 @@ class Counted(FakeMeasurer):
         outcome = dataclasses.replace(
             outcome, times=dataclasses.replace(outcome.times, p50_ms=ms), energy=Energy(0.99 * joules, joules, 1.01 * joules)
         )
-        return with_figures(dataclasses.replace(outcome, figures={"watts": 1000 * joules / ms}), task, 114.0)
+        return with_metrics(dataclasses.replace(outcome, metrics={"watts": 1000 * joules / ms}), task, 114.0)
 
 
 def measured(folder: Path, measurer: FakeMeasurer, seconds: float = 10000) -> Sequence[GridResult]:
-    rows = StudyRows(folder / "energy.csv", STUDY.parameters, ENVIRONMENT, STUDY.figures)
+    rows = StudyRows(folder / "energy.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
     return measure(grids(), rows, torch.device("cpu"), seconds, lambda device: measurer)
 
 
@@ -97,7 +97,7 @@ def test_rows_have_energy_and_all_products_are_in_a_final(tmp_path):
     assert (task.kernel, len(finalists), rounds) == ("product", len(grids()[0].points), 5)
     rows = list(csv.DictReader((tmp_path / "energy.csv").open()))
     assert len(rows) == 2 * len(finalists) + 5
-    assert all(float(row[name]) > 0 for row in rows for name in FIGURES)
+    assert all(float(row[name]) > 0 for row in rows for name in METRICS)
     row = next(row for row in rows if tile_of({name: row[name] for name in STUDY.parameters}) == WIDE)
     assert (float(row["joules"]), float(row["watts"]), float(row["idle_watts"])) == (13.5, 375, 114)
     assert float(row["mflop_per_joule"]) == pytest.approx(2 * 8192**3 / 13.5 / 1e6, rel=1e-5)
@@ -117,8 +117,9 @@ def test_the_page_compares_time_and_energy(tmp_path):
     assert page.startswith("# How much energy does it take? NVIDIA H200\n")
     assert (
         "Then, a GeForce 8800 Ultra did 569 MFLOP per joule at n = 4096, and a CPU at most 38.8 (Buluç, Gilbert, Budak); now, "
-        f"a solve of 4096 vertices does {2 * 4096**3 / 1e6 / (15.4 / 8):,.0f}, and the most efficient product takes 10% less "
-        "energy and 9% more time than the fastest, because the power depends on the tile (375 to 475 W). ![energy]" in text
+        f"a solve of 4096 vertices in float32 does {2 * 4096**3 / 1e6 / (15.4 / 8):,.0f}, and the fastest product is not the "
+        "most efficient, because the power depends on the tile (375 to 475 W): another takes 10% less energy and 9% more time. "
+        "![energy]" in text
     )
     assert f"The fastest is {DEFAULT}; the most efficient is {WIDE}." in text
     assert "The idle GPU takes 114 W" in text
@@ -132,7 +133,11 @@ def test_the_page_compares_time_and_energy(tmp_path):
 def test_the_page_has_table_8(tmp_path):
     page = page_of(tmp_path, Counted())
     assert f"| MFLOP/J above idle | {' | '.join(BULUC_MFLOP_PER_JOULE)} |\n" in page
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith(("| 512 |", "| 4096 |", "| 8192 |"))]
+    rows = [
+        line.split(" | ")
+        for line in page.splitlines()
+        if line.startswith(("| float32 | 512 |", "| float32 | 4096 |", "| float32 | 8192 |"))
+    ]
     assert [row[-5] for row in rows] == ["173", "569", ""]
     assert "222.5 W" in page
 
@@ -146,7 +151,7 @@ def test_without_a_final_the_noise_is_unknown(tmp_path):
     """One measurement of each has no range."""
     results = [dataclasses.replace(result, finals=()) for result in measured(tmp_path, Counted())]
     page = " ".join(write_study(STUDY, target("nvidia"), results, tmp_path, "energy", "again").read_text().split())
-    assert "the most efficient product takes 10% less energy, by one measurement each, and 9% more time" in page
+    assert "the fastest product is not the most efficient by one measurement each, because" in page
     assert "| 13.5 | 81,445 |" in page
 
 
@@ -168,7 +173,7 @@ def test_nothing_and_half_measured(tmp_path, monkeypatch):
     monkeypatch.setattr("tri_apsp.report.measuring.time", SimpleNamespace(monotonic=lambda: clock[0]))
     everything = sum(len(grid.points) for grid in grids())
     page = page_of(tmp_path, Counted(), seconds=0)
-    assert f"Incomplete, not measured: {everything} of {everything} configurations" in " ".join(page.split())
+    assert f"Incomplete: {everything} of {everything} configurations" in " ".join(page.split())
     assert "Nothing was measured yet." in page
     measurer = Counted()
 
@@ -178,7 +183,7 @@ def test_nothing_and_half_measured(tmp_path, monkeypatch):
     measurer.before = pass_time
     page = " ".join(page_of(tmp_path, measurer, seconds=1000).split())
     assert f"{everything - 3} of {everything} configurations" in page
-    assert "Each was measured once, not yet in interleaved rounds." in page
+    assert "Each was measured once, not yet a second time in turns." in page
     assert "now, not every product was measured, so there is no result yet. ![" in page
 
 
@@ -190,15 +195,15 @@ def test_the_measurer_adds_what_rows_need(monkeypatch):
     grid = grids()[0]
     outcome = measurer.screen(grid.task, grid.points[0], 9.0)
     assert measurer.final(grid.task, grid.points[:1], 2) == [outcome]
-    assert {*outcome.figures, "p20_joules", "p80_joules"} == {*FIGURES}
-    assert outcome.figures["idle_watts"] == 100.0
+    assert {*outcome.metrics, "p20_joules", "p80_joules"} == {*METRICS}
+    assert outcome.metrics["idle_watts"] == 100.0
 
 
 class FakeWorkers:
     parallel = 1
 
     def __init__(self, devices: object) -> None:
-        self.outcome = Outcome(Kind.correct, None, figures={"watts": 400.0}, energy=Energy(1.0, 2.0, 3.0))
+        self.outcome = Outcome(Kind.correct, None, metrics={"watts": 400.0}, energy=Energy(1.0, 2.0, 3.0))
 
     def evaluators(self, task: Task, to_config: object) -> list[object]:
         return [lambda values, request: self.outcome]

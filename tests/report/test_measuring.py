@@ -16,7 +16,7 @@ from tri_apsp.configs import default_config
 from tri_apsp.errors import EngineError, TooLargeError
 from tri_apsp.report import measuring
 from tri_apsp.report.grids import Curve, Grid, Panel, axis, with_points
-from tri_apsp.report.measuring import GridResult, known, measure
+from tri_apsp.report.measuring import GridResult, measure, recorded_result
 from tri_apsp.report.rows import StudyRows
 from tri_apsp.tune.measure.outcome import Kind
 from tri_apsp.tune.space.task import Task
@@ -84,7 +84,7 @@ def test_other_kernel_sources_are_measured_anew(tmp_path, monkeypatch):
     assert {one.row["kernel_hash"] for one in found.screened} == {"f" * 16}
     # Rows are rendered whatever kernels they were measured with; of the same configuration the newest counts.
     monkeypatch.undo()
-    rendered = known(grid(), StudyRows(tmp_path / "raw.csv", PARAMETERS))
+    rendered = recorded_result(grid(), StudyRows(tmp_path / "raw.csv", PARAMETERS))
     assert {one.row["kernel_hash"] for one in (*rendered.screened, *rendered.finals)} == {"f" * 16}
     assert (rendered.missing, len(rendered.screened)) == ([], 9)
 

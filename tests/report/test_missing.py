@@ -16,7 +16,7 @@ from report.test_pages import ENGINES, OF_KERNELS, SMALL, study_of
 
 from tri_apsp.report import measuring, plots, study
 from tri_apsp.report.__main__ import main
-from tri_apsp.report.measuring import GridResult, known, measure
+from tri_apsp.report.measuring import GridResult, measure, recorded_result
 from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 
@@ -75,12 +75,14 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
     assert points[0] > 1
     opening, rest = page_of(tmp_path, name, engine, results)
     text = " ".join(opening.split())
-    lacking = f"{sum(points) - 1} of {sum(points)} configurations, in {len(points)} of {len(points)} comparisons"
+    lacking = (
+        f"{sum(points) - 1} of {sum(points)} configurations are not measured, in {len(points)} of {len(points)} comparisons"
+    )
     assert "No comparison was measured whole, so there is no result yet. ![" in text
-    assert opening.index("![") < opening.index("Incomplete, not measured: ") < opening.index(AGAIN)
-    assert f"Incomplete, not measured: {lacking}. This command continues: {AGAIN}" in text
+    assert opening.index("![") < opening.index("Incomplete: ") < opening.index(AGAIN)
+    assert f"Incomplete: {lacking}. This command continues: {AGAIN}" in text
     assert f"no result: 1 of {points[0]} configurations measured" in text
-    for conclusion in ("the fastest", "of which", "≈", "100%"):
+    for conclusion in ("the fastest", "; now", "≈", "100%"):
         assert conclusion not in text
     assert "| of the best |" not in rest
     assert "| of the best measured |" in rest
@@ -89,8 +91,8 @@ def test_one_point_is_no_result(name, engine, tmp_path, clock, drawn):
 
 def test_what_is_missing_is_named(tmp_path, clock, drawn):
     first, second = measured(tmp_path, "cutoff", "cpu", [2048, 256], clock, 1)
-    opening, _ = page_of(tmp_path, "cutoff", "cpu", [first, second])
-    lines = " ".join(opening.split())
+    _, rest = page_of(tmp_path, "cutoff", "cpu", [first, second])
+    lines = " ".join(rest.partition("## Not measured")[2].split())
     left = [point.values for point in first.missing]
     assert len(left) == len(first.grid.points) - 1
     assert len(left) > 8
@@ -104,12 +106,12 @@ def test_a_whole_grid_has_its_result_though_another_lacks_some(tmp_path, clock, 
     measured(tmp_path, "cutoff", "cpu", [512], clock, 99)
     measured(tmp_path, "cutoff", "cpu", [256], clock, 1)
     rows = StudyRows(tmp_path / "cutoff.csv", study_of("cutoff").parameters)
-    results = [known(grid, rows) for grid in study_of("cutoff").grids(target("cpu"), [256, 512], [])]
+    results = [recorded_result(grid, rows) for grid in study_of("cutoff").grids(target("cpu"), [256, 512], [])]
     opening, rest = page_of(tmp_path, "cutoff", "cpu", results)
     text = " ".join(opening.split())
     assert "now, the recursion cutoff (float32, n = 512) is fastest with β = " in text
     assert ", equal within the noise: " in text
-    assert "in 1 of 2 comparisons. This command continues: " in text
+    assert "are not measured, in 1 of 2 comparisons. This command continues: " in text
     assert "](cutoff-solve-float32-n512.svg)" in opening
     assert "| Recursion cutoff, float32, n = 256 | β | no result: 1 of " in opening
     assert "](cutoff-solve-float32-n256.svg)" in rest
@@ -120,10 +122,12 @@ def test_a_missing_final_is_named(tmp_path, clock, drawn):
     grid, *_ = study_of("cutoff").grids(target("cpu"), [256], [])
     (found,) = measured(tmp_path, "cutoff", "cpu", [256], clock, len(grid.points))
     assert found.lacks_final
-    text = " ".join(page_of(tmp_path, "cutoff", "cpu", [found])[0].split())
-    assert "Incomplete, not measured: the fastest once more, in 1 of 1 comparisons. This command continues: " in text
+    opening, rest = page_of(tmp_path, "cutoff", "cpu", [found])
+    text = " ".join(opening.split())
+    again = "Incomplete: in 1 of 1 comparisons the fastest are not timed a second time. This command continues: "
+    assert f"{again}{AGAIN}" in text
     assert "operations/s as first measured" in text
-    assert f"{AGAIN} * {found.grid.heading}: the fastest configurations once more, in turns." in text
+    assert f"* {found.grid.heading}: the fastest configurations a second time, in turns." in " ".join(rest.split())
 
 
 def test_a_whole_study_lacks_nothing(tmp_path, clock, drawn):
@@ -141,7 +145,7 @@ def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypat
     assert main(["stages", "--device", "cpu", "--n", "64", "--out", str(tmp_path)]) == 0
     again = f"python -m tri_apsp.report stages --device cpu --n 64 --out {tmp_path}"
     output = capsys.readouterr()
-    assert "warning: Incomplete, not measured: " in output.err
+    assert "warning: Incomplete: " in output.err
     assert output.err.endswith(f" This command continues: {again}\n")
     assert f"\n    {again}\n" in Path(output.out.strip()).read_text()
     assert "No comparison was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()

@@ -124,7 +124,7 @@ def test_bytes_are_counted_once_per_grid(monkeypatch):
     measurer = Rooflines(CPU)
     outcome = screen(measurer)
     assert (outcome.kind, outcome.message) == (Kind.correct, "")
-    assert outcome.figures == {"l2_bytes": 1000.0, "dram_bytes": 10.0, "counted": 1.0}
+    assert outcome.metrics == {"l2_bytes": 1000.0, "dram_bytes": 10.0, "counted": 1.0}
     screen(measurer)
     assert [n for n, _ in asked] == [TASK.n]
     assert asked[0][1] == names("float32")[2:]
@@ -146,7 +146,7 @@ def test_where_no_counter_is_read_bytes_are_computed_and_the_reason_is_kept(monk
     outcomes = screen(measurer), screen(measurer)
     for outcome in outcomes:
         assert (outcome.kind, outcome.message) == (Kind.correct, "ncu failed: ERR_NVGPUCTRPERM")
-        assert outcome.figures == {"l2_bytes": 1000.0, "counted": 0.0}
+        assert outcome.metrics == {"l2_bytes": 1000.0, "counted": 0.0}
     assert len(asked) == 1, "it would fail again"
 
 
@@ -191,7 +191,7 @@ def test_a_wrong_call_has_no_bytes(monkeypatch):
 def test_the_ceiling_of_memory_is_a_copy(monkeypatch):
     monkeypatch.setattr(roofline, "_COPIED_BYTES", 1 << 16)
     outcome = screen(Rooflines(CPU), COPIED)
-    assert outcome.figures == {"dram_bytes": 2 << 16, "ops_per_second": 0.0}
+    assert outcome.metrics == {"dram_bytes": 2 << 16, "ops_per_second": 0.0}
     assert outcome.times is not None
 
 
@@ -205,7 +205,7 @@ def test_the_ceiling_of_arithmetic_is_checked_before_it_is_timed(monkeypatch):
         return screen(Rooflines(CPU), REGISTERS)
 
     right, wrong = make(0), make(1)
-    assert right.figures["ops_per_second"] == pytest.approx(1e9 / right.median_ms), "the highest rate of all shapes"
+    assert right.metrics["ops_per_second"] == pytest.approx(1e9 / right.median_ms), "the highest rate of all shapes"
     assert (wrong.kind, wrong.times) == (Kind.wrong_result, None)
 
 
@@ -220,20 +220,20 @@ class FakeRooflines(FakeMeasurer):
         if outcome.kind is not Kind.correct:
             return outcome
         if name == COPY:
-            return Outcome(Kind.correct, Times(1, 1, 1), figures={"dram_bytes": COPY_RATE / 1000, "ops_per_second": 0.0})
+            return Outcome(Kind.correct, Times(1, 1, 1), metrics={"dram_bytes": COPY_RATE / 1000, "ops_per_second": 0.0})
         if name == ARITHMETIC:
-            return Outcome(Kind.correct, Times(1, 1, 1), figures={"ops_per_second": ARITHMETIC_RATE[task.dtype]})
+            return Outcome(Kind.correct, Times(1, 1, 1), metrics={"ops_per_second": ARITHMETIC_RATE[task.dtype]})
         k = names(task.dtype).index(name)
         seconds = k * task.operations / ARITHMETIC_RATE[task.dtype]
-        figures = {"l2_bytes": 3 * COPY_RATE * seconds, "counted": 0.0 if self.reason else 1.0}
+        metrics = {"l2_bytes": 3 * COPY_RATE * seconds, "counted": 0.0 if self.reason else 1.0}
         if name != "simple":
-            figures["dram_bytes"] = COPY_RATE * seconds * (0.75 if name == "harish_narayanan" else 0.01)
-        return Outcome(Kind.correct, Times(*[1000 * seconds] * 3), self.reason, figures=figures)
+            metrics["dram_bytes"] = COPY_RATE * seconds * (0.75 if name == "harish_narayanan" else 0.01)
+        return Outcome(Kind.correct, Times(*[1000 * seconds] * 3), self.reason, metrics=metrics)
 
 
 def page_of(folder: Path, measurer: FakeMeasurer, seconds: float = 100.0) -> str:
     here = target("nvidia")
-    rows = StudyRows(folder / "roofline.csv", STUDY.parameters, ENVIRONMENT, STUDY.figures)
+    rows = StudyRows(folder / "roofline.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
     results = measure(STUDY.grids(here, [], []), rows, CPU, seconds, lambda device: measurer)
     return write_study(STUDY, here, results, folder, "roofline", "again").read_text(encoding="utf-8")
 
@@ -246,8 +246,8 @@ def test_the_page(tmp_path):
     page = " ".join(text.split())
     lead = (
         "(Lund & Smith); now, for n = 8192 in float32, harish_narayanan reaches 75% of the bytes/s of a copy and this project "
-        "50% of the operations/s in registers, because one launch per vertex uses a loaded value once, and a large product "
-        "hundreds of times. ![roofline](roofline.svg)"
+        "50% of the operations/s in registers, because one launch per vertex uses a loaded value once, and a product many "
+        "times. ![roofline](roofline.svg)"
     )
     assert page.index(lead) < page.index("## Rates and ceilings")
     assert "No clock was changed" in page

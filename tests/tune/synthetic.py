@@ -165,7 +165,7 @@ class SyntheticPool:
             return outcome
         joules = 10 * (1 if self.flat else 1 + _far(config.product, FRUGAL) / 4)
         energy = Energy(joules * (1 - self.spread), joules, joules * (1 + self.spread))
-        return dataclasses.replace(outcome, energy=energy, figures={"watts": 990.0})
+        return dataclasses.replace(outcome, energy=energy, metrics={"watts": 990.0})
 
 
 def _far(tiles: CpuTiles, best: CpuTiles) -> float:

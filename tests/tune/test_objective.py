@@ -92,7 +92,7 @@ class TestMeasurement:
         assert outcome.energy == outcome.cost == Energy(99.0, 99.0, 99.0)
         assert outcome.times is not None
         assert outcome.median_cost == 99
-        assert outcome.figures == {"watts": pytest.approx(990)}, "of the repeated runs, not of those that were timed"
+        assert outcome.metrics == {"watts": pytest.approx(990)}, "of the repeated runs, not of those that were timed"
 
     def test_a_final_measures_in_both_halves_of_each_round(self, monkeypatch: pytest.MonkeyPatch) -> None:
         order: list[int] = []
@@ -119,7 +119,7 @@ class TestMeasurement:
         assert Measurement(task, CPU, make_of(Counted)).screen(complete(task)).energy is None
 
     def test_outcomes_as_json(self) -> None:
-        outcome = Outcome(Kind.correct, None, energy=Energy(1.0, 2.0, 3.0), figures={"watts": 4.0})
+        outcome = Outcome(Kind.correct, None, energy=Energy(1.0, 2.0, 3.0), metrics={"watts": 4.0})
         assert outcome.to_dict()["p50_joules"] == 2.0
         assert Outcome.from_dict(outcome.to_dict()) == outcome
         assert "p50_joules" not in Outcome(Kind.correct).to_dict()
@@ -222,7 +222,7 @@ class TestCommands:
         (result,) = json.loads((home / "rows" / "sweep.json").read_text())["results"]
         assert (result["objective"], result["p50_joules"]) == ("energy", 10)
         (read,) = read_rows(home / "rows").results
-        assert all(trial.outcome.figures == {"watts": 990} for trial in read.search.evaluated)
+        assert all(trial.outcome.metrics == {"watts": 990} for trial in read.search.evaluated)
         pytest.importorskip("matplotlib")
         assert report(["tuning", "--from", str(home / "rows"), "--out", str(home)]) == BAD_INPUT
         assert "--from must name sweeps with the objective time" in capsys.readouterr().err
@@ -269,5 +269,5 @@ def test_a_gpu_measures_energy_beside_time() -> None:
     outcome = Measurement(task, torch.device("cuda", 0)).screen(default_config("nvidia", torch.float32))
     assert outcome.times is not None
     assert outcome.energy is not None
-    assert 10 < outcome.figures["watts"] < 3000  # other tests may use the GPU at the same time
+    assert 10 < outcome.metrics["watts"] < 3000  # other tests may use the GPU at the same time
     assert outcome.energy.median > 0

@@ -17,7 +17,7 @@ import torch
 
 from tri_apsp.configs import MethodChoice
 from tri_apsp.messages import counted
-from tri_apsp.methods import PAPERS, supports_dtype
+from tri_apsp.methods import SYSTEMS, supports_dtype
 from tri_apsp.python_process import module_command
 from tri_apsp.semirings import SIGNS, Sign, dtype_name
 
@@ -110,7 +110,7 @@ def runs_of(cases: Iterable[Case], methods: Sequence[MethodChoice]) -> list[tupl
             if supports_dtype(method, case.dtype):
                 runs[case].append(method)
             elif not any(supports_dtype(method, dtype) for dtype in dtypes):
-                others = runs.setdefault(dataclasses.replace(case, dtype=PAPERS[method].dtypes[0]), [])
+                others = runs.setdefault(dataclasses.replace(case, dtype=SYSTEMS[method].dtypes[0]), [])
                 if method not in others:
                     others.append(method)
     return list(runs.items())

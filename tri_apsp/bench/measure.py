@@ -89,7 +89,7 @@ def measure(
     """Yield a row for the product and for each method, for each case; and one for reachability, for each size and batch.
 
     Args:
-        runs: the graphs with their dtype, and names of METHODS or PAPERS, or auto.
+        runs: the graphs with their dtype, and names of METHODS or SYSTEMS, or auto.
         device: where to run.
         config: for the methods and reachability; min_plus takes none, and runs on the best engine of the device.
         repeat: runs timed, after one that is checked and, on a GPU, others until its clock has settled.

@@ -23,7 +23,7 @@ from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, PAPERS, require_runnable
+from tri_apsp.methods import METHODS, SYSTEMS, require_runnable
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
@@ -56,11 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     parser.add_argument(
         "--method",
-        choices=["auto", *METHODS, _EVERY_PAPER, *PAPERS, _REACHABILITY],
+        choices=["auto", *METHODS, _EVERY_PAPER, *SYSTEMS, _REACHABILITY],
         nargs="+",
         default=_METHODS,
         metavar="METHOD",
-        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(PAPERS)}, or {_EVERY_PAPER} for all of these; or "
+        help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(SYSTEMS)}, or {_EVERY_PAPER} for all of these; or "
         f"{_REACHABILITY}; default: {' '.join(_METHODS)}; min_plus as well, unless it is {_REACHABILITY} alone",
     )
     add_device(parser)

@@ -32,7 +32,7 @@ from tri_apsp.graphs import (
     write_distances,
 )
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, PAPERS
+from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
 
@@ -64,9 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=["auto", *METHODS, *PAPERS],
+        choices=["auto", *METHODS, *SYSTEMS],
         metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}; or on a GPU a system of a paper: {', '.join(PAPERS)}",
+        help=f"auto (default), {', '.join(METHODS)}; or on a GPU a system of a paper: {', '.join(SYSTEMS)}",
     )
     parser.add_argument(
         "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"

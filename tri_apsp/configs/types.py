@@ -57,7 +57,7 @@ METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 """The values of Config.method: the keys of tri_apsp.methods.METHODS, listed here since configs may not import methods."""
 
 PAPER_METHOD_NAMES: tuple[PaperMethodName, ...] = get_args(PaperMethodName)
-"""The keys of tri_apsp.methods.PAPERS."""
+"""The keys of tri_apsp.methods.SYSTEMS."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Config:
     Attributes:
         engine: "cpu", "nvidia" or "portable"; None chooses by device and dtype.
         method: one of METHOD_NAMES, which the method "auto" takes; None leaves it to the rules of auto.
-        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see tri_apsp.methods.PAPERS.
+        method_parameter: the parameter of a method of PAPER_METHOD_NAMES: see tri_apsp.methods.SYSTEMS.
         block_size: edge of a diagonal block of "floyd_warshall", which is the largest block one closure launch solves.
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.

@@ -1,14 +1,14 @@
-"""The methods by name, as the API, the command line, the tests and the tuner know them: METHODS, and PAPERS beside them."""
+"""The methods by name, as the API, the command line, the tests and the tuner know them: METHODS, and SYSTEMS beside them."""
 
 from tri_apsp.configs import AnyMethodName
 from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 from tri_apsp.methods.iterative import Iterative
 from tri_apsp.methods.kleene import Kleene
-from tri_apsp.methods.papers import PAPERS, method_of_paper, require_runnable, resolve_parameter, supports_dtype
+from tri_apsp.methods.papers import SYSTEMS, method_of_paper, require_runnable, resolve_parameter, supports_dtype
 from tri_apsp.methods.squaring import Squaring
 
-__all__ = ["METHODS", "PAPERS", "Method", "Observer", "method_of", "require_runnable", "resolve_parameter", "supports_dtype"]
+__all__ = ["METHODS", "SYSTEMS", "Method", "Observer", "method_of", "require_runnable", "resolve_parameter", "supports_dtype"]
 
 METHODS: dict[str, Method] = {
     "floyd_warshall": FloydWarshall(),
@@ -19,5 +19,5 @@ METHODS: dict[str, Method] = {
 
 
 def method_of(name: AnyMethodName) -> Method:
-    """Return the method of METHODS or PAPERS that is called `name`."""
-    return method_of_paper(name) if name in PAPERS else METHODS[name]
+    """Return the method of METHODS or SYSTEMS that is called `name`."""
+    return method_of_paper(name) if name in SYSTEMS else METHODS[name]

@@ -66,16 +66,27 @@ def counted_traffic(task: Task, names: Sequence[str], device: torch.device, seco
     try:
         ended = _run([ncu, *options, *call], seconds)
     except subprocess.TimeoutExpired:
-        raise CountingTimeoutError(f"ncu was not done after {seconds:.0f} s") from None
+        raise CountingTimeoutError(f"ncu was not done within {seconds:.0f} s") from None
     except OSError as error:
         raise NotCountedError(f"ncu failed: {error}"[:_LONGEST]) from None
     ranges = [] if ended.returncode else parse(ended.stdout)
     if 0 < len(ranges) < len(names):  # an ncu that reports fewer ranges than there are gets one call at a time
-        end = begin + seconds
-        return {one: counted_traffic(task, [one], device, end - time.monotonic())[one] for one in names}
+        return {one: counted_traffic(task, [one], device, _left(begin + seconds))[one] for one in names}
     if len(ranges) != len(names):
         raise NotCountedError(_reason(ended, f"{len(ranges)} ranges for {len(names)} calls"))
     return dict(zip(names, ranges, strict=True))
+
+
+def _left(end: float) -> float:
+    """Return the seconds until `end`.
+
+    Raises:
+        CountingTimeoutError: there are none.
+    """
+    left = end - time.monotonic()
+    if left <= 0:
+        raise CountingTimeoutError("ncu was not done with all calls in time")
+    return left
 
 
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
@@ -83,7 +94,7 @@ def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
         try:
-            output, errors = process.communicate(timeout=max(0.0, seconds))
+            output, errors = process.communicate(timeout=seconds)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -10,8 +10,8 @@ import torch
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.energy import EnergyMeter
-from tri_apsp.report.energy_page import FIGURES, PRODUCT, SOLVE, page, tile_of
-from tri_apsp.report.grids import Curve, Grid, Panel, Point, values_of
+from tri_apsp.report.energy_page import METRICS, PRODUCT, SOLVE, page
+from tri_apsp.report.grids import Grid, Point, values_of
 from tri_apsp.report.measuring import WorkerMeasurer
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.tune.measure.outcome import Outcome
@@ -19,17 +19,17 @@ from tri_apsp.tune.space.candidates import candidates, with_method
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Parameter, Space
 
-__all__ = ["STUDY", "EnergyMeasurer", "with_figures"]
+__all__ = ["STUDY", "EnergyMeasurer", "with_metrics"]
 
 # The sizes of Buluç, Gilbert and Budak; solves come after the products, which need a final.
 _CASES: dict[str, Cases] = {
     "nvidia": {"float32": (("product", 8192), *(("solve", n) for n in (4096, 8192, 2048, 1024, 512)))},
 }
-_PARAMETERS = tuple(
-    f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages", "group_m", "thread_n")
-)
-# Rows, columns, slice of k, warps and stages of tiles from the smallest to the largest that are reasonable; those that spill
-# registers are left out by the rules of the tuner. The default of the engine comes first.
+_OF_TILES = tuple(f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages"))
+_GROUP_M, _THREAD_N = "product.group_m", "product.thread_n"
+_PARAMETERS = (*_OF_TILES, _GROUP_M, _THREAD_N)
+# Values of _OF_TILES, from the smallest to the largest that are reasonable; those that spill registers are left out by the
+# rules of the tuner. The default of the engine comes first.
 _TILES = (
     (128, 128, 16, 8, 2),
     (64, 64, 16, 2, 3),
@@ -44,7 +44,7 @@ _TILES = (
     (64, 256, 16, 8, 2),
     (32, 64, 16, 2, 3),
 )
-_THREAD_N = (8, 4, 16)
+_COLUMNS_PER_THREAD = (8, 4, 16)
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
@@ -53,17 +53,14 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     if task.kernel != PRODUCT:
         return [Grid(SOLVE, "whole solve", task, (), (default,), default.values)]
     points = list({point.config: point for point in (default, *_points(task, base, device))}.values())
-    places = {tile_of(point.values): index for index, point in enumerate(points)}
-    curve = Curve("tri_apsp", lambda values: places[tile_of(values)])  # so that all of them are in the final
     skipped = 1 + len(_TILES) - len(points)
-    return [Grid(PRODUCT, "product", task, (Panel("configuration", (curve,)),), tuple(points), default.values, skipped)]
+    return [Grid(PRODUCT, "product", task, (), tuple(points), default.values, skipped, all_in_final=True)]
 
 
 def _points(task: Task, base: CompleteConfig, device: Device) -> Iterator[Point]:
     """Yield the tiles that can run, each with the first number of columns per thread with which it can."""
     for tile in _TILES:
-        names = _PARAMETERS[: len(tile)]
-        choices = {**{name: (value,) for name, value in zip(names, tile, strict=True)}, _PARAMETERS[-1]: _THREAD_N}
+        choices = {name: (value,) for name, value in zip(_OF_TILES, tile, strict=True)} | {_THREAD_N: _COLUMNS_PER_THREAD}
         space = Space(tuple(Parameter(name, values) for name, values in choices.items()))
         for values in candidates(space, task, device, base)[:1]:
             config = space.config(values, base)
@@ -83,20 +80,20 @@ class EnergyMeasurer(WorkerMeasurer):
         super().__init__(device)
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome:
-        return with_figures(super().screen(task, point, seconds), task, self._idle_watts)
+        return with_metrics(super().screen(task, point, seconds), task, self._idle_watts)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        return [with_figures(outcome, task, self._idle_watts) for outcome in super().final(task, points, rounds)]
+        return [with_metrics(outcome, task, self._idle_watts) for outcome in super().final(task, points, rounds)]
 
 
-def with_figures(outcome: Outcome, task: Task, idle_watts: float) -> Outcome:
-    """Return `outcome` with those of FIGURES that it lacks."""
+def with_metrics(outcome: Outcome, task: Task, idle_watts: float) -> Outcome:
+    """Return `outcome` with those of METRICS that it lacks."""
     if outcome.energy is None:
         return outcome
     joules = outcome.energy.median
     mflop = 2 * task.operations / 1e6
     more = {"joules": joules, "idle_watts": idle_watts, "mflop_per_joule": mflop / joules}
-    return dataclasses.replace(outcome, figures={**outcome.figures, **more})
+    return dataclasses.replace(outcome, metrics={**outcome.metrics, **more})
 
 
 STUDY = Study(
@@ -106,6 +103,6 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=EnergyMeasurer,
-    figures=FIGURES,
+    metrics=METRICS,
     page=page,
 )

@@ -8,16 +8,16 @@ from matplotlib.figure import Figure
 
 from tri_apsp.messages import counted
 from tri_apsp.report import plots
-from tri_apsp.report.markdown import paragraph, section, table, then_now_why
+from tri_apsp.report.markdown import figure, paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.papers import BULUC_MFLOP_PER_JOULE
 from tri_apsp.report.plots import Mark, Scatter
 from tri_apsp.report.study import Page, Target
 from tri_apsp.tuned.records import Values
 
-__all__ = ["FIGURES", "PRODUCT", "SOLVE", "page", "tile_of"]
+__all__ = ["METRICS", "PRODUCT", "SOLVE", "page", "tile_of"]
 
-FIGURES = ("joules", "watts", "idle_watts", "mflop_per_joule", "p20_joules", "p80_joules")
+METRICS = ("joules", "watts", "idle_watts", "mflop_per_joule", "p20_joules", "p80_joules")
 """The columns of a row besides times: energy and power of a run, power of the idle GPU, 2 n^3 operations over the energy."""
 
 PRODUCT, SOLVE = "product", "solve"
@@ -29,7 +29,7 @@ _PROTOCOL = paragraph(
     "Before a configuration is measured, its results are verified bit for bit. The time is the median of runs by CUDA events, "
     "with the L2 cache flushed before each. The energy is that of the whole GPU, without the host: what NVML's counter gains "
     "between two of its steps, over a second of runs without a pause. After each product was measured once, all are measured "
-    "again in interleaved rounds; the table then shows their medians, and in brackets the range from p20 to p80. A product or "
+    "again in turns; the table then shows their medians, and in brackets the range from p20 to p80. A product or "
     "solve has 2 n³ operations."
 )
 
@@ -42,46 +42,52 @@ def tile_of(values: Values) -> str:
     return f"{rows} x {columns} x {depth}, {counted(int(warps), 'warp')}, {stages} stages"
 
 
+Solves = Mapping[tuple[str, int], Measured]
+"""Whole solves by dtype and n."""
+
+
 def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
-    """Return the page of the study; its plot is called `name`."""
-    product = next((result for result in results if result.grid.name == PRODUCT and result.timed), None)
-    solves = {
-        result.grid.task.n: result.timed[0]
-        for result in sorted(results, key=lambda result: result.grid.task.n)
-        if result.grid.name == SOLVE and result.timed
-    }
-    tables = [] if product is None else [_products(product)]
-    tables += [f"### Whole solves\n\n{_solves(solves)}"] if solves else []
+    """Return the page of the study; its plots are named after `name`."""
+    ordered = sorted((result for result in results if result.timed), key=_order)
+    products = [result for result in ordered if result.grid.name == PRODUCT]
+    solves = {(result.grid.task.dtype, result.grid.task.n): result.timed[0] for result in ordered if result.grid.name == SOLVE}
+    if not ordered:
+        return Page()
+    files = [name, *(f"{name}-{one.grid.task.dtype}-n{one.grid.task.n}" for one in products[1:])]
+    by_file = dict(zip(files, products, strict=False))
+    others = [part for file, one in list(by_file.items())[1:] for part in (figure(file, _caption(one)), _products(one))]
     return Page(
-        lead="" if product is None and not solves else _lead(product, solves),
-        plots={} if product is None else {name: _drawn(product)},
-        caption="" if product is None else _caption(product),
-        results=tables,
-        details=[section("Measurement", _PROTOCOL)],
+        lead=_lead(next(iter(products), None), solves),
+        plots={file: _drawn(one) for file, one in by_file.items()},
+        caption=_caption(products[0]) if products else "",
+        results=[_products(one) for one in products[:1]] + ([f"### Whole solves\n\n{_solves(solves)}"] if solves else []),
+        details=[section("Measurement", _PROTOCOL), section("Other products", *others) if others else ""],
     )
 
 
-def _figure(measured: Measured, name: str) -> float:
+def _order(result: GridResult) -> tuple[bool, bool, str, int]:
+    """Sort float32 first, as the papers' numbers are of floats; then what was requested, rather than measured earlier."""
+    task = result.grid.task
+    return task.dtype != "float32", not result.requested, task.dtype, task.n
+
+
+def _metric(measured: Measured, name: str) -> float:
     return float(measured.row[name])
 
 
 def _above_idle(measured: Measured) -> float:
     """Return MFLOP per joule beyond what the idle GPU takes in the same time."""
-    share = 1 - _figure(measured, "idle_watts") / _figure(measured, "watts")
-    return _figure(measured, "mflop_per_joule") / share if share > 0 else float("inf")
+    share = 1 - _metric(measured, "idle_watts") / _metric(measured, "watts")
+    return _metric(measured, "mflop_per_joule") / share if share > 0 else float("inf")
 
 
 def _most_efficient(result: GridResult) -> Measured:
-    return min(result.timed, key=lambda one: _figure(one, "joules"))
-
-
-def _fastest(result: GridResult) -> Measured:
-    return min(result.timed, key=lambda one: one.ms)
+    return min(result.timed, key=lambda one: _metric(one, "joules"))
 
 
 def _drawn(result: GridResult) -> Figure:
-    least, shortest = _figure(_most_efficient(result), "joules"), _fastest(result).ms
-    marks = [Mark(_label(result, one), one.ms / shortest, _figure(one, "joules") / least) for one in result.timed]
+    least, shortest = _metric(_most_efficient(result), "joules"), _fastest(result).ms
+    marks = [Mark(_label(result, one), one.ms / shortest, _metric(one, "joules") / least) for one in result.timed]
     panel = Scatter("time, relative to the fastest", marks)
     made, _ = plots.scatter(result.grid.heading, [panel], y_label="energy, relative to the least")
     return made
@@ -92,39 +98,41 @@ def _label(result: GridResult, measured: Measured) -> str:
 
 
 def _caption(result: GridResult) -> str:
-    final = "" if result.finals else " Each was measured once, not yet in interleaved rounds."
+    final = "" if result.finals else " Each was measured once, not yet a second time in turns."
     return f"{result.grid.heading}: each configuration of the product, lower left is better.{final}"
 
 
-def _lead(product: GridResult | None, solves: Mapping[int, Measured]) -> str:
+def _lead(product: GridResult | None, solves: Solves) -> str:
     theirs = BULUC_MFLOP_PER_JOULE[_THEIR_GPU]
     cpus = max(values[_AT] for label, values in BULUC_MFLOP_PER_JOULE.items() if label != _THEIR_GPU)
-    n = max((n for n in solves if n in theirs), default=None)
-    solved = "" if n is None else f"a solve of {n} vertices does {_figure(solves[n], 'mflop_per_joule'):,.0f}"
-    compared, why = "", ""
-    if product is not None and not product.missing:
-        compared, differs = _compared(product)
-        power = [_figure(one, "watts") for one in product.timed]
-        why = f"the power depends on the tile ({min(power):.0f} to {max(power):.0f} W)" if differs else ""
+    dtype, n = max(
+        ((dtype, n) for dtype, n in solves if n in theirs), key=lambda key: (key[0] == "float32", key), default=("", 0)
+    )
+    solved = f"a solve of {n} vertices in {dtype} does {_metric(solves[dtype, n], 'mflop_per_joule'):,.0f}" if n else ""
+    compared = "" if product is None or product.missing else _compared(product)
     return then_now_why(
         f"a {_THEIR_GPU} did {theirs[_AT]:g} MFLOP per joule at n = {_AT}, and a CPU at most {cpus:g} (Buluç, Gilbert, Budak)",
         ", and ".join(filter(None, [solved, compared])) or "not every product was measured, so there is no result yet",
-        why,
     )
 
 
-def _compared(result: GridResult) -> tuple[str, bool]:
-    """Return how the energy of the fastest product compares with the least, as part of a sentence, and whether they differ."""
+def _compared(result: GridResult) -> str:
+    """Return how the energy of the fastest product compares with the least, as part of a sentence."""
     fastest, best = _fastest(result), _most_efficient(result)
-    if _figure(best, "p80_joules") >= _figure(fastest, "p20_joules"):
-        return "the fastest product is also the most efficient, or as efficient within the noise", False
-    energy = 1 - _figure(best, "joules") / _figure(fastest, "joules")
-    once = "" if result.finals else ", by one measurement each,"
+    if _metric(best, "p80_joules") >= _metric(fastest, "p20_joules"):
+        return "the fastest product is also the most efficient, or as efficient within the noise"
+    power = [_metric(one, "watts") for one in result.timed]
+    energy = 1 - _metric(best, "joules") / _metric(fastest, "joules")
+    once = "" if result.finals else " by one measurement each"
     return (
-        f"the most efficient product takes {energy:.0%} less energy{once} and {best.ms / fastest.ms - 1:.0%} more time "
-        "than the fastest",
-        True,
+        f"the fastest product is not the most efficient{once}, because the power depends on the tile ({min(power):.0f} to "
+        f"{max(power):.0f} W): another takes {energy:.0%} less energy and {best.ms / fastest.ms - 1:.0%} more time"
     )
+
+
+def _fastest(result: GridResult) -> Measured:
+    assert result.best is not None, "a page shows grids with times"
+    return result.best
 
 
 def _products(result: GridResult) -> str:
@@ -133,17 +141,17 @@ def _products(result: GridResult) -> str:
         [
             _label(result, one),
             f"{one.ms:.4g}",
-            f"{_figure(one, 'watts'):.0f}",
-            f"{_figure(one, 'joules'):.3g}{_range(one) if result.finals else ''}",
-            f"{_figure(one, 'mflop_per_joule'):,.0f}",
+            f"{_metric(one, 'watts'):.0f}",
+            f"{_metric(one, 'joules'):.3g}{_range(one) if result.finals else ''}",
+            f"{_metric(one, 'mflop_per_joule'):,.0f}",
             f"{_above_idle(one):,.0f}",
             f"{one.ms / fastest.ms:.2f}",
-            f"{_figure(one, 'joules') / _figure(best, 'joules'):.2f}",
+            f"{_metric(one, 'joules') / _metric(best, 'joules'):.2f}",
         ]
-        for one in sorted(result.timed, key=lambda one: _figure(one, "joules"))
+        for one in sorted(result.timed, key=lambda one: _metric(one, "joules"))
     ]
     head = ["tile", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", "relative time", "relative energy"]
-    idle = f"The idle GPU takes {_figure(fastest, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
+    idle = f"The idle GPU takes {_metric(fastest, 'idle_watts'):.0f} W, whose energy is left out of MFLOP/J above idle."
     names = (
         "Tiles are rows x columns x slice of k. The fastest is "
         f"{tile_of(fastest.point.values)}; the most efficient is {tile_of(best.point.values)}."
@@ -153,24 +161,25 @@ def _products(result: GridResult) -> str:
 
 
 def _range(measured: Measured) -> str:
-    return f" ({_figure(measured, 'p20_joules'):.3g} to {_figure(measured, 'p80_joules'):.3g})"
+    return f" ({_metric(measured, 'p20_joules'):.3g} to {_metric(measured, 'p80_joules'):.3g})"
 
 
-def _solves(solves: Mapping[int, Measured]) -> str:
+def _solves(solves: Solves) -> str:
     """Return the table of whole solves beside Table 8."""
     rows = [
         [
+            dtype,
             n,
             f"{one.ms:.4g}",
-            f"{_figure(one, 'watts'):.0f}",
-            f"{_figure(one, 'joules'):.3g}",
-            f"{_figure(one, 'mflop_per_joule'):,.0f}",
+            f"{_metric(one, 'watts'):.0f}",
+            f"{_metric(one, 'joules'):.3g}",
+            f"{_metric(one, 'mflop_per_joule'):,.0f}",
             f"{_above_idle(one):,.0f}",
             *(f"{values[n]:g}" if n in values else None for values in BULUC_MFLOP_PER_JOULE.values()),
         ]
-        for n, one in solves.items()
+        for (dtype, n), one in sorted(solves.items())
     ]
-    head = ["n", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", *BULUC_MFLOP_PER_JOULE]
+    head = ["dtype", "n", "ms", "W", "J", "MFLOP/J", "MFLOP/J above idle", *BULUC_MFLOP_PER_JOULE]
     sources = (
         "The last five columns are MFLOP per joule of Buluç, Gilbert and Budak (Table 8), from power that the makers state: "
         "222.5 W for the GPU with a core of a CPU."

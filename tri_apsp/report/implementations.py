@@ -10,7 +10,7 @@ from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case, solve_by_scipy
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
-from tri_apsp.methods import METHODS, PAPERS
+from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.report.calls import Call, CallMeasurer, to_float64
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations_page import page
@@ -42,7 +42,7 @@ PARAMETERS = ("implementation", "method_parameter")
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     names = _CPU_ORDER if task.engine == "cpu" else _GPU_ORDER.get(task.dtype, _GPU_ORDER["float32"])
-    names = tuple(name for name in names if name not in PAPERS or PAPERS[name].runs_on(device))
+    names = tuple(name for name in names if name not in SYSTEMS or SYSTEMS[name].runs_on(device))
     varied = [name for name in _VARIED.get(task.dtype, ()) if name in names]
     variants = [(name, value) for name in varied for value in _other_parameters(name)]
     points = [default_point(name) for name in names] + [_point(*variant) for variant in variants]
@@ -51,16 +51,18 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 def default_point(name: str) -> Point:
     """Return the point of an implementation with the paper's parameter."""
-    parameter = PAPERS[name].parameter if name in PAPERS else None
+    parameter = SYSTEMS[name].parameter if name in SYSTEMS else None
     return _point(name, parameter.default if parameter else "")
 
 
 def _point(name: str, parameter: Choice) -> Point:
-    return Point(dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=PAPERS[name].sources if name in PAPERS else ())
+    return Point(
+        dict(zip(PARAMETERS, (name, parameter), strict=True)), sources=SYSTEMS[name].sources if name in SYSTEMS else ()
+    )
 
 
 def _other_parameters(name: str) -> list[int]:
-    parameter = PAPERS[name].parameter if name in PAPERS else None
+    parameter = SYSTEMS[name].parameter if name in SYSTEMS else None
     return [value for value in parameter.choices if value != parameter.default] if parameter else []
 
 

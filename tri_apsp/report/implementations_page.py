@@ -7,23 +7,32 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from tri_apsp.bench.bounds import bound
+from tri_apsp.bench.bounds import bound, has_bound
 from tri_apsp.console.output import amount
-from tri_apsp.methods import PAPERS
+from tri_apsp.messages import counted
+from tri_apsp.methods import SYSTEMS
 from tri_apsp.report import plots
 from tri_apsp.report.calls_page import (
     PROTOCOL,
     Curves,
+    curves_by_dtype,
     curves_of,
     dtypes_of,
     exponent,
     rate_lines,
-    seconds,
     table_over_n,
+    times_section,
 )
 from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.papers import BULUC_EXPONENTS, BULUC_PEAK_SHARE, BULUC_SECONDS, LUND_SMITH_SECONDS
+from tri_apsp.report.papers import (
+    BULUC_16_CORES,
+    BULUC_EXPONENTS,
+    BULUC_PEAK_SHARE,
+    BULUC_SECONDS,
+    CATINELLO_SPEED_UP,
+    LUND_SMITH_SECONDS,
+)
 from tri_apsp.report.plots import Line, Plot
 from tri_apsp.report.study import Page, Target
 from tri_apsp.semirings import DTYPES_BY_NAME
@@ -40,8 +49,8 @@ _CPUS = {"C1060": "AMD Phenom, one core", "8800 Ultra": "Core 2 Duo, one core"}
 # What the papers say of the parameters of their systems.
 _FOUND = {
     "staged_load": "m = 4 was used (Lund & Smith, section 4.2)",
-    "recursive_tuned": "16 was at least as good as more (Henriod)",
-    "recursive_plain": "16 was at least as good as more (Henriod)",
+    "recursive_tuned": "a larger β, with more threads, was a little slower than 16 (Henriod)",
+    "recursive_plain": "a larger β, with more threads, was a little slower than 16 (Henriod)",
     "vectorised": "4 columns, short4, were used (Catinello, section 2.2)",
     "pseudo_blocked": "an edge of 4 was best of 1 to 32 (Catinello, section 3.3)",
     "blocked_int16": "blocks of 16 x 16 were best of 8, 16 and 32 (Catinello, section 3.4)",
@@ -52,31 +61,30 @@ _AT = 8192
 _SYSTEMS = paragraph(
     "The names are methods of `shortest_paths`: [README](https://github.com/tri-apsp/tri_apsp#methods) has one line on each."
 )
-# The lanes of a multiprocessor, of which each adds once per clock: the papers' peak without fused multiply-adds.
+# The lanes of a multiprocessor of compute capability 9, which add once per clock: the papers' peak without fused multiply-adds.
 _LANES = 128
 
 
 def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     """Return the page of the study; its plot is called `name`."""
-    curves = {dtype: found for dtype in dtypes_of(results) if (found := curves_of(results, dtype, _label))}
-    if not curves:
+    by_dtype = curves_by_dtype(results, _label)
+    if not by_dtype:
         return Page()
-    first, by = next(iter(curves.items()))  # float32 if it was measured
+    dtype, curves = next(iter(by_dtype.items()))  # float32 if it was measured
     gpu = target.engine != "cpu"
-    tables = [_then_and_now(by), paragraph(_exception(by))] if gpu else []
     return Page(
-        lead=_lead(by) if gpu else _lead_of_cpu(by, first),
-        plots={name: _figure(curves, target)},
+        lead=_lead(curves) if gpu else _lead_of_cpu(curves, dtype, target.device.units),
+        plots={name: _drawn(by_dtype, target)},
         caption="Rates of whole calls, n³ / time, on complete graphs." + (" Right: what the papers measured." if gpu else ""),
-        results=[*tables, _SYSTEMS],
-        details=[PROTOCOL, *_details(curves, results, target)],
+        results=[_then_and_now(curves), _recursion_note(results, dtype), _SYSTEMS] if gpu else [],
+        details=[PROTOCOL, *_details(by_dtype, results, target)],
     )
 
 
 def _label(measured: Measured) -> str | None:
     """Return the label of a call; None if it is a system with another parameter than the paper's."""
     name, value = _system(measured)
-    parameter = PAPERS[name].parameter if name in PAPERS else None
+    parameter = SYSTEMS[name].parameter if name in SYSTEMS else None
     return None if parameter is not None and value != str(parameter.default) else _LABELS.get(name, name)
 
 
@@ -86,7 +94,7 @@ def _system(measured: Measured) -> tuple[str, str]:
     return name, value
 
 
-def _figure(curves: Mapping[str, Curves], target: Target) -> Figure:
+def _drawn(curves: Mapping[str, Curves], target: Target) -> Figure:
     every = dict(next(iter(curves.values())))
     own = _LABELS["auto"]
     for dtype, by in list(curves.items())[1:]:
@@ -114,28 +122,38 @@ def _lead(curves: Curves) -> str:
     own, systems = curves.get(_LABELS["auto"], {}).get(_AT), _systems_at(curves)
     if own is None or not systems:
         return f"No system was measured beside this project at n = {_AT}, at which the papers state their best."
-    staged, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
+    lund_smith, buluc = LUND_SMITH_SECONDS["staged_load"][_AT], BULUC_SECONDS["recursive_tuned"][_AT]
     best, fastest = next(iter(systems.items()))
-    why = "registers and shared memory have grown, so that a product uses each loaded value more often than their tiles allow"
+    why = ""
+    if best == "staged_load" and own.ms < fastest.ms:
+        why = (
+            f"this GPU makes staged_load {lund_smith / fastest.seconds:.0f} times as fast, and larger tiles in registers, "
+            f"which use each loaded value more often, another {fastest.ms / own.ms:.1f} times"
+        )
     return then_now_why(
-        f"the papers' best took {staged} s (Lund & Smith) and {buluc} s (Buluç, Gilbert, Budak) for n = {_AT}",
-        f"{best}, the fastest of their systems here, takes {milliseconds(fastest.ms)}, and this project {milliseconds(own.ms)}",
-        why if own.ms < fastest.ms else "",
+        f"the papers' best took {lund_smith} s (Lund & Smith) and {buluc} s (Buluç, Gilbert, Budak) for n = {_AT}",
+        f"this project takes {milliseconds(own.ms)}, {lund_smith / own.seconds:.0f} and {buluc / own.seconds:.0f} times as "
+        "fast",
+        why,
     )
 
 
-def _exception(curves: Curves) -> str:
-    """Return what the recursion with the tuned product lacks where it is not the fastest of the papers' systems."""
-    best, *others = _systems_at(curves) or [""]
-    if best == "recursive_tuned" or "recursive_tuned" not in others:
+def _recursion_note(results: Sequence[GridResult], dtype: str) -> str:
+    """Return what limits the recursion with the tuned product, if a larger β than the paper's is faster."""
+    parameter = SYSTEMS["recursive_tuned"].parameter
+    assert parameter is not None
+    family = curves_of(results, dtype, partial(_parameter, "recursive_tuned"))
+    slow, fast = (family.get(str(value), {}) for value in (parameter.default, parameter.choices[-1]))
+    n = max((n for n in slow if n in fast), default=None)
+    if n is None or fast[n].ms >= slow[n].ms:
         return ""
-    return (
-        "recursive_tuned uses loaded values most often, but with the paper's β it consists of many small launches; the times "
-        "of larger β are below."
+    return paragraph(
+        f"recursive_tuned is limited by its many small launches: with β = {parameter.choices[-1]} in place of "
+        f"{parameter.default} it takes {fast[n].ms / slow[n].ms:.0%} of the time at n = {n}."
     )
 
 
-def _lead_of_cpu(curves: Curves, dtype: str) -> str:
+def _lead_of_cpu(curves: Curves, dtype: str, cores: int) -> str:
     own, scipy = curves.get(_LABELS["auto"], {}), curves.get(_LABELS["scipy"], {})
     common = [n for n in own if n in scipy]
     if not common:
@@ -145,8 +163,9 @@ def _lead_of_cpu(curves: Curves, dtype: str) -> str:
     then = [f"{systems['cpu'][n]:g} s ({_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
     return then_now_why(
         f"the papers' programs for a CPU took {' and '.join(then)} for n = {n}" if then else "",
-        f"for n = {n} in {dtype}, this project takes {times[0]} and SciPy on one core {times[1]}",
-        "blocks stay in caches and registers, where a loop over the whole matrix for each vertex waits for memory"
+        f"for n = {n}, this project takes {times[0]} in {dtype} on {counted(cores, 'core')}, and SciPy {times[1]} in float64 "
+        "on one",
+        "SciPy passes over the whole matrix for each vertex, and this project over blocks that stay in the caches"
         if own[n].ms < scipy[n].ms
         else "",
     )
@@ -158,21 +177,21 @@ def _then_and_now(curves: Curves) -> str:
     for gpu, systems in _THEN.items():
         for name, known in systems.items():
             if name in curves and _AT in known and _AT in curves[name]:
-                now = seconds(curves[name][_AT])
-                rows.append([name, f"{known[_AT]:g} s, {gpu}", milliseconds(1000 * now), f"{known[_AT] / now:.0f}"])
+                now = curves[name][_AT]
+                rows.append([name, f"{known[_AT]:g} s, {gpu}", milliseconds(now.ms), f"{known[_AT] / now.seconds:.0f}"])
     pairs = [("katz_kider", "staged_load"), ("katz_kider", "optimised_blocked"), ("optimised_blocked", "staged_load")]
     for slow, fast in pairs:
         if all(_AT in curves.get(name, {}) for name in (slow, fast)):
             then = LUND_SMITH_SECONDS[slow][_AT] / LUND_SMITH_SECONDS[fast][_AT]
-            now = curves[slow][_AT].ms / curves[fast][_AT].ms
-            rows.append([f"{slow} / {fast}", f"{then:.1f}", f"{now:.1f}", ""])
+            ratio = curves[slow][_AT].ms / curves[fast][_AT].ms
+            rows.append([f"{slow} / {fast}", f"{then:.1f}", f"{ratio:.1f}", ""])
     return table([f"n = {_AT}", "then", "now", "times as fast"], rows) if rows else ""
 
 
 def _details(curves: Mapping[str, Curves], results: Sequence[GridResult], target: Target) -> list[str]:
     by = next(iter(curves.values()))
     return [
-        section("Times", *(part for dtype, known in curves.items() for part in (f"### {dtype}", table_over_n(known)))),
+        times_section(curves),
         _parameters(results),
         _speed_ups(by, target),
         _exponents(curves, target),
@@ -184,7 +203,7 @@ def _parameters(results: Sequence[GridResult]) -> str:
     """Return the times of each system by its parameter, and which is the fastest at the largest n."""
     parts = []
     for dtype in dtypes_of(results):
-        for name, system in PAPERS.items():
+        for name, system in SYSTEMS.items():
             of, by = system.parameter, curves_of(results, dtype, partial(_parameter, name))
             if of is None or len(by) < 2:
                 continue
@@ -220,24 +239,29 @@ def _speed_ups(curves: Curves, target: Target) -> str:
         if others:
             parts += [f"Over {label}:", table_over_n(others, partial(_ratio, base))]
     if target.engine != "cpu":
-        cpu = BULUC_SECONDS["cpu"]
-        rows = [
-            [name, *(f"{cpu[n] / t:.3g}" for n, t in known.items())] for name, known in BULUC_SECONDS.items() if name != "cpu"
-        ]
-        parts += ["Then, over the best CPU implementation (Buluç, Gilbert, Budak, Table 2):"]
+        cpu, tuned = BULUC_SECONDS["cpu"], BULUC_SECONDS["recursive_tuned"]
+        rows = [[name, *(_over(cpu[n], known[n]) for n in cpu)] for name, known in BULUC_SECONDS.items() if name != "cpu"]
+        rows += [["recursive_tuned, over 16 Opteron cores", *(_over(BULUC_16_CORES[n], tuned[n]) for n in cpu)]]
+        parts += ["Then, over one core of a Core 2 Duo, and over 16 cores (Buluç, Gilbert, Budak, Tables 2 and 4):"]
         parts += [table(["", *(f"n = {n}" for n in cpu)], rows)]
+        n, times = CATINELLO_SPEED_UP
+        parts += [f"Then, `blocked_vectorised_int16` over one core of an Intel i9-9900K: {times} at n = {n} (Catinello)."]
     return section("Speed-ups" if target.engine == "cpu" else "Speed-ups over the CPU", *parts) if parts else ""
 
 
 def _ratio(base: Mapping[int, Measured], label: str, n: int, one: Measured) -> str:
-    return f"{base[n].ms / one.ms:.3g}"
+    return _over(base[n].ms, one.ms)
+
+
+def _over(slow: float, fast: float) -> str:
+    return f"{slow / fast:.3g}"
 
 
 def _exponents(curves: Mapping[str, Curves], target: Target) -> str:
     rows, gpu = [], target.engine != "cpu"
     for dtype, by in curves.items():
         for name, known in by.items():
-            if fitted := exponent({n: seconds(one) for n, one in known.items()}):
+            if fitted := exponent({n: one.seconds for n, one in known.items()}):
                 then = BULUC_EXPONENTS.get(name)
                 sizes = f"{min(known)} to {max(known)}"
                 rows.append([name, dtype, sizes, f"{fitted[0]:.2f}", f"{fitted[1]:.2g}", *([then] if gpu else [])])
@@ -253,7 +277,7 @@ def _exponents(curves: Mapping[str, Curves], target: Target) -> str:
 
 def _rates(curves: Mapping[str, Curves], target: Target) -> str:
     device = target.device
-    peak = None if device.clock_hz is None or device.kind == "cpu" else _LANES * device.units * device.clock_hz
+    peak = _LANES * device.units * device.clock_hz if device.clock_hz is not None and has_bound(device) else None
     head = ["", "dtype", "n", "GFLOP/s (2 n³ / t)", "operations/s (n³ / t)"]
     head += ["of their peak", "of our bound"] if peak else []
     rows = []
@@ -270,6 +294,6 @@ def _rates(curves: Mapping[str, Curves], target: Target) -> str:
         note += (
             f" Their peak counts one addition or minimum per lane and clock: {peak / 1e12:.3g} TFLOP/s here, 0.192 then, of "
             f"which they reached {BULUC_PEAK_SHARE:.0%} (section 4.5). Our bound is that of today's instructions, of which one "
-            "may do several additions and minima (see bench.md)."
+            "may do several additions and minima (see bench.md); by such instructions a call can exceed their peak."
         )
     return section("Rates", paragraph(note), table(head, rows))

@@ -29,7 +29,7 @@ from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
-__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "measure", "recorded_result"]
+__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "check_task_memory", "measure", "recorded_result"]
 
 # The seconds of the budget for plots and the page.
 _RESERVE = 5.0
@@ -216,8 +216,7 @@ def measure(
     """
     end = time.monotonic() + seconds - min(_RESERVE, seconds / 10)
     for grid in grids:
-        task = grid.task
-        check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
+        check_task_memory(grid.task, device)
 
     def unfinished(result: GridResult) -> bool:
         return bool(result.missing) or result.lacks_final
@@ -230,6 +229,15 @@ def measure(
                 share = (end - time.monotonic()) / (len(todo) - done)
                 results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")
     return list(results.values())
+
+
+def check_task_memory(task: Task, device: torch.device) -> None:
+    """Check that the matrices of a task fit.
+
+    Raises:
+        TooLargeError: they do not.
+    """
+    check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
 
 
 def recorded_result(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:

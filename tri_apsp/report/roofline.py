@@ -14,14 +14,13 @@ from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, free_memory
 from tri_apsp.errors import InputError
 from tri_apsp.methods import supports_dtype
-from tri_apsp.report.calls import CallMeasurer, times_of
+from tri_apsp.report.calls import CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.counters import CountingTimeoutError, NotCountedError, counted_traffic
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.implementations import PARAMETERS, Implementations, default_point
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY, page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.report.traffic import Traffic, computed_traffic
-from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
@@ -77,7 +76,7 @@ class Rooflines(CallMeasurer):
             try:
                 return _copy(self._device) if name == COPY else _arithmetic(task, self._device)
             except Exception as error:
-                return outcome_of(error)
+                return outcome_of_call(error)
         outcome = super().screen(task, point, seconds)
         if outcome is None or outcome.kind is not Kind.correct:
             return outcome
@@ -97,10 +96,10 @@ class Rooflines(CallMeasurer):
             weights, _ = self._weights_and_distances(task, point)
             selection = select(weights, method=name, config=Config(engine=task.engine))  # type: ignore[arg-type]
             traffic = computed_traffic(name, task.n, task.dtype, selection.config)
-        figures = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
+        metrics = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
         if traffic.memory is not None:
-            figures["dram_bytes"] = traffic.memory
-        return dataclasses.replace(outcome, figures=figures, message=reason)
+            metrics["dram_bytes"] = traffic.memory
+        return dataclasses.replace(outcome, metrics=metrics, message=reason)
 
     def _count(self, task: Task, name: str, seconds: float) -> None:
         """Count the bytes of a call, unless they are known or cannot be counted.
@@ -110,6 +109,8 @@ class Rooflines(CallMeasurer):
         """
         if self._not_counted or (task, name) in self._counted or (task, name) in self._timeouts:
             return
+        if seconds <= 0:
+            raise CountingTimeoutError("the budget is over")
         names = _systems(task) if task.n <= _COUNTED_TOGETHER else [name]
         try:
             found = counted_traffic(task, names, self._device, min(seconds, _COUNTING_SECONDS))
@@ -127,7 +128,7 @@ def _copy(device: torch.device) -> Outcome:
     count = min(_COPIED_BYTES, free_memory(device) // 4)
     source, target = torch.zeros(count, dtype=torch.uint8, device=device), torch.empty(count, dtype=torch.uint8, device=device)
     times = _timed(lambda: target.copy_(source), device)
-    return Outcome(Kind.correct, times, figures={"dram_bytes": 2.0 * count, "ops_per_second": 0.0})
+    return Outcome(Kind.correct, times, metrics={"dram_bytes": 2.0 * count, "ops_per_second": 0.0})
 
 
 def _arithmetic(task: Task, device: torch.device) -> Outcome:
@@ -142,7 +143,7 @@ def _arithmetic(task: Task, device: torch.device) -> Outcome:
         times = _timed(made.run, device)
         found.append((1000 * made.operations / times.p50_ms, times))
     rate, times = max(found, key=lambda one: one[0])
-    return Outcome(Kind.correct, times, figures={"ops_per_second": rate})
+    return Outcome(Kind.correct, times, metrics={"ops_per_second": rate})
 
 
 def _timed(run: Callable[[], object], device: torch.device) -> Times:
@@ -157,6 +158,6 @@ STUDY = Study(
     cases=_CASES,
     grids_of=_grids,
     measurer=Rooflines,
-    figures=("dram_bytes", "l2_bytes", "counted"),
+    metrics=("dram_bytes", "l2_bytes", "counted"),
     page=page,
 )

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from tri_apsp.console.output import amount
 from tri_apsp.report import plots
-from tri_apsp.report.calls_page import PROTOCOL, seconds
+from tri_apsp.report.calls_page import PROTOCOL
 from tri_apsp.report.counters import METRICS
 from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.papers import BULUC_CLOCKS, LUND_SMITH_COPY, LUND_SMITH_FLOPS, LUND_SMITH_MEMORY
+from tri_apsp.report.papers import BULUC_SLOWDOWNS, LUND_SMITH_COPY, LUND_SMITH_FLOPS, LUND_SMITH_MEMORY
 from tri_apsp.report.plots import Line, Mark, Scatter
 from tri_apsp.report.study import Page, Target
 from tri_apsp.tune.progress import milliseconds
@@ -61,10 +61,10 @@ def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     floats = [one for one in rooflines if one.dtype == "float32" and one.systems]
     return Page(
         lead=_lead(floats[-1]) if floats else "No system was measured in float32, so there is no result yet.",
-        plots={name: _figure(rooflines)},
+        plots={name: _drawn(rooflines)},
         caption="Each system by its operations per byte from memory. What touches the slanted line is limited by memory, what "
         "touches a level one by arithmetic, and what lies below both by latency, launches, or other instructions. No "
-        "clock was changed; Buluç, Gilbert and Budak lowered clocks to find the same (Tables 6 and 7).",
+        "clock was changed; Buluç, Gilbert and Budak lowered clocks to find which of the two limits a program (Tables 6, 7).",
         results=[_then_and_now(floats[-1])] if floats else [],
         details=[PROTOCOL, section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines))],
     )
@@ -83,16 +83,16 @@ def _roofline(result: GridResult) -> _Roofline:
     )
 
 
-def _number(measured: Measured, figure: str) -> float | None:
-    return float(measured.row[figure]) if measured.row[figure] else None
+def _number(measured: Measured, metric: str) -> float | None:
+    return float(measured.row[metric]) if measured.row[metric] else None
 
 
-def _per_second(measured: Measured, figure: str) -> float | None:
-    count = _number(measured, figure)
-    return None if count is None else count / seconds(measured)
+def _per_second(measured: Measured, metric: str) -> float | None:
+    count = _number(measured, metric)
+    return None if count is None else count / measured.seconds
 
 
-def _figure(rooflines: Sequence[_Roofline]) -> Figure:
+def _drawn(rooflines: Sequence[_Roofline]) -> Figure:
     sizes = sorted({one.n for one in rooflines})
     panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes]
     made, _ = plots.scatter("Rooflines", panels, y_label="operations/s", log=True, width=8.0)
@@ -102,10 +102,10 @@ def _figure(rooflines: Sequence[_Roofline]) -> Figure:
 def _panel(rooflines: Sequence[_Roofline]) -> Scatter:
     """Return the panel of a size: the systems of each dtype, and the ceilings."""
     marks = [
-        Mark(_label(label, one.dtype), operations / moved, known.rate)
+        Mark(_label(label, one.dtype), one.n**3 / moved, known.rate)
         for one in rooflines
         for label, known in one.systems.items()
-        if (moved := _number(known, "dram_bytes")) and (operations := known.rate * seconds(known))
+        if (moved := _number(known, "dram_bytes"))
     ]
     places = [mark.x for mark in marks] or [1.0, 100.0]
     copied = max((one.copied for one in rooflines if one.copied), default=None)
@@ -136,7 +136,7 @@ def _lead(one: _Roofline) -> str:
         "one launch per vertex was limited by memory, at 55% of the bytes/s of a copy, and blocked systems by arithmetic (Lund "
         "& Smith)",
         f"for n = {one.n} in {one.dtype}, {' and '.join(now) or 'neither was measured beside the ceilings'}",
-        "one launch per vertex uses a loaded value once, and a large product hundreds of times" if agrees else "",
+        "one launch per vertex uses a loaded value once, and a product many times" if agrees else "",
     )
 
 
@@ -155,7 +155,7 @@ def _then_and_now(one: _Roofline) -> str:
         rows.append(
             [f"{name}: FLOPs that one operation takes", f"{flops} (C1060)", "" if share is None else f"{2 / share:.1f}"]
         )
-    for name, (core, memory) in BULUC_CLOCKS.items():
+    for name, (core, memory) in BULUC_SLOWDOWNS.items():
         then = f"half the core clock: {core:.2f} times the time; half the memory clock: {memory:.2f} (8800 Ultra)"
         rows.append([f"{name}: limited by", then, _limit(one, name)])
     note = (
@@ -242,8 +242,8 @@ def _table(rooflines: Sequence[_Roofline]) -> str:
 def _row(one: _Roofline, label: str, known: Measured) -> list[object]:
     shares = [_percent(share) if share is not None else "" for share in (one.of_arithmetic(label), one.of_copy(label))]
     memory, l2 = (
-        f"{amount(moved)}B/s" if (moved := _per_second(known, figure)) is not None else ""
-        for figure in ("dram_bytes", "l2_bytes")
+        f"{amount(moved)}B/s" if (moved := _per_second(known, metric)) is not None else ""
+        for metric in ("dram_bytes", "l2_bytes")
     )
     how = "counted" if known.row["counted"] == "1" else "computed"
     nearer = _nearer(one, label)

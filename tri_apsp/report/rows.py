@@ -35,12 +35,12 @@ _MEASURED = ("outcome", "message", *_NUMBERS)
 
 
 class StudyRows:
-    """The rows of a study, the newest for each configuration and stage.
+    """The rows of a study, the newest for each configuration and stage, in the file `path`.
 
     Args:
         path: a CSV file; it and its folder are made with the first row. An incomplete last line is dropped.
         parameters: all names that any grid of the study varies.
-        figures: the names of what is measured besides times.
+        metrics: the names of what is measured besides times.
         environment: the result of environment() for new rows; only rows of the installed kernels are found. None: rows of all
             versions are found, and none is appended.
 
@@ -53,13 +53,13 @@ class StudyRows:
         path: Path,
         parameters: Sequence[str],
         environment: Mapping[str, str] | None = None,
-        figures: Sequence[str] = (),
+        metrics: Sequence[str] = (),
     ) -> None:
         key = (*_TASK, "stage", *parameters, "config")
-        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED, *figures)
+        self._columns = (*ENVIRONMENT, "kernel_hash", *key, *_MEASURED, *metrics)
         self._key = key if environment is None else ("kernel_hash", *key)
-        self._path, self._environment = path, environment or {}
-        self._numbers = (*_NUMBERS, *figures)
+        self.path, self._environment = path, environment or {}
+        self._numbers = (*_NUMBERS, *metrics)
         self._rows = {self._key_of(row): row for row in self._read()}
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class StudyRows:
         measured = {"ops_per_second": rate, **outcome.to_dict(), "outcome": outcome.kind.value}
         fields = {**measured, **self._environment, **_identity(task, point, stage)}
         row = {name: cell(fields.get(name)) for name in self._columns}
-        with writing(self._path), self._path.open("a", encoding="utf-8", newline="") as stream:
+        with writing(self.path), self.path.open("a", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, self._columns, lineterminator="\n")
             if not stream.tell():
                 writer.writeheader()
@@ -99,22 +99,22 @@ class StudyRows:
 
     def _read(self) -> list[Row]:
         try:
-            text = self._path.read_text(encoding="utf-8")
+            text = self.path.read_text(encoding="utf-8")
             whole = text[: text.rfind("\n") + 1]
             if whole != text:
-                self._path.write_text(whole, encoding="utf-8")
+                self.path.write_text(whole, encoding="utf-8")
         except FileNotFoundError:
             return []
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"the rows of a report must be in a file that can be read, but {self._path} cannot ({error}); move it away."
+                f"the rows of a report must be in a file that can be read, but {self.path} cannot ({error}); move it away."
             ) from None
         reader = csv.DictReader(io.StringIO(whole))
         rows = list(reader)
         columns = tuple(reader.fieldnames or ())
         if whole and (not {*columns} >= {*self._columns} or any(None in (*row, *row.values()) for row in rows)):
             raise InputError(
-                f"{self._path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
+                f"{self.path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
         self._columns = columns or self._columns  # a file may have more, which stay empty in new rows
         for line, row in enumerate(rows, start=2):
@@ -136,7 +136,7 @@ class StudyRows:
                 raise ValueError("no time")
         except ValueError:
             raise InputError(
-                f"{self._path} must have a valid {name} in each row, but about line {line} it is {row[name]!r}; correct it, or "
+                f"{self.path} must have a valid {name} in each row, but about line {line} it is {row[name]!r}; correct it, or "
                 "delete the row to measure it again."
             ) from None
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -16,11 +17,12 @@ from tri_apsp.configs import Config
 from tri_apsp.console.options import make_folder
 from tri_apsp.console.output import command_line
 from tri_apsp.device import Device, describe, resolve
-from tri_apsp.errors import InputError
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.messages import counted
 from tri_apsp.report.files import writing
+from tri_apsp.report.grids import Grid
 from tri_apsp.report.index import write_index
-from tri_apsp.report.measuring import GridResult, known, measure
+from tri_apsp.report.measuring import GridResult, check_task_memory, measure, recorded_result
 from tri_apsp.report.missing import missing_sentence
 from tri_apsp.report.options import DEFAULT_OUT
 from tri_apsp.report.page import write_study
@@ -33,7 +35,7 @@ __all__ = ["default_budget", "run_study"]
 
 # Seconds of a run without --budget, on a GPU and on a CPU.
 _BUDGETS = {"cuda": 100.0, "cpu": 120.0}
-# A run that measured nothing new advises a budget so many times as long.
+# A run that measured nothing new advises a budget so many times as long, and at least that of a run without --budget.
 _MORE = 4
 # The file that describes the device, beside its reports.
 _DEVICE = "device.json"
@@ -48,58 +50,91 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
     Raises:
         InputError: the device does not exist, or a file cannot be used.
         EngineError: the engine cannot run on the device.
-        TooLargeError: a size does not fit the memory.
+        TooLargeError: a size that was asked for does not fit the memory.
     """
-    measuring = args.render_only is None
-    if measuring:
+    if args.render_only is None:
         target = _target(args.device, args.engine, args.dtype)
+        grids = _requested(study, target, args)
+        rows, results = _measured(study, target, grids, args)
     else:
         target = _recorded_target(args.out / args.render_only, args.engine)
-    folder = args.out / target.device.slug
-    name = study.name if target.engine != "portable" else f"{study.name}-portable"
-    grids = study.grids(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
-    options = {name: getattr(args, name) for name in ("device", "engine", "n", "dtype", "budget")}
-    if not measuring:
-        options["device"] = target.device.kind  # of the rows, which may be of another machine
-    out = None if args.out == DEFAULT_OUT else args.out
-    command = command_line("tri_apsp.report", study.name, **options)
-    if measuring:
-        origin = environment(target.torch_device, command, args.commit)
-        make_folder(folder, "--out")
-        rows = StudyRows(folder / f"{name}.csv", study.parameters, origin, study.figures)
-        before = len(rows)
-        seconds = args.budget if args.budget is not None else default_budget(args.device)
-        try:
-            results = measure(grids, rows, target.torch_device, seconds, study.measurer)
-        except KeyboardInterrupt:
-            again = command_line("tri_apsp.report", study.name, **options, out=out)
-            print(f"\n{counted(len(rows) - before, 'new row')} in {folder / name}.csv; to continue: {again}", file=sys.stderr)
-            raise
-        if len(rows) == before:  # what is missing takes longer than its share
-            options["budget"] = _MORE * seconds
-        with writing(folder / _DEVICE):
-            (folder / _DEVICE).write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
-    else:
-        rows = StudyRows(folder / f"{name}.csv", study.parameters, figures=study.figures)
+        grids = _requested(study, target, args)
+        rows = StudyRows(_csv(study, target, args.out), study.parameters, metrics=study.metrics)
         if not len(rows):
             raise InputError(
-                f"--render-only must name a machine on which {study.name} was measured, but {folder / name}.csv has no row; "
-                "measure it there first."
+                f"--render-only must name a machine on which {study.name} was measured, but {rows.path} has no row; measure it "
+                "there first."
             )
-        results = [known(grid, rows) for grid in grids]
+        results = [recorded_result(grid, rows) for grid in grids]
+        args.device = target.device.kind  # of the rows, which may be of another machine
     results += _others(study, target, rows, {grid.task for grid in grids})
-    again = command_line("tri_apsp.report", study.name, **options, out=out)
-    print(write_study(study, target, results, folder, name, again))
+    again = _command(study, args, with_out=True)
+    print(write_study(study, target, results, rows.path.parent, rows.path.stem, again))
     if missing := missing_sentence(results):
         print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
     write_index(args.out)
     return 0
 
 
+def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[Grid]:
+    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones that can run."""
+    grids = study.grids(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
+    return grids if args.n or args.render_only is not None else list(_possible(grids, target))
+
+
+def _possible(grids: Iterable[Grid], target: Target) -> Iterator[Grid]:
+    """Yield the grids that the device can run, and name the others."""
+    for grid in grids:
+        try:
+            engines.choose(target.torch_device, Config(engine=target.engine), grid.task.torch_dtype)
+            check_task_memory(grid.task, target.torch_device)
+        except (EngineError, TooLargeError) as error:
+            print(f"{grid.heading}: left out: {error}", file=sys.stderr)
+        else:
+            yield grid
+
+
+def _measured(
+    study: Study, target: Target, grids: Sequence[Grid], args: argparse.Namespace
+) -> tuple[StudyRows, list[GridResult]]:
+    """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that continues."""
+    origin = environment(target.torch_device, _command(study, args), args.commit)
+    path = _csv(study, target, args.out)
+    make_folder(path.parent, "--out")
+    rows = StudyRows(path, study.parameters, origin, study.metrics)
+    before, usual = len(rows), default_budget(args.device)
+    seconds = usual if args.budget is None else args.budget
+    try:
+        results = measure(grids, rows, target.torch_device, seconds, study.measurer)
+    except KeyboardInterrupt:
+        again = _command(study, args, with_out=True)
+        print(f"\n{counted(len(rows) - before, 'new row')} in {path}; to continue: {again}", file=sys.stderr)
+        raise
+    if len(rows) == before:  # what is missing takes longer than its share
+        args.budget = math.ceil(max(usual, _MORE * seconds))
+    device = path.with_name(_DEVICE)
+    with writing(device):
+        device.write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
+    return rows, results
+
+
+def _csv(study: Study, target: Target, out: Path) -> Path:
+    """Return the file of the rows; the page and the plots beside it have its name."""
+    suffix = "-portable" if target.engine == "portable" else ""
+    return out / target.device.slug / f"{study.name}{suffix}.csv"
+
+
+def _command(study: Study, args: argparse.Namespace, *, with_out: bool = False) -> str:
+    """Return the command line of a study; rows have it without --out."""
+    out = args.out if with_out and args.out != DEFAULT_OUT else None
+    names = ("device", "engine", "n", "dtype", "budget")
+    return command_line("tri_apsp.report", study.name, **{name: getattr(args, name) for name in names}, out=out)
+
+
 def _others(study: Study, target: Target, rows: StudyRows, requested: set[Task]) -> list[GridResult]:
     """Return what earlier commands measured of other tasks, so that a page shows all rows."""
     grids = study.grids_of_tasks(target, [task for task in rows.tasks() if task.engine == target.engine])
-    results = [known(grid, rows, requested=False) for grid in grids if grid.task not in requested]
+    results = [recorded_result(grid, rows, requested=False) for grid in grids if grid.task not in requested]
     return [result for result in results if result.screened]
 
 

@@ -21,7 +21,7 @@ STUDIES = {
     "roofline": "bytes/s and operations/s of each system and of the GPU, beside Lund & Smith, Buluç and Catinello",
     "implementations": "every system of the papers, this project and SciPy, beside Lund & Smith, Buluç and Catinello",
 }
-"""The subject of each study, which is the constant STUDY of the module with its name, where "_" stands for "-"."""
+"""The summary of each study, by its name. The study block-size is the constant STUDY of report/block_size.py, and so on."""
 
 
 def study_of(name: str) -> Study:

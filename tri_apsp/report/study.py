@@ -81,7 +81,7 @@ class Study:
         grids_of: returns the grids of a task, from the default configuration of its engine.
         page: returns the page from the target, the results and the name of the page's files.
         measurer: factory of the measurer for a device.
-        figures: the names of what is measured besides times: columns of the raw rows.
+        metrics: the names of what is measured besides times: columns of the raw rows.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Study:
     grids_of: Callable[[Task, CompleteConfig, Device], list[Grid]]
     page: Callable[[Target, Sequence[GridResult], str], Page]
     measurer: Callable[[torch.device], Measurer] = lambda device: WorkerMeasurer(device)
-    figures: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
     def title(self, target: Target) -> str:
         """Return the title of a page."""

@@ -1,8 +1,8 @@
 """The bytes that a call moves by formula, for GPUs whose counters cannot be read.
 
 Bytes between multiprocessors and the L2 cache are those that the programs ask for: a tile is read once by each program that
-needs it, and a value of a column costs a sector of 32 bytes. Bytes from memory are the least possible: each launch reads and
-writes each block of the matrix once, and the L2 cache serves the rest. Padding of rows does not count.
+needs it, and each value read down a column moves a whole sector of 32 bytes. Bytes from memory are the least possible: each
+launch reads and writes each block of the matrix once, and the L2 cache serves the rest. Padding of rows does not count.
 
     s: bytes per value; b: edge of a tile; M x N: tile of a product
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tri_apsp.configs import CompleteConfig, GpuTiles
-from tri_apsp.methods import PAPERS
+from tri_apsp.methods import SYSTEMS
 from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["Traffic", "computed_traffic"]
@@ -63,7 +63,7 @@ def computed_traffic(name: str, n: int, dtype: str, config: CompleteConfig) -> T
 
 
 def _rank_one(name: str, n: int, size: int) -> Traffic | None:
-    parameter = PAPERS[name].parameter if name in PAPERS else None
+    parameter = SYSTEMS[name].parameter if name in SYSTEMS else None
     w = parameter.default if parameter else 1
     found = {
         "harish_narayanan": (3 * size + _SECTOR / 256, 2 * size),
@@ -77,7 +77,7 @@ def _rank_one(name: str, n: int, size: int) -> Traffic | None:
 def _blocked(name: str, n: int, size: int) -> Traffic | None:
     if name not in ("katz_kider", "optimised_blocked", "staged_load", "blocked_int16", "blocked_vectorised_int16"):
         return None
-    parameter = PAPERS[name].parameter
+    parameter = SYSTEMS[name].parameter
     edge = parameter.default if parameter is not None and name.startswith("blocked") else _TILE
     stages = -(-n // edge)
     tiles = 4 * (stages - 1) ** 2 + 6 * (stages - 1) + 2

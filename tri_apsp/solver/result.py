@@ -16,7 +16,7 @@ class Selection:
     """What a solve would run, and why: see tri_apsp.select.
 
     Attributes:
-        method: one of tri_apsp.methods.METHODS or PAPERS, never "auto".
+        method: one of tri_apsp.methods.METHODS or SYSTEMS, never "auto".
         engine: one of tri_apsp.engines.ENGINES.
         config: the complete configuration of the engine, with its source.
         reason: why the method was chosen.

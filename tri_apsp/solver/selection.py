@@ -7,7 +7,7 @@ import dataclasses
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
-from tri_apsp.methods import METHODS, PAPERS, auto, require_runnable, resolve_parameter
+from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable, resolve_parameter
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.result import Selection
 
@@ -21,14 +21,14 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
 
     Args:
         problem: the weights, whose values are not read.
-        method: "auto", or a key of METHODS or PAPERS.
+        method: "auto", or a key of METHODS or SYSTEMS.
         config: what the caller asks for.
 
     Raises:
         InputError: no such method, `config` is no Config, or the method does not take these weights or this parameter.
         EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
     """
-    names = ("auto", *METHODS, *PAPERS)
+    names = ("auto", *METHODS, *SYSTEMS)
     if method not in names:
         raise InputError(f"method must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
     if config is not None and not isinstance(config, Config):
@@ -44,7 +44,7 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
 
     Args:
         call: what `call_of` returned for `method` and `config`, with the sign of the weights.
-        method: "auto", or a key of METHODS or PAPERS.
+        method: "auto", or a key of METHODS or SYSTEMS.
         config: what the caller asks for; unset fields come from tuned files or defaults.
 
     Raises:
@@ -56,7 +56,7 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
         rule = auto.choose(call.n, found)
         given = config is not None and config.method is not None
         return Selection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
-    if method in PAPERS:
+    if method in SYSTEMS:
         found = dataclasses.replace(found, method_parameter=resolve_parameter(method, found.method_parameter))
     return Selection(method, call.engine, found, _GIVEN)
 

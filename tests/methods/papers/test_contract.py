@@ -10,24 +10,24 @@ import torch
 from methods.contract import MethodContract
 
 import tri_apsp
-from tri_apsp.methods import METHODS, PAPERS, auto, require_runnable
+from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable
 
 pytest.importorskip("triton", reason="the systems of the papers need Triton")
 
-IN_TRITON = tuple(name for name, system in PAPERS.items() if not system.in_gluon)
-VARIANTS = [(name, value) for name, system in PAPERS.items() if system.parameter for value in system.parameter.choices]
+IN_TRITON = tuple(name for name, system in SYSTEMS.items() if not system.in_gluon)
+VARIANTS = [(name, value) for name, system in SYSTEMS.items() if system.parameter for value in system.parameter.choices]
 
 
 @pytest.mark.gpu
 class TestPapersOnGpu(MethodContract):
     engine, device = "nvidia", "cuda"
-    methods = tuple(PAPERS)
+    methods = tuple(SYSTEMS)
     sizes = (0, 1, 2, 65, 131, 257)
     dtypes = (torch.float32, torch.int16)  # each dtype takes seconds to compile
 
     @pytest.mark.parametrize(("name", "parameter"), VARIANTS)
     def test_every_parameter(self, name: str, parameter: int) -> None:
-        dtype = PAPERS[name].dtypes[0]
+        dtype = SYSTEMS[name].dtypes[0]
         for n in (100, 1000):
             weights = cases.random_graph(n, degree=5)
             config = tri_apsp.Config(method_parameter=parameter)
@@ -77,9 +77,9 @@ def test_every_system_in_triton_is_interpreted() -> None:
 
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter runs some of the systems on the CPU")
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_on_a_cpu_the_error_names_the_gpu_and_the_methods_that_run(name: str) -> None:
-    weights = torch.zeros((3, 3), dtype=PAPERS[name].dtypes[0])
+    weights = torch.zeros((3, 3), dtype=SYSTEMS[name].dtypes[0])
     with pytest.raises(tri_apsp.EngineError, match=rf"method {name} needs a GPU.*{', '.join(METHODS)}"):
         tri_apsp.shortest_paths(weights, method=name)
     with pytest.raises(tri_apsp.EngineError, match=name):

@@ -12,10 +12,10 @@ from kernels.gluon_stand_in import Pointer, import_kernels, launch
 from methods.papers.substitutes import Engine
 
 from tri_apsp.methods import Observer
-from tri_apsp.methods.papers import PAPERS
+from tri_apsp.methods.papers import SYSTEMS
 from tri_apsp.semirings import distance_range, no_edge
 
-IN_GLUON = [name for name, system in PAPERS.items() if system.in_gluon]
+IN_GLUON = [name for name, system in SYSTEMS.items() if system.in_gluon]
 SIZES = (0, 1, 5, 31, 32, 33, 70)
 
 
@@ -32,18 +32,18 @@ class Launcher:
 
 
 def _method(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    module = import_kernels(f"methods.papers.{PAPERS[name].module}")
-    for base in type.mro(getattr(module, PAPERS[name].class_name)):
+    module = import_kernels(f"methods.papers.{SYSTEMS[name].module}")
+    for base in type.mro(getattr(module, SYSTEMS[name].class_name)):
         solve = vars(base).get("solve") or vars(base).get("_multiply")
         for function in (solve.__globals__.get("launcher"), solve.__globals__.get("launch")) if solve else ():
             if function is not None:
                 monkeypatch.setitem(function.__globals__, "Launcher", Launcher)
-    return getattr(module, PAPERS[name].class_name)()
+    return getattr(module, SYSTEMS[name].class_name)()
 
 
 @pytest.mark.parametrize("name", IN_GLUON)
 def test_distances(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    system = PAPERS[name]
+    system = SYSTEMS[name]
     solver = _method(name, monkeypatch)
     parameters = system.parameter.choices if system.parameter else (None,)
     for parameter in parameters:

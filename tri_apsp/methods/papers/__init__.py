@@ -26,7 +26,7 @@ from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods.base import Method
 from tri_apsp.semirings import DTYPES, dtype_name
 
-__all__ = ["PAPERS", "Parameter", "System", "method_of_paper", "require_runnable", "resolve_parameter", "supports_dtype"]
+__all__ = ["SYSTEMS", "Parameter", "System", "method_of_paper", "require_runnable", "resolve_parameter", "supports_dtype"]
 
 _INT16 = (torch.int16,)
 
@@ -83,7 +83,7 @@ _CUTOFFS = Parameter("β", (16, 32, 64), 16)
 _TILES = ("blocked", "relaxation")
 _THREE_TILES = ("katz_kider", *_TILES)
 
-PAPERS: dict[str, System] = {
+SYSTEMS: dict[str, System] = {
     "harish_narayanan": System("harish_narayanan", "HarishNarayanan"),
     "katz_kider": System("katz_kider", "KatzKider", _TILES, in_gluon=True),
     "recursive_plain": System("recursive", "RecursivePlain", _TILES, _CUTOFFS, in_gluon=True),
@@ -103,19 +103,19 @@ PAPERS: dict[str, System] = {
 
 def method_of_paper(name: str) -> Method:
     """Return a system as a method; its module is imported when it is first asked for."""
-    system = PAPERS[name]
+    system = SYSTEMS[name]
     method: Method = getattr(import_module(f"tri_apsp.methods.papers.{system.module}"), system.class_name)()
     return method
 
 
 def supports_dtype(name: str, dtype: torch.dtype) -> bool:
     """Return whether a method takes weights of `dtype`; those that are no system of a paper take every one."""
-    return name not in PAPERS or dtype in PAPERS[name].dtypes
+    return name not in SYSTEMS or dtype in SYSTEMS[name].dtypes
 
 
 def resolve_parameter(name: str, given: int | None) -> int | None:
     """Return the parameter of a system: the one given, else its default; None if it has none."""
-    parameter = PAPERS[name].parameter
+    parameter = SYSTEMS[name].parameter
     return given if given is not None or parameter is None else parameter.default
 
 
@@ -126,11 +126,11 @@ def require_runnable(name: str, device: torch.device, dtype: torch.dtype, parame
         EngineError: the method is a system that does not run on the device.
         InputError: it does not take weights of this dtype, or has no such parameter.
     """
-    if name not in PAPERS:
+    if name not in SYSTEMS:
         if parameter is not None:
             raise InputError(f"method_parameter must come with a method of the papers, but the method is {name}; leave it out.")
         return
-    system = PAPERS[name]
+    system = SYSTEMS[name]
     _require_gpu(name, system, device)
     if not supports_dtype(name, dtype):
         found = ", ".join(map(dtype_name, system.dtypes))

@@ -1,7 +1,7 @@
 """The recursive algorithm, with a plain and with a tuned product (2010).
 
     A* = APSP(A), for A of N vertices:
-        if N < β:
+        if N <= β:                                           # the paper: N < β
             A <- FW(A)                                       # one kernel
         else split A in A11, A12, A21, A22:
             A11 <- APSP(A11)
@@ -19,8 +19,8 @@ project's engine. On a GeForce 8800 Ultra they took 55.7 s and 7.87 s for n = 81
 independent products together, and stops the recursion earlier.
 
 The paper writes each product over one of its operands, while other threads still read it. That is right, as min is idempotent,
-but with floats the sums that a value is the minimum of would differ from run to run. So here a product goes to a buffer, and is
-copied back.
+but a sum is then formed of an old or of a new operand, so that floats may differ from run to run in their last bits. So here a
+product goes to a buffer, and is copied back.
 
 Source: Buluç, Gilbert, Budak, Gaussian Elimination Based Algorithms on the GPU, Figure 3 and section 4.2.
 """

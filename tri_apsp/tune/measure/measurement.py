@@ -186,7 +186,7 @@ class Measurement:
             return outcome
         energy = Energy(*_percentiles([reading.joules for reading in readings]))
         watts = float(np.median([reading.watts for reading in readings]))
-        return dataclasses.replace(outcome, energy=energy, figures={"watts": watts})
+        return dataclasses.replace(outcome, energy=energy, metrics={"watts": watts})
 
 
 def protocol_of(task: Task) -> str:

@@ -61,7 +61,7 @@ class Energy:
 
 _NO_TIMES = dict.fromkeys(field.name for field in dataclasses.fields(Times))
 _ENERGY = tuple(field.name for field in dataclasses.fields(Energy))
-# The fields of an outcome as JSON besides its figures, which are named freely.
+# The fields of an outcome as JSON besides its metrics, which are named freely.
 _NAMES = {"kind", *_NO_TIMES, "message", "throttled", *_ENERGY}
 
 
@@ -74,7 +74,7 @@ class Outcome:
         times: the times of the runs; None if the configuration was not timed, as if `kind` is not correct.
         message: the error in one line; "" if there was none.
         throttled: whether the device became slower or faster during the measurement, so that the times are not its best.
-        figures: what else was measured, by name.
+        metrics: what else was measured, by name.
         energy: the percentiles of the energy of the runs; None unless the objective of the task is energy.
     """
 
@@ -82,7 +82,7 @@ class Outcome:
     times: Times | None = None
     message: str = ""
     throttled: bool = False
-    figures: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
     energy: Energy | None = None
 
     @property
@@ -104,13 +104,13 @@ class Outcome:
         """Return all fields as JSON takes them, with those of `times` and of `energy`, if there is any, in place of these."""
         times = _NO_TIMES if self.times is None else dataclasses.asdict(self.times)
         energy = {} if self.energy is None else dataclasses.asdict(self.energy)
-        more = {**energy, **self.figures}
+        more = {**energy, **self.metrics}
         return {"kind": self.kind.value, **times, "message": self.message, "throttled": self.throttled, **more}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outcome:
-        """Return the outcome that `to_dict` wrote; fields of other names are its figures."""
+        """Return the outcome that `to_dict` wrote; fields of other names are its metrics."""
         times = None if fields["p50_ms"] is None else Times(*(fields[name] for name in _NO_TIMES))
         energy = None if fields.get(_ENERGY[0]) is None else Energy(*(fields[name] for name in _ENERGY))
-        figures = {name: value for name, value in fields.items() if name not in _NAMES}
-        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], figures, energy)
+        metrics = {name: value for name, value in fields.items() if name not in _NAMES}
+        return cls(Kind(fields["kind"]), times, fields["message"], fields["throttled"], metrics, energy)
