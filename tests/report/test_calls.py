@@ -16,8 +16,9 @@ from report.fake import ENVIRONMENT, H200, FakeMeasurer, target
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.bench.cases import Case
+from tri_apsp.console.exit_status import FAILED
 from tri_apsp.device import describe
-from tri_apsp.errors import EngineError, InputError
+from tri_apsp.errors import EngineError, InputError, TooLargeError
 from tri_apsp.graphs import erdos_renyi
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS, SYSTEMS
@@ -177,6 +178,35 @@ def test_a_page_shows_what_earlier_commands_measured(study):
     assert "Incomplete" not in page
 
 
+def test_a_page_shows_every_dtype(study):
+    study("squaring")
+    page, _ = study("squaring", "--dtype", "int32")
+    assert page.index("### float32") < page.index("### int32")
+
+
+def test_default_sizes_that_do_not_fit_are_left_out_by_name(tmp_path, monkeypatch, capsys):
+    def check(n, *arguments, **options):
+        if n > 512:
+            raise TooLargeError(f"{n} vertices must fit the memory.")
+
+    monkeypatch.setattr("tri_apsp.report.measuring.check_memory", check)
+    assert main(["concurrency", "--device", "cpu", "--budget", "1", "--out", str(tmp_path)]) == 0
+    output = capsys.readouterr()
+    for n in (1024, 2048):
+        assert f"Concurrency, float32, n = {n}: left out: {n} vertices must fit the memory.\n" in output.err
+    assert "of 2 configurations" in output.err or "Incomplete" not in output.err
+    assert main(["concurrency", "--device", "cpu", "--n", "1024", "--out", str(tmp_path)]) == FAILED, "it was asked for"
+
+
+def test_a_run_that_measured_nothing_advises_a_longer_one(tmp_path, capsys):
+    words = ["concurrency", "--device", "cpu", "--n", "2048", "--out", str(tmp_path)]
+    assert main([*words, "--budget", "0.01"]) == 0
+    assert (
+        f"This command continues: python -m tri_apsp.report concurrency --device cpu --n 2048 --budget 120 --out {tmp_path}"
+        in (capsys.readouterr().err)
+    )
+
+
 @pytest.mark.parametrize("dtype", ["int16", "float64"])
 def test_scipy_agrees_in_every_dtype(study, dtype):
     page, rows = study("implementations", "--dtype", dtype)
@@ -286,7 +316,7 @@ def test_a_gpu_without_gluon_gets_the_systems_in_plain_triton():
 
 def test_concurrency_compares_with_one_after_another(tmp_path, enough_memory):
     page = gpu_page(tmp_path, "concurrency")
-    lead = "two products in one launch make a solve in float32 0.33 to 0.33 times as fast, and on two streams 0.50 to 0.50. !["
+    lead = "two products together make a solve in float32 0.33 to 0.33 times as fast, and on two streams 0.50 to 0.50. !["
     assert lead in page, "no reason"
     assert "| on two streams | 0.50 | 0.50 |" in page
 

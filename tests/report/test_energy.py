@@ -130,6 +130,16 @@ def test_the_page_compares_time_and_energy(tmp_path):
     assert f"\n| {WIDE} | 36 | 375 | 13.5 (13.4 to 13.6) | 81,445 | {81445 / (1 - 114 / 375):,.0f} | 1.09 | 1.00 |\n" in page
 
 
+def test_products_of_another_dtype_have_a_section_of_their_own(tmp_path):
+    rows = StudyRows(tmp_path / "energy.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
+    both = [*STUDY.grids(target("nvidia"), [], ["int32"]), *grids()]
+    results = measure(both, rows, torch.device("cpu"), 20000, lambda device: Counted())
+    page = write_study(STUDY, target("nvidia"), results, tmp_path, "energy", "again").read_text()
+    assert page.index("](energy.svg)") < page.index("Product, float32") < page.index("](energy-int32-n8192.svg)")
+    assert "| int32 | 4096 |" in page
+    assert "a solve of 4096 vertices in float32 does" in " ".join(page.split())
+
+
 def test_the_page_has_table_8(tmp_path):
     page = page_of(tmp_path, Counted())
     assert f"| MFLOP/J above idle | {' | '.join(BULUC_MFLOP_PER_JOULE)} |\n" in page

@@ -11,8 +11,8 @@ import torch
 from tune.synthetic import correct
 
 import tri_apsp
-from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp import report
+from tri_apsp.console.exit_status import BAD_INPUT
 from tri_apsp.report import threads
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.grids import Point

@@ -166,7 +166,7 @@ def _lead(curves: Curves, dtype: str, *, on_cpu: bool) -> str:
         why = "a small product leaves part of the GPU idle, and a large one none"
     return then_now_why(
         "Henriod found that the two sub-closures of a level cannot run side by side, and did not try its products",
-        f"two products in one launch make a solve in {dtype} {_span(gains)} times as fast{beside}",
+        f"two products together make a solve in {dtype} {_span(gains)} times as fast{beside}",
         why,
     )
 
