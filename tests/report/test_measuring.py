@@ -6,6 +6,7 @@ import csv
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -131,6 +132,20 @@ def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path):
     slow_start = FakeMeasurer(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
     assert [one.missing for one in found] == [[], []]
+
+
+def test_a_grid_that_lacks_only_its_final_gets_the_time_that_others_left(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("tri_apsp.report.measuring.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def pass_time() -> None:  # the last configuration of the first grid takes more than the grid's share, all others nothing
+        clock[0] += 50 if len(measurer.screened) == 8 else 0.0
+
+    measurer = FakeMeasurer(cost, before=pass_time)
+    first, second = run(tmp_path / "raw.csv", measurer, grid(512), grid(256), seconds=100)
+    assert [task.n for task, *_ in measurer.finals] == [256, 512]
+    assert not first.lacks_final
+    assert not second.lacks_final
 
 
 def test_an_interrupt_keeps_the_rows(tmp_path):
