@@ -150,6 +150,8 @@ def test_the_page_has_table_8(tmp_path):
     ]
     assert [row[-5] for row in rows] == ["173", "569", ""]
     assert "222.5 W" in page
+    drawing = (tmp_path / "energy-solves.svg").read_text()
+    assert all(f">{label}<" in drawing for label in ("now, float32", *BULUC_MFLOP_PER_JOULE))
 
 
 def test_table_8_follows_from_their_times_and_power():

@@ -270,7 +270,14 @@ def test_the_page(tmp_path):
     assert "computed, not counted" not in page
     assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
     drawn = (tmp_path / "roofline.svg").read_text()
-    for text in ("n = 4096", "n = 8192", ">this project, int16<", ">staged_load<", "memory: a copy moves 4 TB/s"):
+    for text in (
+        "n = 4096",
+        "n = 8192",
+        ">this project, int16<",
+        ">staged_load<",
+        "memory: a copy moves 4 TB/s",
+        "Then: Tesla C1060",
+    ):
         assert text in drawn
     rows = list(csv.DictReader((tmp_path / "roofline.csv").open()))
     (arithmetic,) = (row for row in rows if (row["implementation"], row["dtype"], row["n"]) == (ARITHMETIC, "int16", "4096"))

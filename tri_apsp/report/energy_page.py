@@ -11,7 +11,7 @@ from tri_apsp.report import plots
 from tri_apsp.report.markdown import figure, paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
 from tri_apsp.report.papers import BULUC_MFLOP_PER_JOULE
-from tri_apsp.report.plots import Mark, Scatter
+from tri_apsp.report.plots import Line, Mark, Plot, Scatter
 from tri_apsp.report.study import Page, Target
 from tri_apsp.tuned.records import Values
 
@@ -25,6 +25,7 @@ PRODUCT, SOLVE = "product", "solve"
 _AT = 4096
 """The size at which the paper states its best."""
 _THEIR_GPU = next(iter(BULUC_MFLOP_PER_JOULE))
+_SOLVES = "MFLOP per joule of whole solves, 2 n³ operations each, beside Table 8 of Buluç, Gilbert and Budak."
 _PROTOCOL = paragraph(
     "Before a configuration is measured, its results are verified bit for bit. The time is the median of runs by CUDA events, "
     "with the L2 cache flushed before each. The energy is that of the whole GPU, without the host: what NVML's counter gains "
@@ -55,12 +56,14 @@ def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         return Page()
     files = [name, *(f"{name}-{one.grid.task.dtype}-n{one.grid.task.n}" for one in products[1:])]
     by_file = dict(zip(files, products, strict=False))
+    plot = [figure(f"{name}-solves", _SOLVES)] if products else []
     others = [part for file, one in list(by_file.items())[1:] for part in (figure(file, _caption(one)), _products(one))]
     return Page(
         lead=_lead(next(iter(products), None), solves),
-        plots={file: _drawn(one) for file, one in by_file.items()},
-        caption=_caption(products[0]) if products else "",
-        results=[_products(one) for one in products[:1]] + ([f"### Whole solves\n\n{_solves(solves)}"] if solves else []),
+        plots={file: _drawn(one) for file, one in by_file.items()}
+        | ({f"{name}-solves": _drawn_solves(solves)} if solves else {}),
+        caption=_caption(products[0]) if products else _SOLVES,
+        results=[_products(one) for one in products[:1]] + (["### Whole solves", *plot, _solves(solves)] if solves else []),
         details=[section("Measurement", _PROTOCOL), section("Other products", *others) if others else ""],
     )
 
@@ -90,6 +93,17 @@ def _drawn(result: GridResult) -> Figure:
     marks = [Mark(_label(result, one), one.ms / shortest, _metric(one, "joules") / least) for one in result.timed]
     panel = Scatter("time, relative to the fastest", marks)
     made, _ = plots.scatter(result.grid.heading, [panel], y_label="energy, relative to the least")
+    return made
+
+
+def _drawn_solves(solves: Solves) -> Figure:
+    lines = [
+        Line(f"now, {dtype}", [n for _, n in keys], [_metric(solves[key], "mflop_per_joule") for key in keys])
+        for dtype in dict.fromkeys(dtype for dtype, _ in solves)
+        if (keys := sorted(key for key in solves if key[0] == dtype))
+    ]
+    lines += [Line(label, list(known), list(known.values()), paper=True) for label, known in BULUC_MFLOP_PER_JOULE.items()]
+    made, _ = plots.line_plots("Whole solves", [Plot("n", lines)], y_label="MFLOP per joule", log_y=True, width=7.0)
     return made
 
 

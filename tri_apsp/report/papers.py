@@ -91,6 +91,12 @@ LUND_SMITH_COPY = 77e9
 LUND_SMITH_MEMORY: dict[str, float] = {"harish_narayanan": 42e9, "staged_load": 46e9}
 """Lund & Smith, section 5: the bytes per second of a system, by the bytes of its algorithm."""
 
+LUND_SMITH_RATE: dict[str, float] = {"harish_narayanan": 2.6e9, "staged_load": 73.6e9}
+"""Lund & Smith, sections 2 and 5: the operations per second of a system."""
+
+LUND_SMITH_PEAK = 933e9
+"""Lund & Smith, section 2: the FLOP/s of the data sheet of a Tesla C1060."""
+
 LUND_SMITH_FLOPS: dict[str, float] = {"katz_kider": 62.7, "staged_load": 12.7}
 """Lund & Smith, section 5: the FLOPs that a Tesla C1060 (933 GFLOP/s) could do in the time of one operation; two are needed."""
 

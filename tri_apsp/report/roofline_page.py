@@ -13,7 +13,14 @@ from tri_apsp.report.calls_page import PROTOCOL
 from tri_apsp.report.counters import METRICS
 from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
-from tri_apsp.report.papers import BULUC_SLOWDOWNS, LUND_SMITH_COPY, LUND_SMITH_FLOPS, LUND_SMITH_MEMORY
+from tri_apsp.report.papers import (
+    BULUC_SLOWDOWNS,
+    LUND_SMITH_COPY,
+    LUND_SMITH_FLOPS,
+    LUND_SMITH_MEMORY,
+    LUND_SMITH_PEAK,
+    LUND_SMITH_RATE,
+)
 from tri_apsp.report.plots import Line, Mark, Scatter
 from tri_apsp.report.study import Page, Target
 from tri_apsp.tune.progress import milliseconds
@@ -94,7 +101,7 @@ def _per_second(measured: Measured, metric: str) -> float | None:
 
 def _drawn(rooflines: Sequence[_Roofline]) -> Figure:
     sizes = sorted({one.n for one in rooflines})
-    panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes]
+    panels = [_panel([one for one in rooflines if one.n == n]) for n in sizes] + [_panel_of_lund_smith()]
     made, _ = plots.scatter("Rooflines", panels, y_label="operations/s", log=True, width=8.0)
     return made
 
@@ -120,6 +127,20 @@ def _panel(rooflines: Sequence[_Roofline]) -> Scatter:
         start = level / copied if copied else first
         lines.append(Line(f"arithmetic, {dtype}: {amount(level)} operations/s", [start, last], [level, level]))
     return Scatter("operations per byte from memory", marks, lines, f"n = {rooflines[0].n}")
+
+
+def _panel_of_lund_smith() -> Scatter:
+    """Return the panel of a Tesla C1060: its systems by the bytes of their algorithms, a copy, and the data sheet."""
+    rates = {name: (rate / LUND_SMITH_MEMORY[name], rate) for name, rate in LUND_SMITH_RATE.items()}
+    level = LUND_SMITH_PEAK / 2  # an operation is an addition and a minimum
+    first, corner = min(x for x, _ in rates.values()) / 12, level / LUND_SMITH_COPY
+    memory = f"memory: a copy moves {amount(LUND_SMITH_COPY)}B/s"
+    lines = [
+        Line(memory, [first, corner], [first * LUND_SMITH_COPY, level]),
+        Line(f"arithmetic, data sheet: {amount(level)} operations/s", [corner, 2 * corner], [level, level]),
+    ]
+    marks = [Mark(name, *place) for name, place in rates.items()]
+    return Scatter("operations per byte from memory", marks, lines, "Then: Tesla C1060 (Lund & Smith)")
 
 
 def _label(label: str, dtype: str) -> str:
