@@ -178,6 +178,15 @@ def test_a_page_shows_what_earlier_commands_measured(study):
     assert "Incomplete" not in page
 
 
+def test_what_an_earlier_command_left_out_is_listed_but_not_continued(study, tmp_path):
+    study("squaring")
+    (rows,) = tmp_path.glob("*/squaring.csv")
+    rows.write_text("".join(rows.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    page, _ = study("squaring", "--n", "40")
+    assert "Incomplete" not in page
+    assert "* Squaring, float32, n = 48: 1 of 6 configurations: call auto, graph n / 4 edges per row." in page
+
+
 def test_a_page_shows_every_dtype(study):
     study("squaring")
     page, _ = study("squaring", "--dtype", "int32")
@@ -319,6 +328,19 @@ def test_concurrency_compares_with_one_after_another(tmp_path, enough_memory):
     lead = "two products together make a solve in float32 0.33 to 0.33 times as fast, and on two streams 0.50 to 0.50. !["
     assert lead in page, "no reason"
     assert "| on two streams | 0.50 | 0.50 |" in page
+
+
+def test_the_gain_of_small_products_has_its_reason(tmp_path, enough_memory):
+    """Together they take 3/4 of the time at n = 1024, and as long at n = 16384."""
+
+    def cost(task: Task, point: Point) -> float:
+        return task.n * (0.75 if point.values["steps"] == "together in one call" and task.n == 1024 else 1.0)
+
+    one, here = study_of("concurrency"), target("nvidia")
+    rows = StudyRows(tmp_path / "concurrency.csv", one.parameters, ENVIRONMENT)
+    results = measure(one.grids(here, [], []), rows, CPU, 100.0, lambda device: FakeMeasurer(cost))
+    page = " ".join(write_study(one, here, results, tmp_path, "concurrency").read_text(encoding="utf-8").split())
+    assert "1.00 to 1.33 times as fast, and on two streams 1.00 to 1.00, because a small product leaves part of the GPU" in page
 
 
 def test_failures_of_calls_are_on_the_page(tmp_path, enough_memory):
