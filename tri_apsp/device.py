@@ -313,10 +313,11 @@ def check_memory(n: int, batch: int, dtype: torch.dtype, device: torch.device, *
         )
         if batch > 1 and per_graph <= free:
             fit, remedy = f"{int(free / per_graph)} of these graphs", "fewer graphs at a time"
-        graphs, copies = f"{batch} graphs of " if batch > 1 else "", "" if matrices == 1 else f" ({matrices:g} matrices)"
+        graphs, copies = f"{batch} graphs of " if batch > 1 else "", "" if matrices == 1 else f" ({matrices:.2g} matrices)"
         name = str(dtype).removeprefix("torch.")
         what = f"a problem of {graphs}{counted(n, 'vertex', 'vertices')} in {name}{copies}"
-        advice = f", which fits {fit}; use a narrower dtype, a device with more memory, or {remedy}"
+        narrower = "use a narrower dtype, " if dtype.itemsize > 1 else "use "
+        advice = f", which fits {fit}; {narrower}a device with more memory, or {remedy}"
         raise _too_large(what, batch * per_graph, free, device, advice)
 
 

@@ -163,7 +163,7 @@ def test_reachability_needs_less_memory_than_distances(cli, monkeypatch):
     assert cli(*words, "--n", 1000).status == 0
     outcome = cli(*words, "--n", 1300)
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err.startswith("error: a problem of 1300 vertices in bool (2.39")
+    assert outcome.err.startswith("error: a problem of 1300 vertices in bool (2.4 matrices) must fit")
     outcome = cli(*words, "auto", "--n", 1000)
     assert outcome.err.startswith("error: a problem of 1000 vertices in float32 (4 matrices) must fit the memory")
 
@@ -220,3 +220,12 @@ def test_solve_and_bench_time_the_same(cli, tmp_path):
     assert 0.1 < solved["seconds"] / row["p50_seconds"] < 10
     assert solved["ops_per_second"] == pytest.approx(512**3 / solved["seconds"])
     assert row["ops_per_second"] == pytest.approx(512**3 / row["p50_seconds"])
+
+
+def test_the_systems_of_the_papers_need_a_gpu(cli):
+    outcome = cli("bench", "--method", "papers", "auto", "--device", "cpu", "--n", "16")
+    assert outcome.status == 1
+    assert outcome.err == (
+        "error: the systems of the papers need a GPU, but the device is cpu; choose a GPU, or a method that runs on the CPU: "
+        "floyd_warshall, kleene, squaring, iterative.\n"
+    )

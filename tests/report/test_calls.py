@@ -178,12 +178,14 @@ def test_a_page_shows_what_earlier_commands_measured(study):
     assert "Incomplete" not in page
 
 
-def test_what_an_earlier_command_left_out_is_listed_but_not_continued(study, tmp_path):
+def test_what_an_earlier_command_left_out_has_a_command_of_its_own(study, tmp_path):
     study("squaring")
     (rows,) = tmp_path.glob("*/squaring.csv")
     rows.write_text("".join(rows.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
     page, _ = study("squaring", "--n", "40")
-    assert "Incomplete" not in page
+    again = f"python -m tri_apsp.report squaring --device cpu --n 48 --dtype float32 --out {tmp_path}"
+    left = "Incomplete: 1 of 12 configurations are not measured, in 1 of 2 comparisons. This command continues:"
+    assert f"{left} {again} " in " ".join(page.split())
     assert "* Squaring, float32, n = 48: 1 of 6 configurations: call auto, graph n / 4 edges per row." in page
 
 
@@ -210,9 +212,8 @@ def test_default_sizes_that_do_not_fit_are_left_out_by_name(tmp_path, monkeypatc
 def test_a_run_that_measured_nothing_advises_a_longer_one(tmp_path, capsys):
     words = ["concurrency", "--device", "cpu", "--n", "2048", "--out", str(tmp_path)]
     assert main([*words, "--budget", "0.01"]) == 0
-    assert (
-        f"This command continues: python -m tri_apsp.report concurrency --device cpu --n 2048 --budget 120 --out {tmp_path}"
-        in (capsys.readouterr().err)
+    assert f"To continue: python -m tri_apsp.report concurrency --device cpu --n 2048 --budget 120 --out {tmp_path}" in (
+        capsys.readouterr().err
     )
 
 
@@ -271,7 +272,7 @@ def gpu_page(folder, name: str, fails: Callable[[Task, Point], Kind | None] = la
     measurer = FakeMeasurer(lambda task, point: order[(task, *point.values.values())] * task.n**3 * 1e-11, fails)
     rows = StudyRows(folder / f"{name}.csv", one.parameters, ENVIRONMENT)
     results = measure(grids, rows, CPU, 100.0, lambda device: measurer)
-    return " ".join(write_study(one, here, results, folder, name, "again").read_text(encoding="utf-8").split())
+    return " ".join(write_study(one, here, results, folder, name, ["again"]).read_text(encoding="utf-8").split())
 
 
 @pytest.mark.parametrize("name", OF_CALLS)
@@ -302,10 +303,10 @@ def test_implementations_beside_the_papers(tmp_path, enough_memory):
     assert "over one core of an Intel i9-9900K: 570 at n = 16384 (Catinello)" in page
     assert "### staged_load, float32: m " in page
     assert "### vectorised, int16: columns per thread " in page
-    assert "| this project | float32 | 512 to 32768 | 3.00 | 1e-14 | |" in page
+    assert "| this project, auto | float32 | 512 to 32768 | 3.00 | 1e-14 | |" in page
     assert "| recursive_plain | float32 | 512 to 32768 | 3.00 | 5e-14 | 2.94 |" in page
     peak = 2 * 1e14 / (128 * 132 * 1.98e9)
-    assert f"| this project | float32 | 512 | 200,000 | 100 T | {peak:.1%} |" in page
+    assert f"| this project, auto | float32 | 512 | 200,000 | 100 T | {peak:.1%} |" in page
 
 
 def test_a_gpu_without_the_size_of_the_papers_is_not_compared(tmp_path, enough_memory):

@@ -62,7 +62,7 @@ def measured(folder: Path, name: str, engine: str, ns: list[int], clock: list[fl
 
 def page_of(folder: Path, name: str, engine: str, results: list[GridResult]) -> tuple[str, str]:
     """Return the generated block at the beginning of a page, and the rest."""
-    text = write_study(study_of(name), target(engine), results, folder, name, AGAIN).read_text()
+    text = write_study(study_of(name), target(engine), results, folder, name, [AGAIN]).read_text()
     opening, _, rest = text.partition("<!-- end result -->")
     return opening, rest
 
@@ -146,6 +146,6 @@ def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypat
     again = f"python -m tri_apsp.report stages --device cpu --n 64 --out {tmp_path}"
     output = capsys.readouterr()
     assert "warning: Incomplete: " in output.err
-    assert output.err.endswith(f" This command continues: {again}\n")
+    assert output.err.endswith(f" To continue: {again}\n")
     assert f"\n    {again}\n" in Path(output.out.strip()).read_text()
     assert "No comparison was measured whole, so there is no result yet." in (tmp_path / "README.md").read_text()

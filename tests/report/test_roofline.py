@@ -235,7 +235,7 @@ def page_of(folder: Path, measurer: FakeMeasurer, seconds: float = 100.0) -> str
     here = target("nvidia")
     rows = StudyRows(folder / "roofline.csv", STUDY.parameters, ENVIRONMENT, STUDY.metrics)
     results = measure(STUDY.grids(here, [], []), rows, CPU, seconds, lambda device: measurer)
-    return write_study(STUDY, here, results, folder, "roofline", "again").read_text(encoding="utf-8")
+    return write_study(STUDY, here, results, folder, "roofline", ["again"]).read_text(encoding="utf-8")
 
 
 def test_the_page(tmp_path):

@@ -52,7 +52,16 @@ def test_rows_are_found_by_their_key_and_the_newest_counts(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("p50_ms", "fast"), ("p50_ms", ""), ("n", "1e3"), ("outcome", "perfect"), ("ops_per_second", "many")]
+    ("name", "value"),
+    [
+        ("p50_ms", "fast"),
+        ("p50_ms", ""),
+        ("n", "1e3"),
+        ("n", "-1"),
+        ("batch", "0"),
+        ("outcome", "perfect"),
+        ("ops_per_second", "many"),
+    ],
 )
 def test_a_value_of_another_kind_is_named_with_its_line(tmp_path, name, value):
     path = tmp_path / "some.csv"

@@ -182,7 +182,7 @@ def test_dry_run_measures_nothing(cli: Callable[..., Outcome], home: Path, pool:
 
 
 class TestStored:
-    NOTHING = "no tuned file for this device has an entry that was asked for; `python -m tri_apsp.tune` writes one\n"
+    NOTHING = "no tuned file for this device has an entry that matches the arguments; `python -m tri_apsp.tune` writes one\n"
 
     def test_list_show_and_verify(self, cli: Callable[..., Outcome], home: Path, pool: SyntheticPool) -> None:
         cli("--device", "cpu", "--kernel", "product", "--n", 1024, "--trials", 200)

@@ -15,7 +15,7 @@ from tri_apsp.bench import closures, table
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import Row, measure
-from tri_apsp.configs import PAPER_METHOD_NAMES, Config
+from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
 from tri_apsp.console.output import command_line, print_fields, print_json
@@ -23,7 +23,7 @@ from tri_apsp.console.progress import activity
 from tri_apsp.device import check_memory, describe, require_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS, require_runnable
+from tri_apsp.methods import METHODS, SYSTEMS, require_runnable, runnable_systems
 from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
     distances = [given for given in args.method if given != _REACHABILITY]
-    every = [name for given in distances for name in (PAPER_METHOD_NAMES if given == _EVERY_PAPER else (given,))]
+    every = [name for given in distances for name in (runnable_systems(device) if given == _EVERY_PAPER else (given,))]
     runs = runs_of(_cases(args, device), list(dict.fromkeys(every)))
     clock_hz = _clock(args, device)
     for case, names in runs:

@@ -39,7 +39,10 @@ def invalid_because(config: Config, device: Device) -> str | None:
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
-        return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; choose one of these."
+        return (
+            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; choose one of these, or give a system "
+            "of a paper as the argument `method`."
+        )
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:

@@ -5,10 +5,27 @@ from tri_apsp.methods.base import Method, Observer
 from tri_apsp.methods.floyd_warshall import FloydWarshall
 from tri_apsp.methods.iterative import Iterative
 from tri_apsp.methods.kleene import Kleene
-from tri_apsp.methods.papers import SYSTEMS, method_of_paper, require_runnable, resolve_parameter, supports_dtype
+from tri_apsp.methods.papers import (
+    SYSTEMS,
+    method_of_paper,
+    require_runnable,
+    resolve_parameter,
+    runnable_systems,
+    supports_dtype,
+)
 from tri_apsp.methods.squaring import Squaring
 
-__all__ = ["METHODS", "SYSTEMS", "Method", "Observer", "method_of", "require_runnable", "resolve_parameter", "supports_dtype"]
+__all__ = [
+    "METHODS",
+    "SYSTEMS",
+    "Method",
+    "Observer",
+    "method_of",
+    "require_runnable",
+    "resolve_parameter",
+    "runnable_systems",
+    "supports_dtype",
+]
 
 METHODS: dict[str, Method] = {
     "floyd_warshall": FloydWarshall(),

@@ -29,10 +29,14 @@ def run(args: argparse.Namespace) -> int:
     seconds = args.budget if args.budget is not None else len(STUDIES) * default_budget(args.device)
     for index, name in enumerate(STUDIES):
         left = seconds - (time.monotonic() - begin)
-        own = argparse.Namespace(**vars(args) | {"budget": max(1.0, left / (len(STUDIES) - index))})
-        print(name if args.render_only else f"{name}: {own.budget:.0f} s", file=sys.stderr)
+        share = None if args.render_only else max(1, int(left / (len(STUDIES) - index)))
+        own = argparse.Namespace(**vars(args) | {"budget": share})
+        print(name if share is None else f"{name}: {share} s", file=sys.stderr)
         try:
             run_study(study_of(name), own)
+        except KeyboardInterrupt:
+            print("to continue with all studies, repeat the command.", file=sys.stderr)
+            raise
         except EngineError as error:
             print(f"{name}: not on this device: {error}", file=sys.stderr)
         except ApspError as error:

@@ -12,6 +12,7 @@ from tri_apsp.report.plots import Line
 from tri_apsp.tune.progress import milliseconds
 
 __all__ = [
+    "LARGE",
     "PROTOCOL",
     "ByN",
     "Curves",
@@ -33,7 +34,10 @@ PROTOCOL = paragraph(
 )
 """How calls are measured, for the first of a page's details."""
 
-_NOISE = 0.1
+_NOISE = 0.05
+
+LARGE = 512
+"""Vertices from which a matrix of floats leaves the caches of one core, and the work of a solve is shared by several."""
 
 ByN = Mapping[int, Measured]
 """The measurements of one call by n, ascending."""

@@ -16,6 +16,7 @@ from tri_apsp.graphs import erdos_renyi
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer
 from tri_apsp.report.calls_page import (
+    LARGE,
     PROTOCOL,
     Curves,
     alike,
@@ -38,6 +39,12 @@ __all__ = ["STUDY"]
 
 _PARAMETERS = ("steps",)
 _SEQUENCE, _STREAMS, _FUSED = "one after another", "on two streams", "together in one call"
+_STEPS = paragraph(
+    "A level splits the vertices in two halves, and the matrix in A11, A12, A21 and A22. It closes A11 (step 5), multiplies "
+    "A12 and A21 by it (6 and 7), improves A22 by the product of these (8), closes A22 (9), multiplies A21 and A12 by it (10 "
+    "and 11), and improves A11 (12). Steps 6 and 7, and steps 10 and 11, run here one after another, together in one call of "
+    "the product, or, on a GPU, on two streams."
+)
 # The graph of the demonstration.
 _SMALL, _DEGREE = 100, 6
 # The largest β; smaller graphs have two levels of recursion.
@@ -135,8 +142,8 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     return Page(
         lead=_lead(curves, dtype, on_cpu=target.engine == "cpu"),
         plots={name: drawn},
-        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less. Steps 6 and 7 of a "
-        "level, and steps 10 and 11, run one after another, on two streams, or together in one call of the product.",
+        caption=f"Rates of whole solves by the recursion with β = {_CUTOFF}, or n / 4 if that is less.",
+        results=[_STEPS],
         details=[PROTOCOL, times_section(by_dtype, _gains_table), _demonstration()],
     )
 
@@ -160,7 +167,7 @@ def _lead(curves: Curves, dtype: str, *, on_cpu: bool) -> str:
     streams = _gains(curves, _STREAMS)
     beside = f", and on two streams {_span(streams)}" if streams else ""
     why = ""
-    if on_cpu and all(alike(1.0, gain) for gain in gains.values()):
+    if on_cpu and min(gains) >= LARGE and all(alike(1.0, gain) for gain in gains.values()):
         why = "one product already occupies every core"
     elif not on_cpu and gains[min(gains)] > 1 and not alike(gains[min(gains)], gains[max(gains)]):
         why = "a small product leaves part of the GPU idle, and a large one none"

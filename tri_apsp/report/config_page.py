@@ -118,7 +118,7 @@ def _lead(result: GridResult, then: str, why: Why | None) -> str:
     return then_now_why(
         then,
         f"the {result.grid.title} ({result.grid.problem}) is fastest with {curve.x_label} = {alike}: {rate}",
-        why.reason if why is not None and curve.best > why.above else "",
+        why.reason if why is not None and min(curve.best, *curve.alike) > why.above else "",
         papers,
     )
 

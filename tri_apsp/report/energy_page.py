@@ -29,9 +29,9 @@ _SOLVES = "MFLOP per joule of whole solves, 2 n³ operations each, beside Table 
 _PROTOCOL = paragraph(
     "Before a configuration is measured, its results are verified bit for bit. The time is the median of runs by CUDA events, "
     "with the L2 cache flushed before each. The energy is that of the whole GPU, without the host: what NVML's counter gains "
-    "between two of its steps, over a second of runs without a pause. After each product was measured once, all are measured "
-    "again in turns; the table then shows their medians, and in brackets the range from p20 to p80. A product or "
-    "solve has 2 n³ operations."
+    "between two of its steps, over a second of runs without a pause; these do not flush the cache, so that a run takes less "
+    "than the time shown. After each product was measured once, all are measured again in turns; the table then shows their "
+    "medians, and in brackets the range from p20 to p80. A product or solve has 2 n³ operations."
 )
 
 
@@ -137,9 +137,9 @@ def _compared(result: GridResult) -> str:
         return "the fastest product is also the most efficient, or as efficient within the noise"
     power = [_metric(one, "watts") for one in result.timed]
     energy = 1 - _metric(best, "joules") / _metric(fastest, "joules")
-    once = "" if result.finals else " by one measurement each"
+    once = "" if result.finals else "by one measurement of each "
     return (
-        f"the fastest product is not the most efficient{once}, because the power depends on the tile ({min(power):.0f} to "
+        f"{once}the fastest product is not the most efficient, because the power depends on the tile ({min(power):.0f} to "
         f"{max(power):.0f} W): another takes {energy:.0%} less energy and {best.ms / fastest.ms - 1:.0%} more time"
     )
 

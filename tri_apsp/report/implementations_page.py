@@ -13,6 +13,7 @@ from tri_apsp.messages import counted
 from tri_apsp.methods import SYSTEMS
 from tri_apsp.report import plots
 from tri_apsp.report.calls_page import (
+    LARGE,
     PROTOCOL,
     Curves,
     curves_by_dtype,
@@ -40,12 +41,17 @@ from tri_apsp.tune.progress import milliseconds
 
 __all__ = ["page"]
 
-_LABELS = {"auto": "this project", "cpu engine": "this project on the CPU", "scipy": "SciPy, one core"}
+_LABELS = {
+    "auto": "this project, auto",
+    "cpu engine": "this project, auto, on the CPU",
+    "scipy": "SciPy, float64, one core",
+}
 _THEN = {
     "C1060": LUND_SMITH_SECONDS,
     "8800 Ultra": BULUC_SECONDS,
 }
 _CPUS = {"C1060": "AMD Phenom, one core", "8800 Ultra": "Core 2 Duo, one core"}
+_PAPER_CPUS = {"C1060": f"Lund & Smith, {_CPUS['C1060']}", "8800 Ultra": f"Buluç, Gilbert, Budak, {_CPUS['8800 Ultra']}"}
 # What the papers say of the parameters of their systems.
 _FOUND = {
     "staged_load": "m = 4 was used (Lund & Smith, section 4.2)",
@@ -160,13 +166,13 @@ def _lead_of_cpu(curves: Curves, dtype: str, cores: int) -> str:
         return f"No size was measured both with this project and with SciPy in {dtype}, so there is no result yet."
     n = max(common)
     times = milliseconds(own[n].ms), milliseconds(scipy[n].ms)
-    then = [f"{systems['cpu'][n]:g} s ({_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
+    then = [f"{systems['cpu'][n]:g} s ({_PAPER_CPUS[gpu]})" for gpu, systems in _THEN.items() if n in systems["cpu"]]
     return then_now_why(
         f"the papers' programs for a CPU took {' and '.join(then)} for n = {n}" if then else "",
         f"for n = {n}, this project takes {times[0]} in {dtype} on {counted(cores, 'core')}, and SciPy {times[1]} in float64 "
         "on one",
         "SciPy passes over the whole matrix for each vertex, and this project over blocks that stay in the caches"
-        if own[n].ms < scipy[n].ms
+        if own[n].ms < scipy[n].ms and n >= LARGE
         else "",
     )
 
@@ -288,12 +294,17 @@ def _rates(curves: Mapping[str, Curves], target: Target) -> str:
             rate = known[n].rate
             on_gpu = peak is not None and name not in (_LABELS["cpu engine"], _LABELS["scipy"])
             shares = [f"{2 * rate / peak:.1%}", f"{rate / limit:.1%}" if limit else ""] if peak and on_gpu else ["", ""]
-            rows.append([name, dtype, n, f"{2 * rate / 1e9:,.0f}", amount(rate), *(shares if peak else [])])
+            rows.append([name, dtype, n, _gflops(2 * rate / 1e9), amount(rate), *(shares if peak else [])])
     note = "Each call at its best size."
     if peak:
         note += (
-            f" Their peak counts one addition or minimum per lane and clock: {peak / 1e12:.3g} TFLOP/s here, 0.192 then, of "
-            f"which they reached {BULUC_PEAK_SHARE:.0%} (section 4.5). Our bound is that of today's instructions, of which one "
-            "may do several additions and minima (see bench.md); by such instructions a call can exceed their peak."
+            f" The peak of Buluç, Gilbert and Budak counts one addition or minimum per lane and clock: {peak / 1e12:.3g} "
+            f"TFLOP/s here, 0.192 then, of which they reached {BULUC_PEAK_SHARE:.0%} (section 4.5). Our bound is that of "
+            "today's instructions, of which one may do several additions and minima ([bench.md](bench.md)); by such "
+            "instructions a call can exceed their peak."
         )
     return section("Rates", paragraph(note), table(head, rows))
+
+
+def _gflops(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -117,7 +117,7 @@ class GridResult:
         screened: the configurations that were tried, each with its row.
         finals: the configurations of the final; empty if there was no time for one.
         error: why the whole grid could not be measured; "" otherwise.
-        requested: whether it was asked for; earlier commands measured the others, and no command continues them here.
+        requested: whether the command asked for it; earlier ones measured the others.
     """
 
     grid: Grid
@@ -136,6 +136,11 @@ class GridResult:
     def lacks_final(self) -> bool:
         """Whether all configurations were tried, but the fastest were not timed once more."""
         return not self.missing and not self.finals and len(self.finalists) > 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing and not self.lacks_final
 
     @property
     def progress(self) -> str:
@@ -217,14 +222,10 @@ def measure(
     end = time.monotonic() + seconds - min(_RESERVE, seconds / 10)
     for grid in grids:
         check_task_memory(grid.task, device)
-
-    def unfinished(result: GridResult) -> bool:
-        return bool(result.missing) or result.lacks_final
-
     results: dict[int, GridResult] = {}
     with closing(make(device)) as measurer:
         for _ in range(_PASSES):
-            todo = [index for index in range(len(grids)) if index not in results or unfinished(results[index])]
+            todo = [index for index in range(len(grids)) if index not in results or not results[index].complete]
             for done, index in enumerate(todo):
                 share = (end - time.monotonic()) / (len(todo) - done)
                 results[index] = _measure_grid(grids[index], rows, measurer, share, f"[{index + 1}/{len(grids)}]")

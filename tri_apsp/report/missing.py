@@ -14,8 +14,7 @@ _MAX_NAMED = 8
 
 
 def missing_sentence(results: Sequence[GridResult]) -> str:
-    """Return how much of what was requested is missing; "" if all was tried, and the fastest timed a second time."""
-    results = [result for result in results if result.requested]
+    """Return how much is missing; "" if all was tried, and the fastest timed a second time."""
     missing, every = sum(len(result.missing) for result in results), sum(len(result.grid.points) for result in results)
     grids, finals = sum(bool(result.missing) for result in results), sum(result.lacks_final for result in results)
     parts = [
@@ -26,10 +25,13 @@ def missing_sentence(results: Sequence[GridResult]) -> str:
     return f"Incomplete: {listed}." if listed else ""
 
 
-def how_to_continue(results: Sequence[GridResult], command: str) -> list[str]:
-    """Return how much is missing, and the command that measures it; empty if nothing is."""
+def how_to_continue(results: Sequence[GridResult], commands: Sequence[str]) -> list[str]:
+    """Return how much is missing, and the commands that measure it; empty if nothing is."""
     missing = missing_sentence(results)
-    return [paragraph(missing, "This command continues:"), f"    {command}"] if missing else []
+    if not missing:
+        return []
+    subject = "This command continues:" if len(commands) == 1 else "These commands continue:"
+    return [paragraph(missing, subject), "\n".join(f"    {command}" for command in commands)]
 
 
 def missing_section(results: Sequence[GridResult]) -> str:

@@ -17,7 +17,7 @@ _MAX_FAILURES = 12
 
 
 def write_study(
-    study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, command: str = ""
+    study: Study, target: Target, results: Sequence[GridResult], folder: Path, name: str, commands: Sequence[str] = ()
 ) -> Path:
     """Write the plots and the generated blocks of a study's page, and return the path of the page.
 
@@ -30,7 +30,7 @@ def write_study(
         results: one result per grid.
         folder: the folder of the page, plots and rows.
         name: the name of the files, without suffix.
-        command: the command that measures what is missing.
+        commands: the commands that measure what is missing.
 
     Raises:
         InputError: a file cannot be written, or the page lacks the markers of a block.
@@ -47,7 +47,7 @@ def write_study(
         [*page.details, missing_section(results), _failures(results), environment_block(rows, f"{name}.csv")] if tried else []
     )
     blocks = {
-        "result": "\n\n".join(filter(None, [*opening, *page.results, *how_to_continue(results, command)])),
+        "result": "\n\n".join(filter(None, [*opening, *page.results, *how_to_continue(results, commands)])),
         "details": "\n\n".join(filter(None, details)),
     }
     return write_page(folder / f"{name}.md", study.title(target), blocks, study.remark(folder))

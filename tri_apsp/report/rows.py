@@ -17,6 +17,7 @@ from tri_apsp.console.machine import versions_line
 from tri_apsp.console.tables import cell
 from tri_apsp.device import describe
 from tri_apsp.errors import InputError
+from tri_apsp.messages import counted
 from tri_apsp.report.files import writing
 from tri_apsp.report.grids import Point, format_config
 from tri_apsp.tune.measure.outcome import Kind, Outcome
@@ -126,7 +127,8 @@ class StudyRows:
         name = ""
         try:
             for name in ("n", "batch"):
-                int(row[name])
+                if int(row[name]) < 1:
+                    raise ValueError("no graph")
             for name in self._numbers:
                 float(row[name] or "nan")
             name = "outcome"
@@ -156,8 +158,10 @@ def environment(device: torch.device, command: str, commit: str | None = None) -
         command: the command line.
         commit: the commit of the sources; None: commit_of_checkout().
     """
+    cpu = describe(torch.device("cpu"))
+    host = "" if device.type == "cpu" else f", in a machine with {cpu.name}, {counted(cpu.units, 'core')}"
     return {
-        "device": describe(device).name,
+        "device": f"{describe(device).name}{host}",
         "versions": versions_line(),
         "commit": commit or commit_of_checkout(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

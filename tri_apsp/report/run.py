@@ -67,13 +67,29 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
             )
         results = [recorded_result(grid, rows) for grid in grids]
         args.device = target.device.kind  # of the rows, which may be of another machine
-    results += _others(study, target, rows, {grid.task for grid in grids})
-    again = _command(study, args, with_out=True)
-    print(write_study(study, target, results, rows.path.parent, rows.path.stem, again))
+    others = _others(study, target, rows, {grid.task for grid in grids})
+    if args.render_only is not None and others and not any(result.screened for result in results):
+        results = []  # of the default sizes nothing was ever measured
+    commands = _to_continue(study, args, results, others)
+    results += others
+    print(write_study(study, target, results, rows.path.parent, rows.path.stem, commands))
     if missing := missing_sentence(results):
-        print(f"warning: {missing} This command continues: {again}", file=sys.stderr)
+        print(f"warning: {missing} To continue: {'; '.join(commands)}", file=sys.stderr)
     write_index(args.out)
     return 0
+
+
+def _to_continue(
+    study: Study, args: argparse.Namespace, results: Sequence[GridResult], others: Sequence[GridResult]
+) -> list[str]:
+    """Return the commands that measure what is missing: this one again, and one for what earlier ones left out."""
+    commands = [] if all(result.complete for result in results) else [_command(study, args, with_out=True)]
+    tasks = [result.grid.task for result in others if not result.complete]
+    if tasks:
+        sizes, dtypes = sorted({task.n for task in tasks}), list(dict.fromkeys(task.dtype for task in tasks))
+        earlier = argparse.Namespace(**vars(args) | {"n": sizes, "dtype": dtypes, "budget": None})
+        commands.append(_command(study, earlier, with_out=True))
+    return commands
 
 
 def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[Grid]:
@@ -100,7 +116,13 @@ def _measured(
     """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that continues."""
     origin = environment(target.torch_device, _command(study, args), args.commit)
     path = _csv(study, target, args.out)
+    for grid in grids:
+        check_task_memory(grid.task, target.torch_device)
     make_folder(path.parent, "--out")
+    write_index(args.out)  # so that a README.md of another kind is refused before anything is measured
+    device = path.with_name(_DEVICE)
+    with writing(device):
+        device.write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     rows = StudyRows(path, study.parameters, origin, study.metrics)
     before, usual = len(rows), default_budget(args.device)
     seconds = usual if args.budget is None else args.budget
@@ -112,9 +134,6 @@ def _measured(
         raise
     if len(rows) == before:  # what is missing takes longer than its share
         args.budget = math.ceil(max(usual, _MORE * seconds))
-    device = path.with_name(_DEVICE)
-    with writing(device):
-        device.write_text(json.dumps(dataclasses.asdict(target.device), indent=2) + "\n", encoding="utf-8")
     return rows, results
 
 

@@ -32,7 +32,7 @@ _KEY = bullets(
         "an AMD 6490M, a GPU of laptops, for up to about 5000 vertices.",
         'until nothing changes: `method="squaring"`, which stops at the first product that changes nothing. That is soon in '
         "dense random graphs, whose shortest paths have few edges.",
-        "`auto`: what `shortest_paths` does by default, the recursion.",
+        "`auto`: what `shortest_paths` does by default: the recursion, or one closure for small graphs.",
     ]
 )
 _GRAPHS: dict[str, Callable[[int], Graph]] = {"complete": complete, "n / 4 edges per row": sparse_rows}

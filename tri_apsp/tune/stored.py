@@ -129,7 +129,10 @@ def verify_entries(args: argparse.Namespace, planned: Plan) -> int:
 def _nothing(planned: Plan) -> str:
     objective = planned.settings.objective
     kind, option = ("", "") if objective == tuned.DEFAULT_OBJECTIVE else (f" for {objective}", f" --objective {objective}")
-    return f"no tuned file for this device has an entry{kind} that was asked for; `python -m tri_apsp.tune{option}` writes one"
+    remedy = f"`python -m tri_apsp.tune{option}` writes one"
+    if kind and planned.devices[0].type == "cpu":
+        remedy = "the tuner measures energy on NVIDIA GPUs alone"
+    return f"no tuned file for this device has an entry{kind} that matches the arguments; {remedy}"
 
 
 def _state(saved: Outcome, default: Outcome, *, same: bool) -> str:

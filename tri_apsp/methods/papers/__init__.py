@@ -20,13 +20,22 @@ from importlib import import_module
 
 import torch
 
-from tri_apsp.configs import METHOD_NAMES
+from tri_apsp.configs import METHOD_NAMES, PAPER_METHOD_NAMES, PaperMethodName
 from tri_apsp.device import Device, describe
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods.base import Method
 from tri_apsp.semirings import DTYPES, dtype_name
 
-__all__ = ["SYSTEMS", "Parameter", "System", "method_of_paper", "require_runnable", "resolve_parameter", "supports_dtype"]
+__all__ = [
+    "SYSTEMS",
+    "Parameter",
+    "System",
+    "method_of_paper",
+    "require_runnable",
+    "resolve_parameter",
+    "runnable_systems",
+    "supports_dtype",
+]
 
 _INT16 = (torch.int16,)
 
@@ -141,16 +150,33 @@ def require_runnable(name: str, device: torch.device, dtype: torch.dtype, parame
         raise InputError(f"method_parameter must {rule} for {name}, but is {parameter!r}; change it.")
 
 
+def runnable_systems(device: torch.device) -> list[PaperMethodName]:
+    """Return the systems that run on a device.
+
+    Raises:
+        EngineError: none does.
+    """
+    if device.type == "cpu" and not _interprets():
+        raise EngineError(_needs_gpu("the systems of the papers need"))
+    return [name for name in PAPER_METHOD_NAMES if SYSTEMS[name].runs_on(describe(device))]
+
+
 def _require_gpu(name: str, system: System, device: torch.device) -> None:
-    if device.type == "cpu" and (system.in_gluon or os.environ.get("TRITON_INTERPRET") != "1"):
-        raise EngineError(
-            f"method {name} needs a GPU, but the device is cpu; choose a GPU, or a method that runs on the CPU: "
-            f"{', '.join(METHOD_NAMES)}."
-        )
+    if device.type == "cpu" and (system.in_gluon or not _interprets()):
+        raise EngineError(_needs_gpu(f"method {name} needs"))
     described = describe(device)
-    if device.type != "cpu" and not system.runs_on(described):
+    if not system.runs_on(described):
         found = "none" if described.capability is None else "{}.{}".format(*described.capability)
         raise EngineError(
             f"method {name} needs compute capability 8.0, but {described.name} has {found}; choose one of "
             f"{', '.join(METHOD_NAMES)}."
         )
+
+
+def _interprets() -> bool:
+    """Return whether Triton interprets plain kernels on the CPU."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _needs_gpu(subject: str) -> str:
+    return f"{subject} a GPU, but the device is cpu; choose a GPU, or a method that runs on the CPU: {', '.join(METHOD_NAMES)}."
