@@ -97,6 +97,9 @@ def test_micro_tiles_that_fit(tiles):
 def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
     assert reason == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."
+    reason = invalid_because(Config(engine="cpu", method="katz_kider"), GPU)
+    assert reason is not None
+    assert reason.endswith("but is 'katz_kider'; give a system of a paper as the argument `method`.")
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)

@@ -154,6 +154,7 @@ def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, 
         found = [asdict(row) for row in rows]
         print_json({"machine": machine, "versions": versions(), "command": command, "rows": found})
         return
+    scipy = f"{_SCIPY}, up to n = {args.scipy_up_to}; ratio: its seconds / median s"
     print_fields(
         [
             ("cpu", device_line(torch.device("cpu"))),
@@ -162,8 +163,7 @@ def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, 
             ("command", command),
             ("figures", f"median, and 20th and 80th percentile, of {args.repeat} runs; ops/s are batch n^3 / median seconds"),
             *_bound_fields(device, clock_hz),
-            ("other s", _OTHER),
-            ("scipy", f"{_SCIPY}, up to n = {args.scipy_up_to}; ratio: its seconds / median s"),
+            *([("other s", _OTHER), ("scipy", scipy)] if args.method != [_REACHABILITY] else []),
         ]
     )
     print()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
-from tri_apsp.configs.types import METHOD_NAMES, Config, CpuTiles, GpuTiles
+from tri_apsp.configs.types import METHOD_NAMES, PAPER_METHOD_NAMES, Config, CpuTiles, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
@@ -39,10 +39,9 @@ def invalid_because(config: Config, device: Device) -> str | None:
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
-        return (
-            f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; choose one of these, or give a system "
-            "of a paper as the argument `method`."
-        )
+        known = config.method in PAPER_METHOD_NAMES
+        remedy = "give a system of a paper as the argument `method`" if known else "choose one of these"
+        return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
     if config.engine == "cpu":
         return _invalid_cpu(config)
     if config.engine is not None:
