@@ -39,7 +39,7 @@ def invalid_because(config: Config, device: Device) -> str | None:
             if not isinstance(value, int) or value < 1:
                 return f"{name}.{field.name} must be a whole number from 1, but is {value!r}; give such a number."
     if config.method is not None and config.method not in METHOD_NAMES:
-        known = config.method in PAPER_METHOD_NAMES
+        known = str(config.method) in PAPER_METHOD_NAMES
         remedy = "give a system of a paper as the argument `method`" if known else "choose one of these"
         return f"method must be one of {', '.join(METHOD_NAMES)}, but is {config.method!r}; {remedy}."
     if config.engine == "cpu":
