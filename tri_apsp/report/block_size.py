@@ -110,8 +110,8 @@ def _values_of_a_thread(values: Values) -> float:
 
 
 _FEWER_PASSES = "a larger block passes over the matrix less often"
-_OF_GPU = Why(32, f"{_FEWER_PASSES}, and is no longer the work of a single block of threads")
-_OF_CPU = Why(32, _FEWER_PASSES)
+_ON_GPU = Why(32, f"{_FEWER_PASSES}, and is no longer the work of a single block of threads")
+_ON_CPU = Why(32, _FEWER_PASSES)
 
 STUDY = Study(
     name="block-size",
@@ -122,6 +122,7 @@ STUDY = Study(
     page=partial(
         page_of_configs,
         then="blocks with an edge of 16 were best (Catinello), and 32 was the largest that fitted (Katz & Kider)",
-        why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+        on_gpu=_ON_GPU,
+        on_cpu=_ON_CPU,
     ),
 )

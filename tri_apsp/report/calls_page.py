@@ -34,6 +34,7 @@ PROTOCOL = paragraph(
 )
 """How calls are measured, for the first of a page's details."""
 
+# Times of whole calls that differ by less are alike.
 _NOISE = 0.05
 
 LARGE = 512

@@ -155,9 +155,9 @@ def _gains(curves: Curves, label: str) -> dict[int, float]:
 
 
 def _gains_table(curves: Curves) -> str:
-    base = curves.get(_SEQUENCE, {})
-    gains = table_over_n(curves, lambda label, n, one: f"{base[n].ms / one.ms:.2f}" if n in base else "")
-    return f"Times as fast as one after another:\n\n{gains}"
+    gains = {label: _gains(curves, label) for label in curves}
+    cells = table_over_n(curves, lambda label, n, one: f"{gains[label][n]:.2f}" if n in gains[label] else "")
+    return f"Times as fast as one after another:\n\n{cells}"
 
 
 def _lead(curves: Curves, dtype: str, *, on_cpu: bool) -> str:

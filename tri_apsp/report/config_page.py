@@ -30,7 +30,9 @@ class Why(NamedTuple):
     reason: str
 
 
-def page_of_configs(target: Target, results: Sequence[GridResult], name: str, *, then: str, why: Mapping[str, Why]) -> Page:
+def page_of_configs(
+    target: Target, results: Sequence[GridResult], name: str, *, then: str, on_gpu: Why | None = None, on_cpu: Why | None = None
+) -> Page:
     """Return the page of a study that compares configurations of kernels.
 
     A grid of which not every configuration was measured is shown as far as it was, but has no result.
@@ -40,7 +42,7 @@ def page_of_configs(target: Target, results: Sequence[GridResult], name: str, *,
         results: one result per grid.
         name: the name of the page's files.
         then: what the papers found, as part of a sentence.
-        why: the reason for what is fastest now, by engine.
+        on_gpu, on_cpu: the reason for what is fastest now; None: none is given.
     """
     shown = [(result, best) for result in sorted(results, key=_lead_order) if (best := result.best) is not None]
     if not shown:
@@ -50,7 +52,7 @@ def page_of_configs(target: Target, results: Sequence[GridResult], name: str, *,
     return Page(
         lead="No comparison was measured whole, so there is no result yet."
         if first.missing
-        else _lead(first, then, why.get(target.engine)),
+        else _lead(first, then, on_cpu if target.engine == "cpu" else on_gpu),
         plots={plot: _drawn(result, best) for plot, (result, best) in zip(by_plot, shown, strict=True)},
         caption=_caption(first),
         results=[_results(by_plot.values())],

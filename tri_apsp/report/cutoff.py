@@ -56,8 +56,8 @@ def _beta(values: Values, *, whole: bool = False, block: int = 0) -> float | Non
     return beta if (whole and size == beta) or (not whole and size == min(block, beta)) else None
 
 
-_OF_GPU = Why(16, "one closure is spread over many programs, and a shorter recursion has fewer launches")
-_OF_CPU = Why(16, "each division and base case that is saved saves a fixed cost")
+_ON_GPU = Why(16, "one closure is spread over many programs, and a shorter recursion has fewer launches")
+_ON_CPU = Why(16, "each division and base case that is saved saves a fixed cost")
 
 STUDY = Study(
     name="cutoff",
@@ -65,7 +65,5 @@ STUDY = Study(
     parameters=_PARAMETERS,
     cases=_CASES,
     grids_of=_grids,
-    page=partial(
-        page_of_configs, then="β = 16 was best (Henriod)", why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU}
-    ),
+    page=partial(page_of_configs, then="β = 16 was best (Henriod)", on_gpu=_ON_GPU, on_cpu=_ON_CPU),
 )

@@ -26,8 +26,8 @@ _CASES: dict[str, Cases] = {
     "nvidia": {"float32": (("product", 8192), *(("solve", n) for n in (4096, 8192, 2048, 1024, 512)))},
 }
 _OF_TILES = tuple(f"product.{name}" for name in ("block_m", "block_n", "block_k", "num_warps", "num_stages"))
-_GROUP_M, _THREAD_N = "product.group_m", "product.thread_n"
-_PARAMETERS = (*_OF_TILES, _GROUP_M, _THREAD_N)
+_THREAD_N = "product.thread_n"
+_PARAMETERS = (*_OF_TILES, "product.group_m", _THREAD_N)
 # Values of _OF_TILES, from the smallest to the largest that are reasonable; those that spill registers are left out by the
 # rules of the tuner. The default of the engine comes first.
 _TILES = (

@@ -68,8 +68,8 @@ def _slices(task: Task, *curves: Curve) -> Panel:
     return Panel("slice of k", curves, (lund_smith_curve(task.n, _LUND_SMITH_M, _LUND_SMITH_TILE),))
 
 
-_OF_GPU = Why(1, "the next slices are copied while one is used")
-_OF_CPU = Why(32, "a core reads and writes its part of C once per slice")
+_ON_GPU = Why(1, "the next slices are copied while one is used")
+_ON_CPU = Why(32, "a core reads and writes its part of C once per slice")
 
 STUDY = Study(
     name="stages",
@@ -80,6 +80,7 @@ STUDY = Study(
     page=partial(
         page_of_configs,
         then="slices of m = 4, loaded one after another, were better than whole tiles of 32 (Lund & Smith)",
-        why={"nvidia": _OF_GPU, "portable": _OF_GPU, "cpu": _OF_CPU},
+        on_gpu=_ON_GPU,
+        on_cpu=_ON_CPU,
     ),
 )

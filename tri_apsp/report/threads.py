@@ -125,6 +125,6 @@ STUDY = Study(
     page=partial(
         page_of_configs,
         then="64 threads of a block (Lund & Smith) and 256 (Catinello) were best on GPUs",
-        why={"cpu": Why(1, "each thread has a core of its own")},
+        on_cpu=Why(1, "each thread has a core of its own"),
     ),
 )

@@ -14,7 +14,6 @@ What they share: relaxation.py (the step that all repeat), base.py, and blocked.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -22,6 +21,7 @@ import torch
 
 from tri_apsp.configs import METHOD_NAMES, PAPER_METHOD_NAMES, PaperMethodName
 from tri_apsp.device import Device, describe
+from tri_apsp.engines import unusable_because
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.methods.base import Method
 from tri_apsp.semirings import DTYPES, dtype_name
@@ -156,13 +156,13 @@ def runnable_systems(device: torch.device) -> list[PaperMethodName]:
     Raises:
         EngineError: none does.
     """
-    if device.type == "cpu" and not _interprets():
+    if not _runs_triton(device):
         raise EngineError(_needs_gpu("the systems of the papers need"))
     return [name for name in PAPER_METHOD_NAMES if SYSTEMS[name].runs_on(describe(device))]
 
 
 def _require_gpu(name: str, system: System, device: torch.device) -> None:
-    if device.type == "cpu" and (system.in_gluon or not _interprets()):
+    if not _runs_triton(device) or (device.type == "cpu" and system.in_gluon):
         raise EngineError(_needs_gpu(f"method {name} needs"))
     described = describe(device)
     if not system.runs_on(described):
@@ -173,9 +173,9 @@ def _require_gpu(name: str, system: System, device: torch.device) -> None:
         )
 
 
-def _interprets() -> bool:
-    """Return whether Triton interprets plain kernels on the CPU."""
-    return os.environ.get("TRITON_INTERPRET") == "1"
+def _runs_triton(device: torch.device) -> bool:
+    """Return whether a device runs plain Triton: a GPU, or a CPU in Triton's interpreter."""
+    return device.type != "cpu" or unusable_because("portable", device) is None
 
 
 def _needs_gpu(subject: str) -> str:
