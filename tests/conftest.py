@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from clock import Clock
 
 from tri_apsp.device import cpu_count
 from tri_apsp.tuned import paths
@@ -35,3 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def interrupts() -> None:
     """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock in place of time.monotonic, so that no result depends on how busy the machine is."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock

@@ -180,9 +180,7 @@ def test_a_wrong_configuration_is_named_and_not_compared(tmp_path):
     assert WIDE not in compared
 
 
-def test_nothing_and_half_measured(tmp_path, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("tri_apsp.report.measuring.time", SimpleNamespace(monotonic=lambda: clock[0]))
+def test_nothing_and_half_measured(tmp_path, clock):
     everything = sum(len(grid.points) for grid in grids())
     page = page_of(tmp_path, Counted(), seconds=0)
     assert f"Incomplete: {everything} of {everything} configurations" in " ".join(page.split())
@@ -190,7 +188,7 @@ def test_nothing_and_half_measured(tmp_path, monkeypatch):
     measurer = Counted()
 
     def pass_time() -> None:
-        clock[0] += 1e6 if len(measurer.screened) == 2 else 0
+        clock.advance(1e6 if len(measurer.screened) == 2 else 0)
 
     measurer.before = pass_time
     page = " ".join(page_of(tmp_path, measurer, seconds=1000).split())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -114,8 +112,8 @@ def test_a_configuration_that_fails_in_the_final_is_excluded(tmp_path):
     assert [one.row["stage"] for one in found.failed] == ["final"]
 
 
-def test_a_run_ends_with_its_budget_and_the_next_run_continues(tmp_path):
-    slow = FakeMeasurer(cost, before=lambda: time.sleep(0.05))
+def test_a_run_ends_with_its_budget_and_the_next_run_continues(tmp_path, clock):
+    slow = FakeMeasurer(cost, before=lambda: clock.advance(0.05))
     found = run(tmp_path / "raw.csv", slow, grid(), grid(256), seconds=0.4)
     total = len(grid().points) + len(grid(256).points)
     assert 0 < len(slow.screened) < total
@@ -127,19 +125,16 @@ def test_a_run_ends_with_its_budget_and_the_next_run_continues(tmp_path):
     assert [one.missing for one in found] == [[], []]
 
 
-def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path):
+def test_a_grid_that_was_cut_short_gets_the_time_that_others_left(tmp_path, clock):
     calls = iter(range(100))
-    slow_start = FakeMeasurer(cost, before=lambda: time.sleep(0.5 if next(calls) == 0 else 0))
+    slow_start = FakeMeasurer(cost, before=lambda: clock.advance(0.6 if next(calls) == 0 else 0))
     found = run(tmp_path / "raw.csv", slow_start, grid(), grid(256), seconds=1.0)
     assert [one.missing for one in found] == [[], []]
 
 
-def test_a_grid_that_lacks_only_its_final_gets_the_time_that_others_left(tmp_path, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("tri_apsp.report.measuring.time", SimpleNamespace(monotonic=lambda: clock[0]))
-
+def test_a_grid_that_lacks_only_its_final_gets_the_time_that_others_left(tmp_path, clock):
     def pass_time() -> None:  # the last configuration of the first grid takes more than the grid's share, all others nothing
-        clock[0] += 50 if len(measurer.screened) == 8 else 0.0
+        clock.advance(50 if len(measurer.screened) == 8 else 0)
 
     measurer = FakeMeasurer(cost, before=pass_time)
     first, second = run(tmp_path / "raw.csv", measurer, grid(512), grid(256), seconds=100)

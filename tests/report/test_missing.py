@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
+from clock import Clock
 from report.fake import ENVIRONMENT, FakeMeasurer, target
 from report.test_pages import ENGINES, OF_KERNELS, SMALL, study_of
 
-from tri_apsp.report import measuring, plots, study
+from tri_apsp.report import plots, study
 from tri_apsp.report.__main__ import main
 from tri_apsp.report.measuring import GridResult, measure, recorded_result
 from tri_apsp.report.page import write_study
 from tri_apsp.report.rows import StudyRows
 
 AGAIN = "python -m tri_apsp.report again"
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Seconds that pass only where a test adds to them."""
-    now = [0.0]
-    monkeypatch.setattr(measuring, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    return now
 
 
 @pytest.fixture
@@ -46,11 +38,11 @@ def drawn(monkeypatch):
     return titles
 
 
-def measured(folder: Path, name: str, engine: str, ns: list[int], clock: list[float], points: int) -> list[GridResult]:
+def measured(folder: Path, name: str, engine: str, ns: list[int], clock: Clock, points: int) -> list[GridResult]:
     """Return the results of a study in which the time is over after `points` configurations."""
 
     def pass_time() -> None:
-        clock[0] += 1e6 if len(measurer.screened) + 1 == points else 0
+        clock.advance(1e6 if len(measurer.screened) + 1 == points else 0)
 
     if engine != "cpu":
         pytest.importorskip("triton")
@@ -139,7 +131,7 @@ def test_a_whole_study_lacks_nothing(tmp_path, clock, drawn):
 
 def test_the_command_line_says_how_to_continue(tmp_path, clock, drawn, monkeypatch, capsys):
     def pass_time() -> None:
-        clock[0] += 1e6
+        clock.advance(1e6)
 
     monkeypatch.setattr(study, "WorkerMeasurer", lambda device: FakeMeasurer(before=pass_time))
     assert main(["stages", "--device", "cpu", "--n", "64", "--out", str(tmp_path)]) == 0

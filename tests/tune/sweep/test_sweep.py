@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from clock import Clock
 from tune.synthetic import FASTEST, PRODUCT, SOLVE, SyntheticPool
 from tune.synthetic import run_sweep as run
 
@@ -313,11 +314,10 @@ class TestInterrupt:
 
 
 class TestTime:
-    def test_time_is_shared_and_unused_time_goes_to_later_tasks(self) -> None:
-        pool = SyntheticPool(before=lambda _: time.sleep(0.01))
-        start = time.monotonic()
-        product, solve = run(pool, PRODUCT, SOLVE, time_budget=1.0).results
-        assert time.monotonic() - start < 3
+    def test_time_is_shared_and_unused_time_goes_to_later_tasks(self, clock: Clock) -> None:
+        pool = SyntheticPool(before=lambda _: clock.advance(0.1))
+        product, solve = run(pool, PRODUCT, SOLVE, time_budget=10.0).results
+        assert clock.now <= 10
         assert 5 < len(product.search.evaluated) < product.search.candidates
         assert len(solve.search.evaluated) > 5
 
@@ -326,36 +326,30 @@ class TestTime:
         [(1.0, 3, 4, 5), (100.0, 11, 4, 5), (500.0, 25, 4, 3), (1500.0, 25, 2, 2), (5000.0, 60, 2, 2)],
     )
     def test_the_search_leaves_the_time_that_the_final_needs(
-        self, monkeypatch: pytest.MonkeyPatch, time_ms: float, left: int, count: int, rounds: int
+        self, monkeypatch: pytest.MonkeyPatch, clock: Clock, time_ms: float, left: int, count: int, rounds: int
     ) -> None:
         """The final gets three seconds and five rounds of four configurations, but at most a quarter of the time.
 
         A configuration runs twice per round, for 5 ms or more, and needs as much time again between its runs. The time always
         suffices for six runs of two configurations, and the final has only as many configurations as have time for that.
         """
-        now = [0.0]
-        monkeypatch.setattr(time, "monotonic", lambda: now[0])
         monkeypatch.setattr(SyntheticPool, "time_ms", lambda self, task, config: time_ms)
-
-        def second(_: int) -> None:
-            now[0] += 1
-
-        pool = SyntheticPool(before=second)
+        pool = SyntheticPool(before=lambda _: clock.advance(1))
         (result,) = run(pool, time_budget=100.0).results
         assert len(result.search.evaluated) == 100 - left < result.search.candidates
         ((_, configs, timed),) = pool.finals
         assert (len(configs), timed) == (count, rounds)
 
-    def test_tasks_are_left_out_at_the_end_of_the_time(self) -> None:
-        pool = SyntheticPool(before=lambda count: time.sleep(0.2 * (count > 1)))
-        product, *others = run(pool, PRODUCT, SOLVE, time_budget=0.15).results
+    def test_tasks_are_left_out_at_the_end_of_the_time(self, clock: Clock) -> None:
+        pool = SyntheticPool(before=lambda count: clock.advance(2.0 * (count > 1)))
+        product, *others = run(pool, PRODUCT, SOLVE, time_budget=1.5).results
         assert len(product.search.evaluated) == 2
         assert product.winner is not None
         assert others == []
 
-    def test_time_for_the_default_only_is_too_little(self, home: Path) -> None:
+    def test_time_for_the_default_only_is_too_little(self, home: Path, clock: Clock) -> None:
         """An entry would say that the default is the best of one, and be in the way of a tuner with more time."""
-        pool = SyntheticPool(before=lambda _: time.sleep(0.2))
+        pool = SyntheticPool(before=lambda _: clock.advance(0.2))
         with pytest.raises(EngineError, match=r"but 0\.1 s sufficed for only the default of .*; give more --time-budget"):
             run(pool, PRODUCT, time_budget=0.1)
         assert pool.finals == []
