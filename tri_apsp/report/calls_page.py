@@ -38,7 +38,7 @@ PROTOCOL = paragraph(
 _NOISE = 0.05
 
 LARGE = 512
-"""Vertices from which a matrix of floats leaves the caches of one core, and the work of a solve is shared by several."""
+"""From so many vertices on, a matrix of float32 no longer fits the caches of one core, and a solve uses several cores."""
 
 ByN = Mapping[int, Measured]
 """The measurements of one call by n, ascending."""

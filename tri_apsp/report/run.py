@@ -93,9 +93,19 @@ def _to_continue(
 
 
 def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[Grid]:
-    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones that can run."""
+    """Return the grids that the command asks for: of its sizes and dtypes, or of the default ones that can run.
+
+    Raises:
+        TooLargeError: a size that was asked for does not fit the memory; nothing is written then.
+    """
     grids = study.grids(target, list(dict.fromkeys(args.n)), list(dict.fromkeys(args.dtype)))
-    return grids if args.n or args.render_only is not None else list(_possible(grids, target))
+    if args.render_only is not None:
+        return grids
+    if not args.n:
+        return list(_possible(grids, target))
+    for grid in grids:
+        check_task_memory(grid.task, target.torch_device)
+    return grids
 
 
 def _possible(grids: Iterable[Grid], target: Target) -> Iterator[Grid]:
@@ -116,8 +126,6 @@ def _measured(
     """Measure what has no row yet; if nothing was, raise the budget of `args` for the command that continues."""
     origin = environment(target.torch_device, _command(study, args), args.commit)
     path = _csv(study, target, args.out)
-    for grid in grids:
-        check_task_memory(grid.task, target.torch_device)
     make_folder(path.parent, "--out")
     write_index(args.out)  # so that a README.md of another kind is refused before anything is measured
     device = path.with_name(_DEVICE)

@@ -209,11 +209,10 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             "from_networkx."
         )
     if value.layout != torch.strided:
-        adjacency = "of an adjacency matrix with to_dense(), of weights " if name == "adjacency" else ""
-        raise InputError(
-            f"`{name}` must be a dense tensor, but has layout {_kind(value)}; build a dense one {adjacency}with from_scipy, "
-            "where a missing entry becomes no_edge rather than 0."
-        )
+        remedy = "build a dense one with from_scipy, where a missing entry becomes no_edge rather than 0"
+        if name == "adjacency":
+            remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
+        raise InputError(f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}.")
     if value.device.type not in ("cpu", "cuda"):
         raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
     if value.requires_grad:
