@@ -1,4 +1,4 @@
-"""The kernel of the arithmetic ceiling: right on NumPy, and compiled to nothing but additions and minima."""
+"""The kernel of the arithmetic ceiling: right on NumPy, and compiled to little but additions and minima."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kernels.variants import arithmetic, arithmetic_cases
 
 from tri_apsp.device import Device
 from tri_apsp.engines import arithmetic as host
-from tri_apsp.kernels.nvidia.arithmetic import PAIRS
+from tri_apsp.kernels.nvidia.arithmetic import SLICE
 
 TWO_UNITS = Device("cuda", "a GPU", "a-gpu", 2, 7 << 30, capability=(9, 0))
 on_numpy = import_kernels("kernels.nvidia.arithmetic")._arithmetic_kernel
@@ -26,10 +26,11 @@ on_numpy = import_kernels("kernels.nvidia.arithmetic")._arithmetic_kernel
 def run_on_numpy(operands: list[np.ndarray], steps: int, constants: dict[str, Any]) -> None:
     programs, rows, columns = operands[0].shape
     assert (rows, columns) == (constants["BLOCK_M"], constants["BLOCK_N"])
-    strides = [(rows * columns, columns, 1), (rows, 1), (columns, 1)]
+    strides = [(rows * columns, columns, 1), (SLICE, 1), (columns, 1)]
     pointers = [Pointer(operand, stride) for operand, stride in zip(operands, strides, strict=True)]
     names = ("BLOCK_M", "BLOCK_N", "STRATEGY")
-    launch(on_numpy, (programs, 1), *pointers, steps, ACC=None, **{name: constants[name] for name in names})
+    values = {name: constants[name] for name in names}
+    launch(on_numpy, (programs, 1), *pointers, steps, SLICE=SLICE, ACC=None, SHARED=None, **values)
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -37,9 +38,9 @@ def run_on_numpy(operands: list[np.ndarray], steps: int, constants: dict[str, An
 def test_the_result_on_numpy(strategy: str, dtype: torch.dtype, steps: int) -> None:
     rng = np.random.default_rng(steps)
     numpy_dtype = torch.empty(0, dtype=dtype).numpy().dtype
-    a, b = (rng.integers(0, 1000, (4, edge)).astype(numpy_dtype) for edge in (8, 16))
+    a, b = (rng.integers(0, 1000, shape).astype(numpy_dtype) for shape in ((8, SLICE), (SLICE, 16)))
     acc = np.full((2, 8, 16), 500, numpy_dtype)
-    expected = np.minimum(500, (a[:, None, :, None] + b[None, :, None, :]).min((0, 1)))
+    expected = np.minimum(500, (a[:, :, None] + b[None, :, :]).min(1))
     operands = [acc, a, b]
     if strategy == "int16x2":
         operands = [acc.view(np.int32), np.repeat(a, 2, axis=1).view(np.int32), b.view(np.int32)]
@@ -64,38 +65,41 @@ def test_the_launch_gives_the_kernel_what_it_takes(dtype: torch.dtype, monkeypat
 
     monkeypatch.setattr(host, "Launcher", Recorder)
     monkeypatch.setattr(host, "describe", lambda device: TWO_UNITS)
-    for tiles, warps in host.SHAPES:
-        made = host.arithmetic(dtype, torch.device("cpu"), tiles, warps, steps=2)
+    for tiles in host.shapes(dtype):
+        made = host.arithmetic(dtype, torch.device("cpu"), tiles, steps=2)
         found = made.run()
         assert torch.equal(found, made.expected.expand_as(found))
-        assert made.operations == 2 * PAIRS * len(found) * tiles.block_m * tiles.block_n
+        assert made.operations == 2 * SLICE * len(found) * tiles.block_m * tiles.block_n
         assert found.dtype == dtype
-        assert launched.pop() == (2 * warps // tiles.num_warps, 1, 1)
+        assert launched.pop() == (2 * 12 // tiles.num_warps, 1, 1)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int16], ids=str)
 def test_the_result_on_a_gpu(dtype: torch.dtype) -> None:
-    for tiles, warps in host.SHAPES:
-        made = host.arithmetic(dtype, torch.device("cuda"), tiles, warps, steps=3)
+    for tiles in host.shapes(dtype):
+        made = host.arithmetic(dtype, torch.device("cuda"), tiles, steps=3)
         found = made.run()
         assert torch.equal(found, made.expected.expand_as(found))
 
 
 @needs_disassembler
 @cases("dtype, capability", arithmetic_cases(), quick=lambda dtype, capability: capability == 90 or dtype == torch.float32)
-def test_the_loop_is_nothing_but_additions_and_minima(dtype: torch.dtype, capability: int) -> None:
-    """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute capability 9.0 on."""
-    for shape in range(len(host.SHAPES)):
+def test_the_loop_is_little_but_additions_and_minima(dtype: torch.dtype, capability: int) -> None:
+    """FADD FADD VIMNMX3 for two pairs, and VIADDMNMX for one, or for two of int16: from compute capability 9.0 on.
+
+    The rest is 16-byte loads from shared memory: a few for each row and column of a thread.
+    """
+    for shape in range(len(host.shapes(dtype))):
         variant = arithmetic(dtype, capability, shape)
         compiled = variant.compile()
-        assert compiled.instructions["LDL"] == compiled.instructions["STL"] == 0, "registers spill"
+        assert compiled.spills == 0
         loop = compiled.main_loop()
-        pairs = PAIRS * variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // (32 * variant.num_warps)
+        pairs = SLICE * variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // (32 * variant.num_warps)
         useful = _useful(dtype, capability, pairs)
         loop["IMAD"] += loop.pop("IADD3", 0)  # an addition of integers either way
         assert {name: loop[name] for name in useful} == useful, loop
-        assert loop.total() <= useful.total() + 8, loop
+        assert loop.total() <= 1.1 * useful.total(), loop
 
 
 def _useful(dtype: torch.dtype, capability: int, pairs: int) -> Counter[str]:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import GpuTiles, default_config, max_registers, product_registers
-from tri_apsp.engines.arithmetic import SHAPES, arithmetic_constants
+from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -194,10 +194,10 @@ def boolean_unpack(capability: int) -> Variant:
 
 def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
-    tiles, warps = SHAPES[shape]
+    tiles = shapes(dtype)[shape]
     constants = arithmetic_constants(tiles, dtype)
     signature = _signature(_arithmetic_kernel, torch.int32 if dtype == torch.int16 else dtype, constants)
-    return Variant(_arithmetic_kernel, signature, constants, capability, tiles.num_warps, max_registers(warps))
+    return Variant(_arithmetic_kernel, signature, constants, capability, **arithmetic_options(tiles))
 
 
 def arithmetic_cases() -> list[tuple[torch.dtype, int]]:

@@ -139,6 +139,18 @@ def test_a_large_call_of_unknown_speed_first_solves_smaller_graphs(monkeypatch, 
     assert (TASK.n in given.sizes) == (seconds > TASK.n**3)
 
 
+def test_the_first_run_of_a_probe_may_compile_kernels(monkeypatch):
+    monkeypatch.setattr(calls, "_PROBED", TASK.n)
+    given = Given()
+
+    def timed(call: Call, device: torch.device) -> tuple[object, float]:
+        found = call()
+        return found, 100.0 if given.sizes.count(given.sizes[-1]) == 1 else 0.001
+
+    monkeypatch.setattr(calls, "timed", timed)
+    assert screen(given, 60.0).kind is Kind.correct
+
+
 def test_a_final_times_all_calls_in_rounds():
     measurer = CallMeasurer(CPU, Given())
     outcomes = measurer.final(TASK, [Point({"call": "some"}), Point({"call": "other"})], 3)

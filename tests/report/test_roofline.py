@@ -201,7 +201,7 @@ def test_the_ceiling_of_arithmetic_is_checked_before_it_is_timed(monkeypatch):
 
     def make(change):
         made = arithmetic.Arithmetic(lambda: torch.full((3, 2, 2), 7.0) + change, torch.full((2, 2), 7.0), 10**6)
-        monkeypatch.setattr(arithmetic, "arithmetic", lambda dtype, device, tiles, warps: made)
+        monkeypatch.setattr(arithmetic, "arithmetic", lambda dtype, device, tiles: made)
         return screen(Rooflines(CPU), REGISTERS)
 
     right, wrong = make(0), make(1)
@@ -246,8 +246,8 @@ def test_the_page(tmp_path):
     page = " ".join(text.split())
     lead = (
         "(Lund & Smith); now, for n = 8192 in float32, harish_narayanan reaches 75% of the bytes/s of a copy and this project "
-        "50% of the operations/s in registers, because one launch per vertex uses a loaded value once, and a product many "
-        "times. ![roofline](roofline.svg)"
+        "50% of the operations/s of its product's inner loop, because one launch per vertex uses a loaded value once, and a "
+        "product many times. ![roofline](roofline.svg)"
     )
     assert page.index(lead) < page.index("## Rates and ceilings")
     assert "No clock was changed" in page
@@ -266,7 +266,7 @@ def test_the_page(tmp_path):
     assert "| katz_kider: FLOPs that one operation takes | 62.7 (C1060) | 14.0 |" in page
     assert "The bytes of 26 calls are those of the GPU's counters, read by ncu: L2 is lts__t_bytes.sum" in page
     assert "half the core clock: 2.04 times the time; half the memory clock: 1.09 (8800 Ultra) | neither: " in page
-    assert "(8800 Ultra) | memory: 75% of a copy's bytes/s, 10% of the operations/s in registers |" in page
+    assert "(8800 Ultra) | memory: 75% of a copy's bytes/s, 10% of the inner loop's operations/s |" in page
     assert "computed, not counted" not in page
     assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
     drawn = (tmp_path / "roofline.svg").read_text()

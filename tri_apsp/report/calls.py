@@ -118,7 +118,7 @@ class CallMeasurer:
         key = _key(task, point)
         if key not in self._seconds and task.n >= _PROBED:
             for n in (task.n // 64, task.n // 16, task.n // 4):
-                if self._expected_seconds(key, n) > limit:
+                if 2 * self._expected_seconds(key, n) > limit:
                     break
                 self._probe(dataclasses.replace(task, n=n), point)
         expected = self._expected_seconds(key, task.n)
@@ -130,13 +130,11 @@ class CallMeasurer:
         return seconds * (n / known) ** 3
 
     def _probe(self, task: Task, point: Point) -> None:
-        """Measure a run without checking it."""
+        """Measure a second run without checking it; the first may compile and load kernels, however small the graph."""
         call = self._workload.call(task, point, self._workload.weights(task, point, self._device))
-        for _ in range(2):  # the first run also loads kernels
+        for _ in range(2):
             (_, own), seconds = timed(call, self._device)
-            self._seconds[_key(task, point)] = task.n, seconds if own is None else own
-            if seconds > _LONG_SECONDS:
-                break
+        self._seconds[_key(task, point)] = task.n, seconds if own is None else own
 
     def _weights_and_distances(self, task: Task, point: Point) -> tuple[torch.Tensor, torch.Tensor]:
         key = task, self._workload.graph_kind(point)

@@ -132,12 +132,12 @@ def _copy(device: torch.device) -> Outcome:
 
 
 def _arithmetic(task: Task, device: torch.device) -> Outcome:
-    """Measure additions and minima in registers, by the instructions of the product: the highest rate of several shapes."""
-    from tri_apsp.engines.arithmetic import SHAPES, arithmetic  # needs Triton
+    """Measure the inner loop of the product alone: the highest rate of several tiles."""
+    from tri_apsp.engines.arithmetic import arithmetic, shapes  # needs Triton
 
     found: list[tuple[float, Times]] = []
-    for tiles, warps in SHAPES:
-        made = arithmetic(task.torch_dtype, device, tiles, warps)
+    for tiles in shapes(task.torch_dtype):
+        made = arithmetic(task.torch_dtype, device, tiles)
         if not bool((made.run() == made.expected).all()):
             raise WrongResultError("minima of the arithmetic ceiling are wrong")
         times = _timed(made.run, device)

@@ -28,7 +28,7 @@ from tri_apsp.tune.progress import milliseconds
 __all__ = ["ARITHMETIC", "COPY", "page"]
 
 COPY, ARITHMETIC = "copy", "arithmetic"
-"""The names of the ceilings among the implementations: bytes per second of memory, operations per second in registers."""
+"""The names of the ceilings among the implementations: bytes/s of memory, operations/s of the product's inner loop."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _Roofline:
         dtype: the dtype of the weights.
         systems: the calls by label.
         copied: bytes per second of a copy; None if it was not measured.
-        arithmetic: operations per second in registers; None likewise.
+        arithmetic: operations per second of the inner loop of the product; None likewise.
     """
 
     n: int
@@ -55,7 +55,7 @@ class _Roofline:
         return moved / self.copied if moved and self.copied else None
 
     def of_arithmetic(self, label: str) -> float | None:
-        """Return the operations per second of a system as a share of those in registers."""
+        """Return the operations per second of a system as a share of those of the inner loop."""
         known = self.systems.get(label)
         return known.rate / self.arithmetic if known and self.arithmetic else None
 
@@ -151,7 +151,7 @@ def _lead(one: _Roofline) -> str:
     first, own = "harish_narayanan", "this project"
     of_copy, of_arithmetic = one.of_copy(first), one.of_arithmetic(own)
     now = [] if of_copy is None else [f"{first} reaches {_percent(of_copy)} of the bytes/s of a copy"]
-    now += [] if of_arithmetic is None else [f"{own} {_percent(of_arithmetic)} of the operations/s in registers"]
+    now += [] if of_arithmetic is None else [f"{own} {_percent(of_arithmetic)} of the operations/s of its product's inner loop"]
     agrees = _nearer(one, first) == "memory" and _nearer(one, own) == "arithmetic"
     return then_now_why(
         "one launch per vertex was limited by memory, at 55% of the bytes/s of a copy, and blocked systems by arithmetic (Lund "
@@ -180,8 +180,8 @@ def _then_and_now(one: _Roofline) -> str:
         then = f"half the core clock: {core:.2f} times the time; half the memory clock: {memory:.2f} (8800 Ultra)"
         rows.append([f"{name}: limited by", then, _limit(one, name)])
     note = (
-        "FLOPs: the additions and minima that the GPU could have done in the time of one operation, by the data sheet then, in "
-        "registers now; two are needed."
+        "FLOPs: the additions and minima that the GPU could have done in the time of one operation, by the data sheet then, "
+        "by the inner loop of the product now; two are needed."
     )
     return "\n\n".join([table([f"now: n = {one.n}, {one.dtype}", "then", "now"], rows), paragraph(note)])
 
@@ -198,7 +198,7 @@ def _limit(one: _Roofline, label: str) -> str:
     if memory is None or arithmetic is None:
         return ""
     limit = _nearer(one, label) if max(memory, arithmetic) >= 0.5 else "neither"
-    return f"{limit}: {_percent(memory)} of a copy's bytes/s, {_percent(arithmetic)} of the operations/s in registers"
+    return f"{limit}: {_percent(memory)} of a copy's bytes/s, {_percent(arithmetic)} of the inner loop's operations/s"
 
 
 def _nearer(one: _Roofline, label: str) -> str:
@@ -228,8 +228,8 @@ def _about_bytes(rooflines: Sequence[_Roofline]) -> str:
         "wrote each block of the matrix once; they are unknown where the L2 cache may hold the matrix."
     )
     ceilings = (
-        "Ceilings were measured in the same run: a copy of a large buffer, read plus written, and a kernel that only adds and "
-        "takes minima in registers, by the instructions of this project's product."
+        "Ceilings were measured in the same run: a copy of a large buffer, read plus written, and the inner loop of "
+        "this project's product alone, on slices that stay in shared memory."
     )
     caches = (
         "Caches serve part of the loads: a system may move more bytes from L2 than memory could, as Catinello saw (Figure 5)."
