@@ -311,6 +311,7 @@ def test_implementations_beside_the_papers(tmp_path, enough_memory):
     assert f"| staged_load | 6.88 s, C1060 | {2 * ms:.3g} ms | {6880 / (2 * ms):.0f} |" in page
     assert f"| katz_kider / staged_load | {35.37 / 6.88:.1f} | 3.0 | |" in page
     assert "recursive_tuned is limited by" not in page, "a larger β is no faster here"
+    assert "L1 cache" not in page, "nor are smaller squares"
     assert "| recursive_tuned, over 16 Opteron cores | 17.6 | 29 | 36.5 | 40 | 45.1 |" in page
     assert "over one core of an Intel i9-9900K: 570 at n = 16384 (Catinello)" in page
     assert "### staged_load, float32: m " in page

@@ -268,6 +268,8 @@ def test_the_page(tmp_path):
     assert "half the core clock: 2.04 times the time; half the memory clock: 1.09 (8800 Ultra) | neither: " in page
     assert "(8800 Ultra) | memory: 75% of a copy's bytes/s, 10% of the inner loop's operations/s |" in page
     assert "computed, not counted" not in page
+    ratio = names("float32").index("pseudo_blocked") / names("float32").index("simple")
+    assert f"At n = 8192, pseudo_blocked loads {ratio:.2f} times the bytes of simple from L2" in page
     assert not re.search(r"\bnan\b|\bNone\b(?!:)", page)
     drawn = (tmp_path / "roofline.svg").read_text()
     for text in (
@@ -291,6 +293,7 @@ def test_computed_bytes_are_said_to_be_computed_and_why(tmp_path):
     page = " ".join(page_of(tmp_path, measurer).split())
     assert "The bytes of 26 calls are computed, not counted, because ncu is not on the PATH." in page
     assert "those of the GPU's counters" not in page
+    assert "pseudo_blocked loads" not in page
     assert "| computed | arithmetic |" in page
     assert "None: the results of every configuration that was tried were right." in page
 

@@ -62,6 +62,10 @@ _FOUND = {
     "blocked_int16": "blocks of 16 x 16 were best of 8, 16 and 32 (Catinello, section 3.4)",
     "blocked_vectorised_int16": "blocks of 16 x 16 were best of 8, 16 and 32 (Catinello, section 3.4)",
 }
+# Why a system may now be faster with less than the paper's parameter.
+_WHY_LESS = {
+    "pseudo_blocked": "the L1 cache serves the values that the pairs of a square share (the study roofline counts the bytes)"
+}
 _AT = 8192
 """The size at which the papers state their best."""
 _SYSTEMS = paragraph(
@@ -233,7 +237,8 @@ def _best_parameter(name: str, family: Mapping[int, Mapping[int, Measured]], def
     times = {value: known[max(common)].ms for value, known in family.items()}
     best = min(times, key=lambda value: times[value])
     less = "" if best == default else f", in {times[best] / times[default]:.0%} of the time at {default}"
-    return paragraph(then_now_why(_FOUND[name], f"{best} is fastest for n = {max(common)}{less}"))
+    why = _WHY_LESS.get(name, "") if best < default else ""
+    return paragraph(then_now_why(_FOUND[name], f"{best} is fastest for n = {max(common)}{less}", why))
 
 
 def _speed_ups(curves: Curves, target: Target) -> str:

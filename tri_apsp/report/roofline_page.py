@@ -73,7 +73,7 @@ def page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         "touches a level one by arithmetic, and what lies below both by latency, launches, or other instructions. No "
         "clock was changed; Buluç, Gilbert and Budak lowered clocks to find which of the two limits a program (Tables 6, 7).",
         results=[_then_and_now(floats[-1])] if floats else [],
-        details=[PROTOCOL, section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines))],
+        details=[PROTOCOL, section("Rates and ceilings", _about_bytes(rooflines), _table(rooflines), _squares(floats))],
     )
 
 
@@ -258,6 +258,21 @@ def _table(rooflines: Sequence[_Roofline]) -> str:
         rows += [[f"ceiling: {ARITHMETIC}", one.dtype, one.n, "", level, *[""] * 6]]
         rows += [_row(one, label, known) for label, known in sorted(one.systems.items(), key=lambda item: item[1].ms)]
     return table([*head, "nearer ceiling"], rows)
+
+
+def _squares(rooflines: Sequence[_Roofline]) -> str:
+    """Return whether the squares of pseudo_blocked save bytes, by the counters at the largest n; "" if they were not read."""
+    for one in reversed(rooflines):
+        both = [one.systems.get(name) for name in ("pseudo_blocked", "simple")]
+        counts = [_number(known, "l2_bytes") for known in both if known is not None and known.row["counted"] == "1"]
+        if len(counts) == 2 and counts[0] and counts[1]:
+            ratio = counts[0] / counts[1]
+            why = ": the L1 cache serves what the pairs of a square share" if ratio > 0.9 else ""
+            return paragraph(
+                f"At n = {one.n}, pseudo_blocked loads {ratio:.2f} times the bytes of simple from L2, with squares of 4 x 4 "
+                f"pairs in place of single ones{why}."
+            )
+    return ""
 
 
 def _row(one: _Roofline, label: str, known: Measured) -> list[object]:
