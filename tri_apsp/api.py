@@ -32,6 +32,7 @@ def shortest_paths(
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,
+    predecessors: bool = False,
 ) -> Result:
     """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
 
@@ -50,6 +51,8 @@ def shortest_paths(
             reads a value nor blocks until the GPU is done; then the result for NaN is undefined, a negative cycle is not
             reported, and integer weights must not be negative. The shape, dtype and device of `sizes` are always checked;
             without `check`, a size out of range counts as the nearest one in range.
+        predecessors: find, beside each distance, the last edge of a path that has it; see Result for what they tell. Not with
+            `overwrite`, which destroys the weights.
 
     Returns:
         Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
@@ -68,7 +71,9 @@ def shortest_paths(
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
     more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
     """
-    return solve(weights, sizes=sizes, method=method, config=config, overwrite=overwrite, check=check)
+    return solve(
+        weights, sizes=sizes, method=method, config=config, overwrite=overwrite, check=check, predecessors=predecessors
+    )
 
 
 def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) -> torch.Tensor:

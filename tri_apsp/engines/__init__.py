@@ -10,12 +10,24 @@ import torch
 
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import describe
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update, block
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update, block
 from tri_apsp.errors import EngineError, InputError
 from tri_apsp.gpu.launcher import has_triton
 from tri_apsp.messages import remedy_of_extra
 
-__all__ = ["ENGINES", "Block", "Engine", "MatrixSpec", "Update", "block", "choose", "make", "type_of", "unusable_because"]
+__all__ = [
+    "ENGINES",
+    "Block",
+    "Engine",
+    "MatrixSpec",
+    "Tolerance",
+    "Update",
+    "block",
+    "choose",
+    "make",
+    "type_of",
+    "unusable_because",
+]
 
 # Best first: the first that can run on a device is its automatic choice.
 ENGINES: dict[str, tuple[str, str]] = {

@@ -19,7 +19,8 @@ from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange, value_range
 
 __all__ = [
-    "EXTRA_WORKSPACE", "WORKSPACE", "Block", "BlockOperations", "Engine", "MatrixSpec", "PendingRanges", "Update", "block",
+    "EXTRA_WORKSPACE", "WORKSPACE", "Block", "BlockOperations", "Engine", "MatrixSpec", "PendingRanges", "Tolerance", "Update",
+    "block",
 ]  # fmt: skip
 
 WORKSPACE = 0.05
@@ -30,6 +31,18 @@ EXTRA_WORKSPACE = 0.01
 
 Block = torch.Tensor
 """A block of the distance matrix: a view of shape (batch, rows, columns) with unit stride in the last dimension."""
+
+
+class Tolerance(NamedTuple):
+    """How far rounding may separate sums of weights that are equal; each is 0 for integers.
+
+    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A cycle may weigh 0 if its sum
+    is no more than `cycle`.
+    """
+
+    relative: float
+    absolute: float | torch.Tensor
+    cycle: float | torch.Tensor
 
 
 class Update(NamedTuple):
@@ -124,6 +137,30 @@ class Engine(BlockOperations):
         """Queue target <- source for pairs of blocks of one shape and dtype; no target shares an element with another block."""
         for target, source in copies:
             target.copy_(source)
+
+    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+        """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path from i.
+
+        Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j) itself comes first; where
+        a cycle of weight 0 might close a loop, paths of the fewest edges; then those with the smallest vertex before j.
+
+        Args:
+            weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes` leaves out, are ignored.
+            distances: (batch, n, n) of `weights`, contiguous, no_edge where there is no path.
+            tolerance: of the sums in `distances`.
+
+        Returns:
+            (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
+
+        Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t) n^3 additions and
+        comparisons, mostly far fewer; a further n^3 where cycles weigh 0. Workspace as predecessors_workspace() states.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def predecessors_workspace(cls, weights: torch.Tensor) -> float:
+        """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
+        raise NotImplementedError
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 
+import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
-from tri_apsp.engines.base import Block, Engine, MatrixSpec, Update
+from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
+from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
 
@@ -77,6 +79,21 @@ class CpuEngine(Engine):
                 strips = (beside[i : min(i + height, part.stop)] for i in range(part.start, part.stop, height))
                 tasks += [(strip, strip, closed) for strip in strips]
         run_tasks(functools.partial(self._update, block_k=size), tasks, size * (row.numel() + column.numel()), self._threads)
+
+    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+        value = distances.numpy().dtype.type
+        lowest = -float("inf") if distances.is_floating_point() else self.floor
+        relative, absolute, cycle = (value(float(margin)) for margin in tolerance)
+        constants = Constants(value(self.no_edge), value(lowest), (relative, absolute), cycle)
+        batch, n, _ = distances.shape
+        sizes = np.full(batch, n) if self.spec.sizes is None else self.spec.sizes.numpy().astype(np.intp)
+        graphs = weights.contiguous().numpy(), distances.numpy()
+        return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
+
+    @classmethod
+    def predecessors_workspace(cls, weights: torch.Tensor) -> float:
+        lists = (4 + weights.itemsize) / weights.itemsize  # if every edge is tight
+        return lists if weights.is_contiguous() else lists + 1
 
     def _task_shape(self, batch: int, m: int, n: int) -> tuple[int, int]:
         """Return the rows and columns of one task: the tuned blocks, but small enough to occupy every thread."""

@@ -14,7 +14,7 @@ __all__ = ["Array", "Task", "run_tasks"]
 
 Array = np.ndarray[Any, Any]
 
-Task = tuple[Array, ...]
+Task = tuple[Any, ...]
 """The arguments of a kernel, which releases the interpreter's lock. Tasks that run together write disjoint memory, or the same
 values.
 """

@@ -184,12 +184,14 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
     return named["a"], named["b"], named.get("c"), batched
 
 
-def check_overwrite(weights: torch.Tensor) -> None:
-    """Refuse to overwrite a tensor of bool, or one whose elements share memory with each other, such as an expanded one.
+def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
+    """Refuse to overwrite weights that are still needed, those of bool, and those whose elements share memory, as of expand().
 
     Raises:
-        InputError: for bool, or if two elements may lie at one address.
+        InputError: for predecessors or bool, or if two elements may lie at one address.
     """
+    if predecessors:
+        raise InputError("`weights` must stay unchanged, since predecessors are found in them; leave overwrite out.")
     if weights.dtype == torch.bool:
         raise InputError("`weights` of bool must not be overwritten, since distances are float32; leave overwrite out.")
     span = 1

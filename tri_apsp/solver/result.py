@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from tri_apsp.configs import AnyMethodName, CompleteConfig
+from tri_apsp.errors import InputError
+from tri_apsp.paths import Paths
+from tri_apsp.paths import next_hops as find_next_hops
+from tri_apsp.paths import paths as find_paths
+from tri_apsp.semirings import dtype_name
 
 __all__ = ["Result", "Selection"]
 
@@ -37,9 +43,103 @@ class Result:
         method: the method that ran, never "auto".
         engine: the engine that ran.
         config: its tile sizes and cutoffs, with their source.
+        predecessors: int32 of the shape and on the device of the distances, or None if they were not asked for. [i, j] is the
+            vertex before j on a shortest path from i: following them from j leads to i, along edges whose weights add up to
+            the distance (of floats, within rounding). -1 where there is no path, and on the diagonal. Of several shortest
+            paths, the edge (i, j) itself is taken first; else the path whose vertex before j is the smallest. Only for
+            sources that a cycle of weight 0 might lead astray, paths of the fewest edges come before these.
     """
 
     distances: torch.Tensor
     method: AnyMethodName
     engine: str
     config: CompleteConfig
+    predecessors: torch.Tensor | None = None
+
+    def path(self, source: int, target: int, graph: int = 0) -> list[int]:
+        """Return the vertices of a shortest path from `source` to `target`, both included.
+
+        Args:
+            source, target: vertices.
+            graph: of a batch.
+
+        Returns:
+            The vertices; [source] if it is the target, and [] if there is no path.
+
+        Raises:
+            InputError: the result has no predecessors; a vertex or a graph is out of range.
+
+        Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
+        """
+        vertices: list[int] = self.paths([source], [target], graph).vertices.tolist()
+        return vertices
+
+    def paths(
+        self,
+        sources: torch.Tensor | Sequence[int],
+        targets: torch.Tensor | Sequence[int],
+        graph: torch.Tensor | Sequence[int] | int = 0,
+    ) -> Paths:
+        """Return shortest paths from sources[p] to targets[p], as path() does, on the device of the result.
+
+        Args:
+            sources, targets: (paths,) of an integer dtype, on any device.
+            graph: of a batch; one for all paths, or (paths,).
+
+        Raises:
+            InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex or a graph out of range.
+
+        Cost: two lookups for each edge; the host blocks after each edge of the longest path.
+        """
+        predecessors = self._predecessors("paths")
+        batch, n, _ = predecessors.shape
+        from_, to = (_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
+        graphs = _indices([graph] if isinstance(graph, int) else graph, "graph", batch, predecessors)
+        if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
+            raise InputError(
+                "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
+                f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
+            )
+        return find_paths(predecessors.view(batch * n, n), graphs * n + from_, from_, to)
+
+    def next_hops(self) -> torch.Tensor:
+        """Return the first vertex after i on the path to j, as a routing table: int32 of the shape of the distances.
+
+        -1 where there is no path, and on the diagonal.
+
+        Raises:
+            InputError: the result has no predecessors.
+
+        Cost: n^2 lookups, as often as the longest path can be halved.
+        """
+        found = find_next_hops(self._predecessors("next hops"))
+        return found.view(self.distances.shape)
+
+    def _predecessors(self, wanted: str) -> torch.Tensor:
+        """Return the predecessors (batch, n, n)."""
+        if self.predecessors is None:
+            raise InputError(
+                f"{wanted} need predecessors, but the result has none; call shortest_paths with predecessors=True."
+            )
+        return self.predecessors.view(-1, *self.predecessors.shape[-2:])
+
+
+def _indices(values: torch.Tensor | Sequence[int], name: str, count: int, like: torch.Tensor) -> torch.Tensor:
+    """Return `values` as int64 on the device of `like`, each in [0, count)."""
+    try:
+        found = torch.as_tensor(values, device=like.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"`{name}` must hold whole numbers, but is {type(values).__name__}; give a list or a tensor."
+        ) from None
+    if found.numel() == 0:
+        found = found.to(torch.int64)
+    if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
+        raise InputError(
+            f"`{name}` must be a list or a 1-D tensor of whole numbers, but has shape {tuple(found.shape)} and "
+            f"{dtype_name(found.dtype)}; convert it."
+        )
+    outside = (found < 0) | (found >= count)
+    if bool(outside.any()):
+        raise InputError(f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range.")
+    return found.to(torch.int64)

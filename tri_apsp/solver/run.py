@@ -14,10 +14,11 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import Method, Observer, method_of
 from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
 from tri_apsp.solver.memory import memory_for_solve
+from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.selection import call_of, is_one_closure, select
 from tri_apsp.solver.staging import stage
-from tri_apsp.solver.values import check_graphs
+from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
 
 __all__ = ["Make", "Select", "run", "solve"]
@@ -44,17 +45,18 @@ def solve(
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,
+    predecessors: bool = False,
     report: Report | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     problem = check_weights(weights, sizes=sizes, check_sizes=check)
     if overwrite:
-        check_overwrite(weights)
+        check_overwrite(weights, predecessors=predecessors)
     call = call_of(problem, method, config)
     result = run(
         problem,
         lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),
-        overwrite=overwrite, check=check, report=report,
+        overwrite=overwrite, check=check, predecessors=predecessors, report=report,
     )  # fmt: skip
     tuned.issue_warnings(call, result.config)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
@@ -66,6 +68,7 @@ def run(
     *,
     overwrite: bool = False,
     check: bool = True,
+    predecessors: bool = False,
     report: Report | None = None,
     make: Make = engines.make,
 ) -> Result:
@@ -76,6 +79,7 @@ def run(
         select: returns method, engine and configuration.
         overwrite: solve in the memory of the weights, which check_overwrite has checked.
         check: check the values of the weights, and verify the distances. Without it nothing is known of the signs.
+        predecessors: find them as well, in the unchanged weights.
         report: receives the fraction done.
         make: makes the engine.
 
@@ -89,9 +93,14 @@ def run(
     engine_type, method = engines.type_of(selection.engine), method_of(selection.method)
     in_place = overwrite and engine_type.can_solve_in_place(weights)
     one_closure = check and not overwrite and report is None and is_one_closure(selection, problem.n)
-    with memory_for_solve(problem, (0 if in_place else 1) + method.workspace), current(weights.device):
+    matrices = (0 if in_place else 1) + method.workspace
+    if predecessors:
+        matrices = max(matrices, 1 + torch.int32.itemsize / weights.itemsize + engine_type.predecessors_workspace(weights))
+    with memory_for_solve(problem, matrices), current(weights.device):
         if one_closure and engine_type.reads_values_asynchronously(weights):
-            return _result(problem, _solve_by_one_closure(problem, selection, make), selection)
+            distances, of_weights, engine = _solve_by_one_closure(problem, selection, make)
+            found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
+            return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
         engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
         bounds = staged.bounds()
@@ -107,13 +116,16 @@ def run(
         del staged, early  # frees a padded matrix before verification may allocate
         if bounds is not None:
             verify(problem, distances, bounds, engine, partial(_close, method, engine), overwritten=overwrite)
+        found = find_predecessors(problem, distances, bounds, engine) if predecessors else None
         if overwrite and not in_place:
             distances = weights.copy_(distances)
-    return _result(problem, distances, selection)
+    return _result(problem, distances, found, selection)
 
 
-def _result(problem: Problem, distances: torch.Tensor, selection: Selection) -> Result:
-    return Result(distances if problem.batched else distances[0], selection.method, selection.engine, selection.config)
+def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tensor | None, selection: Selection) -> Result:
+    if not problem.batched:
+        distances, predecessors = distances[0], None if predecessors is None else predecessors[0]
+    return Result(distances, selection.method, selection.engine, selection.config, predecessors)
 
 
 def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report: Report | None) -> Observer:
@@ -132,8 +144,10 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) -> torch.Tensor:
+def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) -> tuple[torch.Tensor, Bounds, Engine]:
     """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
+
+    Also returns the bounds of the weights, and the engine.
 
     The kernel is launched before the values are checked. On invalid values its result is meaningless, which costs less than
     blocking for a separate check.
@@ -143,7 +157,7 @@ def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) ->
     weights_range, distances_range = pending.read()
     bounds = check_graphs(problem.weights, problem.sizes, weights_range)
     verify(problem, distances, bounds, engine, engine.closure, found=distances_range)
-    return distances
+    return distances, bounds, engine
 
 
 def _engine(problem: Problem, selection: Selection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:

@@ -18,31 +18,23 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import from_dtype, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, broadcast, vector_of
+
 __all__ = ["TILE_M", "closure_kernel", "product_kernel", "tile_n"]
 
 
-def _vector_bytes() -> int:
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 64
-    return 32 if features.get("avx2") else 16
-
-
-# TILE_M * TILE_VECTORS accumulators, one row of b and one broadcast of a must fit the vector registers: 32 of them
-# with AVX-512 and on Arm, 16 with AVX2.
-VECTOR_BYTES = _vector_bytes()
+# TILE_M * VECTORS accumulators, one row of b and one broadcast of a must fit the vector registers.
 TILE_M = 6
-TILE_VECTORS = 2 if VECTOR_BYTES == 32 else 4
 
 
 def tile_n(dtype: np.dtype[Any]) -> int:
-    """Return the columns of a register tile: TILE_VECTORS vectors of `dtype`."""
-    return TILE_VECTORS * VECTOR_BYTES // dtype.itemsize
+    """Return the columns of a register tile: VECTORS vectors of `dtype`."""
+    return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
 def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, by_bits: bool) -> Any:
@@ -55,9 +47,8 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
     c, a, b = (context.make_array(t)(context, builder, v) for t, v in zip(signature.args[:3], args[:3], strict=True))
     is_float = isinstance(floor_type, types.Float)
     value_bytes = floor_type.bitwidth // 8
-    lanes = VECTOR_BYTES // value_bytes
-    vector = ir.VectorType(context.get_data_type(floor_type), lanes)
-    bits = ir.VectorType(ir.IntType(floor_type.bitwidth), lanes)
+    vector = vector_of(context, floor_type)
+    bits = ir.VectorType(ir.IntType(floor_type.bitwidth), vector.count)
     index = ir.IntType(64)
 
     def smaller(x: Any, y: Any) -> Any:
@@ -72,11 +63,6 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
         above = builder.fcmp_ordered(">", x, y) if is_float else builder.icmp_signed(">", x, y)
         return builder.select(above, x, y)
 
-    def broadcast(value: Any) -> Any:
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
-        return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
-
     def vector_at(base: Any, offset: Any) -> Any:
         return builder.inttoptr(builder.add(base, offset), vector.as_pointer())
 
@@ -86,7 +72,7 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
     def c_at(row: int, column: int) -> Any:
         return vector_at(c_base, builder.add(builder.mul(c_row_bytes, constant(row)), constant(column * VECTOR_BYTES)))
 
-    tile = [(row, column) for row in range(TILE_M) for column in range(TILE_VECTORS)]
+    tile = [(row, column) for row in range(TILE_M) for column in range(VECTORS)]
     c_base, a_base, b_base = (builder.ptrtoint(array.data, index) for array in (c, a, b))
     c_row_bytes = cgutils.unpack_tuple(builder, c.strides, 2)[0]
     depth = cgutils.unpack_tuple(builder, a.shape, 2)[0]
@@ -98,19 +84,19 @@ def _emit_update_tile(context: Any, builder: Any, signature: Any, args: Any, *, 
     # Main loop: one row of b, and a value of a at a time.
     with cgutils.for_range(builder, depth) as loop:
         a_row = builder.add(a_base, builder.mul(loop.index, constant(TILE_M * value_bytes)))
-        b_row = builder.add(b_base, builder.mul(loop.index, constant(TILE_VECTORS * VECTOR_BYTES)))
+        b_row = builder.add(b_base, builder.mul(loop.index, constant(VECTORS * VECTOR_BYTES)))
         b_tile = [
-            builder.load(vector_at(b_row, constant(column * VECTOR_BYTES)), align=value_bytes) for column in range(TILE_VECTORS)
+            builder.load(vector_at(b_row, constant(column * VECTOR_BYTES)), align=value_bytes) for column in range(VECTORS)
         ]
         for row in range(TILE_M):
             address = builder.add(a_row, constant(row * value_bytes))
             value = builder.load(builder.inttoptr(address, vector.element.as_pointer()))
-            a_tile = broadcast(value)
-            for column in range(TILE_VECTORS):
+            a_tile = broadcast(builder, value, vector)
+            for column in range(VECTORS):
                 total = builder.fadd(a_tile, b_tile[column]) if is_float else builder.add(a_tile, b_tile[column])
                 builder.store(smaller(total, builder.load(acc[row, column])), acc[row, column])
     # Epilogue.
-    floor = broadcast(args[3])
+    floor = broadcast(builder, args[3], vector)
     for at in tile:
         builder.store(larger(builder.load(acc[at]), floor), c_at(*at), align=value_bytes)
     return context.get_dummy_value()

@@ -1,0 +1,121 @@
+"""Predecessors on the CPU: the steps of tri_apsp.kernels.cpu.predecessors, each in tasks for every thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tri_apsp.engines.cpu_tasks import Array, run_tasks
+from tri_apsp.kernels.cpu.predecessors import fewest_edges, lanes, search_strip
+from tri_apsp.kernels.cpu.small_predecessors import small_predecessors
+from tri_apsp.kernels.cpu.tight_edges import COLUMNS, bound_edges, list_sources, list_targets, mark_tight
+
+__all__ = ["Constants", "find_predecessors"]
+
+# Vertices up to which a graph is searched by all edges, instead of lists of tight ones; at least COLUMNS.
+_SMALL = 64
+# Small graphs of a task.
+_GRAPHS = 16
+# The share of tight edges from which on it pays to leave out those that are too long to end a path.
+_MANY = 1 / 16
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What the kernels take beside a graph, as scalars of its dtype.
+
+    Attributes:
+        no_edge, lowest: the largest value, and one that no sum is smaller than.
+        margins: `relative` and `absolute` of the tolerance.
+        cycle: of the tolerance.
+    """
+
+    no_edge: Any
+    lowest: Any
+    margins: tuple[Any, Any]
+    cycle: Any
+
+
+def find_predecessors(w: Array, d: Array, sizes: Array, constants: Constants, threads: int) -> Array:
+    """Return the predecessors [batch, n, n] of graphs, given their weights, distances and sizes; see Engine.predecessors."""
+    pred = np.empty(d.shape, np.int32)
+    if d.shape[1] > _SMALL:
+        for item, size in enumerate(sizes):
+            _find_in_graph(pred[item], w[item], d[item], int(size), constants, threads)
+        return pred
+
+    def find(first: int) -> None:
+        part = slice(first, first + _GRAPHS)
+        small_predecessors(pred[part], w[part], d[part], sizes[part], constants.no_edge, *constants.margins, constants.cycle)
+
+    run_tasks(find, [(first,) for first in range(0, d.shape[0], _GRAPHS)], d.size * d.shape[1], threads)
+    return pred
+
+
+def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants, threads: int) -> None:
+    """Write the predecessors of one graph, the leading n vertices of its matrices."""
+    if n < len(d):
+        pred[n:], pred[:, n:] = -1, -1
+    if n < COLUMNS:
+        small_w, small_d = (np.ascontiguousarray(matrix[None, :n, :n]) for matrix in (w, d))
+        pred[:n, :n] = find_predecessors(small_w, small_d, np.array([n]), constants, threads)[0]
+        return
+    no_edge, margins = constants.no_edge, constants.margins
+    masks = np.empty((-(-n // COLUMNS), n), np.int64)
+    starts = np.zeros(n + 1, np.intp)
+    columns = [(column,) for column in range(0, n, COLUMNS)]
+
+    def mark(column: int) -> None:
+        mark_tight(masks[column // COLUMNS], starts[1:], w, d, n, column, no_edge, *margins)
+
+    run_tasks(mark, columns, 4 * n**2, threads)
+    np.cumsum(starts, out=starts)
+    lightest = np.full(n, no_edge)
+    bounds = _bounds(w, d, n, constants, threads) if starts[n] > _MANY * n**2 else lightest.copy()
+    ends = starts[:n].copy()
+    sources, weights = np.empty(starts[n], np.int32), np.empty(starts[n], d.dtype)
+
+    def list_tight(column: int) -> None:
+        list_sources(sources, weights, ends, lightest, masks[column // COLUMNS], bounds, w, n, column)
+
+    run_tasks(list_tight, columns, 4 * n**2, threads)
+    unsafe = np.zeros(n, np.bool_)
+    lists = starts, ends, sources, weights, lightest
+
+    def search(i: int) -> None:
+        search_strip(pred, unsafe, w, d, n, i, *lists, no_edge, constants.lowest, *margins, constants.cycle)
+
+    run_tasks(search, [(i,) for i in range(0, n, lanes(d.dtype))], 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
+    _find_fewest_edges(pred, w, d, n, masks, int(starts[n]), np.flatnonzero(unsafe), constants, threads)
+
+
+def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:
+    """Return how long the last edge of a path to each vertex may be."""
+    bounds = np.full((threads, n), constants.lowest)
+
+    def bound(part: int) -> None:
+        bound_edges(
+            bounds[part], w, d, n, part * n // threads, (part + 1) * n // threads, constants.no_edge, *constants.margins
+        )
+
+    run_tasks(bound, [(part,) for part in range(threads)], 8 * n**2, threads)
+    longest: Array = bounds.max(axis=0)
+    return longest
+
+
+def _find_fewest_edges(
+    pred: Array, w: Array, d: Array, n: int, masks: Array, count: int, rows: Array, constants: Constants, threads: int
+) -> None:
+    """Write the predecessors of some sources, given the masks of all `count` tight edges."""
+    if not len(rows):
+        return
+    starts = np.empty(n + 1, np.intp)
+    targets = np.empty(count, np.int32)
+    list_targets(targets, starts, masks, n)
+
+    def find(i: int) -> None:
+        fewest_edges(pred, w, d, n, i, starts, targets, constants.no_edge, *constants.margins)
+
+    run_tasks(find, [(int(i),) for i in rows], count * len(rows) // 2, threads)

@@ -1,0 +1,259 @@
+"""Predecessors of all pairs from weights and distances, for one CPU core, in Numba.
+
+    list the tight edges (k, j) to each vertex j: those with w[k, j] = d[k, j]       # tight_edges.py
+    for each strip of LANES sources i, whose distances are transposed, [n, LANES]:   # search_strip, in vector registers
+        for each vertex j:
+            where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i
+            elsewhere pred[i, j] = argmin of d[i, k] + w[k, j] over the list, read until every sum is as small as the distance
+    for each source with a pair where d[i, pred] >= d[i, j]:                         # fewest_edges
+        breadth-first search along the edges with d[i, k] + w[k, j] = d[i, j]
+
+The graph and the tolerance are as in tight_edges.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
+from tri_apsp.kernels.cpu.transpose import transpose
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
+
+__all__ = ["fewest_edges", "lanes", "search_strip"]
+
+# Edges between two tests of whether every sum of a strip is small enough.
+_CHUNK = 8
+# Edges to each of COLUMNS vertices that are read in turn: the rows of a strip that they name mostly stay in the L1 cache.
+_SEGMENT = 256
+
+
+def lanes(dtype: np.dtype[Any]) -> int:
+    """Return the sources of a strip."""
+    return VECTORS * VECTOR_BYTES // dtype.itemsize
+
+
+@intrinsic
+def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowest, relative, absolute):  # type: ignore[no-untyped-def]
+    """Start a search for the predecessors of LANES sources, i0 and those after it, and one vertex j.
+
+    pred = the source and best = `lowest` where the edge is a shortest path; -1 and `lowest` where there is no path; else -1 and
+    no_edge.
+
+    Args:
+        pred, best, distances, direct: [LANES]; the distances from the sources to j, and the weights of their edges to it.
+        lowest: a value that no sum is smaller than.
+
+    Returns:
+        Whether something remains to be searched.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = VectorCode(context, builder, no_edge)
+        pred, best, known, edges = addresses(context, builder, signature.args[:4], args[:4])
+        infinity, nothing, *margins = map(code.broadcast, args[5:])
+        first = code.broadcast_place(builder.trunc(args[4], ir.IntType(32)))
+        remaining = []
+        for item in range(VECTORS):
+            y = code.load(known, item)
+            reached = code.less(y, infinity)
+            longer = code.less(code.add(y, tolerance(code, y, *margins)), code.load(edges, item))
+            remaining.append(builder.and_(reached, longer))
+            code.store(builder.select(remaining[-1], infinity, nothing), best, item)
+            source = builder.add(first, code.places(item))
+            edge = builder.and_(reached, builder.not_(longer))
+            code.store_places(builder.select(edge, source, code.no_place), pred, item)
+        return code.any_of(remaining)
+
+    return types.boolean(pred, best, distances, direct, i0, no_edge, lowest, relative, absolute), emit
+
+
+@intrinsic
+def _search(typing_context, pred, best, distances, strip, sources, weights, start, stop):  # type: ignore[no-untyped-def]
+    """best = min(best, strip[k] + w) and pred = its k, the first if there are several, over the edges from `start` to `stop`.
+
+    k is sources[e] and w is weights[e]; strip is [n, LANES], the other arrays of a search as above. Once no `best` is larger
+    than the distance, no more edges are read.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = VectorCode(context, builder, distances.dtype)
+        pred, best, known, rows = addresses(context, builder, signature.args[:4], args[:4])
+        kinds, values = signature.args[4:6], args[4:6]
+        sources, weights = (
+            context.make_array(kind)(context, builder, value).data for kind, value in zip(kinds, values, strict=True)
+        )
+        start, stop = args[6:]
+        integer = stop.type
+        minima = [cgutils.alloca_once_value(builder, code.load(best, item)) for item in range(VECTORS)]
+        found = [cgutils.alloca_once_value(builder, code.load_places(pred, item)) for item in range(VECTORS)]
+        with cgutils.for_range_slice(builder, start, stop, ir.Constant(integer, _CHUNK), inc=True) as (begin, _):
+            larger = [code.less(code.load(known, item), builder.load(minima[item])) for item in range(VECTORS)]
+            end = builder.add(begin, ir.Constant(integer, _CHUNK))
+            end = builder.select(builder.icmp_signed("<", end, stop), end, stop)
+            end = builder.select(code.any_of(larger), end, begin)
+            with cgutils.for_range_slice(builder, begin, end, ir.Constant(integer, 1), inc=True) as (at, _):
+                source = builder.load(builder.gep(sources, [at]))
+                weight = code.broadcast(builder.load(builder.gep(weights, [at])))
+                offset = builder.mul(builder.sext(source, integer), ir.Constant(integer, VECTORS * VECTOR_BYTES))
+                row, place = builder.add(rows, offset), code.broadcast_place(source)
+                for item in range(VECTORS):
+                    total, before = code.add(code.load(row, item), weight), builder.load(minima[item])
+                    less = code.less(total, before)
+                    builder.store(builder.select(less, total, before), minima[item])
+                    builder.store(builder.select(less, place, builder.load(found[item])), found[item])
+        for item in range(VECTORS):
+            code.store(builder.load(minima[item]), best, item)
+            code.store_places(builder.load(found[item]), pred, item)
+        return context.get_dummy_value()
+
+    return types.void(pred, best, distances, strip, sources, weights, start, stop), emit
+
+
+@intrinsic
+def _is_doubtful(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
+    """Return whether a pair that was searched needs a closer look.
+
+    Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of the edges, is so small that a
+    sum may be no larger than what it was added to.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = VectorCode(context, builder, lowest)
+        best, known = addresses(context, builder, signature.args[:2], args[:2])
+        smallest, nothing, *margins = map(code.broadcast, args[2:])
+        doubtful = []
+        for item in range(VECTORS):
+            x, y = code.load(best, item), code.load(known, item)
+            slack = tolerance(code, y, *margins)
+            light = builder.and_(code.less(nothing, x), builder.not_(code.less(code.add(slack, slack), smallest)))
+            doubtful += [light, code.less(code.add(y, slack), x)]
+        return code.any_of(doubtful)
+
+    return types.boolean(best, distances, lightest, lowest, relative, absolute), emit
+
+
+@njit(nogil=True, cache=True)
+def search_strip(  # type: ignore[no-untyped-def]
+    pred, unsafe, w, d, n, i0, starts, ends, sources, weights, lightest, no_edge, lowest, relative, absolute, cycle
+):
+    """Write the predecessors of the pairs (i, j) with i0 <= i < i0 + LANES.
+
+    Args:
+        pred: [n, n] of int32.
+        unsafe: [n] of bool; set for a source if its predecessors may form a loop: one is no closer to the source, and the edge
+            from it may lie on a cycle of weight `cycle` or less.
+        starts, ends: [n], where the list of edges to each vertex begins and ends.
+        sources, weights, lightest: of the lists, as from list_sources.
+        lowest: a value that no sum is smaller than.
+    """
+    width = VECTORS * VECTOR_BYTES // d.itemsize
+    i1 = min(i0 + width, n)
+    strip = np.empty((n, width), d.dtype)
+    strip[:, i1 - i0 :] = no_edge
+    transpose(strip[:, : i1 - i0], d[i0:i1, :n])
+    for i in range(i0, i1):
+        strip[i, i - i0] = no_edge  # no predecessor of a source, and no edge that begins there
+    tile = np.empty((COLUMNS, width), np.int32)
+    best = np.empty((COLUMNS, width), d.dtype)
+    direct = np.empty((COLUMNS, width), d.dtype)
+    for column in range(0, n, COLUMNS):
+        j0 = min(column, n - COLUMNS)
+        transpose(direct[:, : i1 - i0], w[i0:i1, j0 : j0 + COLUMNS])
+        longest = 0
+        for c in range(COLUMNS):
+            if _take_edges(tile[c], best[c], strip[j0 + c], direct[c], i0, no_edge, lowest, relative, absolute):
+                longest = max(longest, ends[j0 + c] - starts[j0 + c])
+        for first in range(0, longest, _SEGMENT):
+            for c in range(COLUMNS):
+                start, stop = starts[j0 + c] + first, min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c])
+                _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
+        for c in range(COLUMNS):
+            if _is_doubtful(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
+                _look_closer(tile[c], unsafe, w, d, n, i0, i1, j0 + c, no_edge, relative, absolute, cycle)
+        transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
+
+
+@njit(nogil=True, cache=True)
+def _look_closer(pred, unsafe, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle):  # type: ignore[no-untyped-def]
+    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges. Set `unsafe`."""
+    for i in range(i0, i1):
+        k, y = pred[i - i0], d[i, j]
+        if not y < no_edge or i == j or i == k:  # noqa: SIM109  (Numba has no `in` for them)
+            continue
+        if k < 0 or d[i, k] + w[k, j] > y + (relative * abs(y) + absolute):
+            best = no_edge
+            for other in range(n):
+                x, z = w[other, j], d[i, other]
+                if other != j and x < no_edge and z < no_edge and z + x < best:
+                    best, k = z + x, other
+            pred[i - i0] = k
+        if k >= 0 and d[i, k] >= y and d[j, k] < no_edge and w[k, j] + d[j, k] <= cycle:
+            unsafe[i] = True
+
+
+@njit(nogil=True, cache=True)
+def fewest_edges(pred, w, d, n, i, starts, targets, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+    """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the smallest vertex.
+
+    Args:
+        starts, targets: edges from each vertex, as from list_targets.
+    """
+    queue = np.empty(n, np.int32)
+    edges = np.full(n, n, np.int32)  # on the path to each vertex
+    tail, left = 0, 0
+    for j in range(n):
+        y = d[i, j]
+        pred[i, j] = -1
+        if j != i and y < no_edge:
+            if w[i, j] <= y + (relative * abs(y) + absolute):
+                pred[i, j] = i
+                edges[j] = 1
+                queue[tail] = j
+                tail += 1
+            else:
+                left += 1
+    head = 0
+    while head < tail and (left or edges[queue[head]] < edges[queue[tail - 1]]):
+        k = queue[head]
+        head += 1
+        for e in range(starts[k], starts[k + 1]):
+            j = targets[e]
+            if edges[j] <= edges[k] or (edges[j] == edges[k] + 1 and pred[i, j] < k):
+                continue
+            y = d[i, j]
+            if j != i and w[k, j] < no_edge and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
+                if edges[j] == n:
+                    queue[tail] = j
+                    tail += 1
+                    left -= 1
+                edges[j] = edges[k] + 1
+                pred[i, j] = k
+    if left and relative > 0:
+        _reach_rest(pred, w, d, n, i, no_edge, relative, absolute)
+
+
+@njit(nogil=True, cache=True)
+def _reach_rest(pred, w, d, n, i, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+    """Write the predecessors that rounding hides: by any edge, with the smallest tolerance that reaches a vertex."""
+    left = True
+    while left and relative < 1:
+        left, changed = False, False
+        for j in range(n):
+            y = d[i, j]
+            if pred[i, j] >= 0 or j == i or not y < no_edge:
+                continue
+            left = True
+            for k in range(n):
+                reached = (k == i or pred[i, k] >= 0) and k != j and w[k, j] < no_edge
+                if reached and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
+                    pred[i, j] = k
+                    changed = True
+                    break
+        if not changed:
+            relative, absolute = 2 * relative, 2 * absolute

@@ -1,0 +1,54 @@
+"""Predecessors of small graphs, many in one call: no lists and no strips, but every edge, for one CPU core, in Numba."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tri_apsp.kernels.cpu.predecessors import fewest_edges
+
+__all__ = ["small_predecessors"]
+
+
+@njit(nogil=True, cache=True)
+def small_predecessors(pred, w, d, sizes, no_edge, relative, absolute, cycle):  # type: ignore[no-untyped-def]
+    """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the leading sizes[g] vertices.
+
+    The arguments are as for search_strip; the predecessors of other vertices are -1.
+    """
+    batch, n, _ = d.shape
+    starts = np.arange(0, n * n + 1, max(n, 1))  # edges to every vertex
+    targets = np.empty(n * n, np.int32)
+    for e in range(n * n):
+        targets[e] = e % n
+    best = np.empty(n, d.dtype)
+    found = np.empty(n, np.int32)
+    for g in range(batch):
+        size = sizes[g]
+        pred[g] = -1
+        for i in range(size):
+            best[:] = no_edge
+            found[:] = -1
+            for k in range(size):
+                known = d[g, i, k]
+                if k != i and known < no_edge:
+                    for j in range(size):
+                        total = known + w[g, k, j]
+                        less = (total < best[j]) & (j != k)
+                        best[j] = total if less else best[j]
+                        found[j] = k if less else found[j]
+            unsafe = False
+            for j in range(size):
+                y = d[g, i, j]
+                if j == i or not y < no_edge:
+                    continue
+                k = found[j]
+                if w[g, i, j] <= y + (relative * abs(y) + absolute) or k < 0 or w[g, i, j] < best[j]:
+                    pred[g, i, j] = i
+                    continue
+                pred[g, i, j] = k
+                back = d[g, j, k]
+                if d[g, i, k] >= y and back < no_edge and w[g, k, j] + back <= cycle:
+                    unsafe = True
+            if unsafe:
+                fewest_edges(pred[g], w[g], d[g], size, i, starts[: size + 1], targets, no_edge, relative, absolute)

@@ -1,0 +1,100 @@
+"""Paths from a matrix of predecessors, on its device: whole paths in bulk, and the first vertex of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["Paths", "next_hops", "paths"]
+
+# Values of a matrix that next_hops() looks up at a time; the places that it keeps for each take 16 bytes.
+_AT_A_TIME = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Paths of different lengths, one after another.
+
+    Attributes:
+        vertices: 1-D of int32, the vertices of all paths, each from its source to its target.
+        offsets: (paths + 1,) of int64; path p is vertices[offsets[p] : offsets[p + 1]], empty where there is none.
+    """
+
+    vertices: torch.Tensor
+    offsets: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, path: int) -> torch.Tensor:
+        """Return the vertices of a path as a view."""
+        if not -len(self) <= path < len(self):
+            raise IndexError(f"there are {len(self)} paths, but the path asked for is {path}")
+        path %= len(self)
+        return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
+
+
+def paths(predecessors: torch.Tensor, rows: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
+    """Return the paths from sources[p] to targets[p].
+
+    Args:
+        predecessors: (rows, n) of int32, each row with the predecessors of one source.
+        rows: (paths,) of int64, the row of each source.
+        sources, targets: (paths,) of int64.
+
+    Cost: two steps for each edge of the longest path, each over the paths that are longer; blocks until the lengths are known.
+    """
+    lengths = torch.zeros_like(sources)
+    for active, _ in _steps(predecessors, rows, sources, targets):
+        lengths[active] += 1
+    offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0)))
+    vertices = torch.empty(int(offsets[-1]), dtype=torch.int32, device=predecessors.device)
+    place = offsets[1:] - 1  # of the last vertex; paths are written backwards
+    for step, (active, reached) in enumerate(_steps(predecessors, rows, sources, targets)):
+        vertices[place[active] - step] = reached.to(torch.int32)
+    return Paths(vertices, offsets)
+
+
+def _steps(
+    predecessors: torch.Tensor, rows: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield, from the targets backwards, which paths have a further vertex, and that vertex of each."""
+    active = ((sources == targets) | (predecessors[rows, targets] >= 0)).nonzero().flatten()
+    rows, vertices = rows[active], targets[active]
+    while len(active):
+        yield active, vertices
+        before = predecessors[rows, vertices]
+        further = (before >= 0).nonzero().flatten()
+        active, rows, vertices = active[further], rows[further], before[further].long()
+
+
+def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
+    """Return the first vertex after the source of each path, -1 where there is none.
+
+    Args:
+        predecessors: (batch, n, n) of int32; unchanged.
+
+    Returns:
+        A new tensor of the same shape and dtype.
+
+    Cost: log2 of the edges of the longest path, rounds of n^2 lookups; blocks after each round.
+    """
+    batch, n, _ = predecessors.shape
+    hops = torch.empty_like(predecessors)
+    step = max(1, _AT_A_TIME // max(1, n))
+    rows = predecessors.view(batch * n, n)
+    for start in range(0, batch * n, step):
+        before = rows[start : start + step]
+        source = torch.arange(start, start + len(before), device=rows.device)[:, None] % n
+        vertex = torch.arange(n, device=rows.device)
+        # A vertex behind the source stays; the others go to their predecessor, then twice as far in each round.
+        back = torch.where((before == source) | (before < 0), vertex, before)
+        while True:
+            further = back.gather(1, back)
+            if torch.equal(further, back):
+                break
+            back = further
+        hops.view(batch * n, n)[start : start + step] = back.masked_fill_(before < 0, -1)
+    return hops

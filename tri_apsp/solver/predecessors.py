@@ -1,0 +1,54 @@
+"""Predecessors of solved graphs: how far rounding may separate equal sums, and the engine's operation."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp.engines import Engine, Tolerance
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import Problem
+from tri_apsp.solver.values import Bounds
+from tri_apsp.value_range import row_blocks
+
+__all__ = ["predecessors"]
+
+# Sums of a few terms differ by about one unit in the last place for each term.
+_UNITS = 4
+
+
+def predecessors(problem: Problem, distances: torch.Tensor, bounds: Bounds | None, engine: Engine) -> torch.Tensor:
+    """Return the predecessors (batch, n, n) of solved graphs; see Engine.predecessors.
+
+    Args:
+        problem: the graphs, with their unchanged weights.
+        distances: (batch, n, n), contiguous.
+        bounds: of the weights; None if they were not checked.
+        engine: of the solve.
+    """
+    return engine.predecessors(problem.weights, distances, _tolerance(distances, bounds))
+
+
+def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
+    """Return how far sums may be from distances that they equal.
+
+    Without negative weights, the rounding of a sum is relative to it. With them it is relative to the largest part of the sum,
+    for which the largest distance stands; then a cycle weighs 0 if that is possible for the sum of n edges.
+    """
+    if not distances.dtype.is_floating_point:
+        return Tolerance(0, 0, 0)
+    info = torch.finfo(distances.dtype)
+    relative = _UNITS * info.eps
+    if bounds is not None and bounds.lowest >= 0:
+        return Tolerance(relative, 0, info.max)
+    largest = _largest(distances)
+    return Tolerance(relative, relative * largest, 2 * distances.shape[-1] * relative * largest)
+
+
+def _largest(distances: torch.Tensor) -> torch.Tensor:
+    """Return the largest magnitude of a finite distance, without blocking."""
+    largest = distances.new_zeros(())
+    for block in row_blocks(distances):
+        finite = block.masked_fill(block == no_edge(block.dtype), 0)
+        if finite.numel():
+            largest = torch.maximum(largest, finite.abs_().amax())
+    return largest
