@@ -12,7 +12,8 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
-from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Update
+from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Tolerance, Update
+from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import pad_operands, padded_size
@@ -111,6 +112,14 @@ class TritonEngine(Engine):
         self.closure(distances)
         reader.queue(distances, self.no_edge, diagonal=True)
         return distances, reader
+
+    def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+        weights = weights.expand(distances.shape)
+        return torch.cat([find_predecessors(part[0], part[1], tolerance) for part in in_parts(weights, distances)])
+
+    @classmethod
+    def predecessors_workspace(cls, weights: torch.Tensor) -> float:
+        return workspace(weights)
 
     def panel_buffers(self, like: Block, rows: int, columns: int) -> tuple[Block, Block] | None:
         values = 2 * like.shape[0] * rows * columns

@@ -1,0 +1,118 @@
+"""Predecessors on GPUs: launches of the kernels in tri_apsp.kernels.shared, in their order; the host never blocks."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import torch
+import triton
+
+from tri_apsp.device import describe
+from tri_apsp.engines.base import Block, Tolerance
+from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.shared import predecessors as search
+from tri_apsp.kernels.shared import tight_edges as lists
+from tri_apsp.semirings import floor, no_edge
+
+__all__ = ["find_predecessors", "predecessor_constants", "workspace"]
+
+# Rows and columns of a tile of a pass.
+_TILE = (64, 64)
+# Sources whose distances are transposed at a time: a strip of them fits the L2 cache.
+_WIDTH = 1024
+# Bytes of the distances from the sources of a program that searches lists; vertices, and edges between two tests of whether the search is over.
+_STRIP_BYTES, _GROUP, _UNROLL = 2048, 8, 8
+# The tile of a program that searches all edges.
+_SEARCH_TILE = (32, 64)
+# Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
+_PAIRS_PER_EDGE = 8
+# Values at a time of a program that owns a whole row.
+_BLOCK = 256
+# Rows of a program that looks for nearest vertices.
+_ROWS = 8
+
+# The constants of each kernel beside those of the dtype.
+_CONSTANTS: dict[Any, dict[str, int]] = {
+    lists._nearest_kernel: {"ROWS": _ROWS, "BLOCK": _BLOCK},
+    search._search_lists_kernel: {"GROUP": _GROUP, "UNROLL": _UNROLL},
+    search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": _UNROLL},
+    search._search_rest_kernel: {"BLOCK": _BLOCK},
+    search._fewest_edges_kernel: {"BLOCK": _BLOCK},
+}
+
+
+def workspace(weights: torch.Tensor) -> float:
+    """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
+    values = (4 + weights.itemsize) / weights.itemsize
+    strips = min(1.0, _WIDTH / max(1, weights.shape[-1]))
+    return (1 / _PAIRS_PER_EDGE + strips) * values + 8 * 3 / _TILE[0]
+
+
+def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
+    """Return the predecessors of graphs whose number one launch takes; see Engine.predecessors."""
+    batch, n, _ = distances.shape
+    pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
+    if not pred.numel():
+        return pred
+    run = partial(_launch, distances.dtype, tolerance.relative)
+    margins = distances
+    if distances.is_floating_point():
+        margins = distances.new_empty(2)
+        for margin, value in zip(margins, tolerance[1:], strict=True):
+            margin.copy_(value) if isinstance(value, torch.Tensor) else margin.fill_(value)
+    strides = n, *weights.stride()
+    blocks = triton.cdiv(n, _TILE[0])
+    tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
+    # Lists of tight edges.
+    nearest, parts = distances.new_empty((batch, n)), distances.new_empty((batch, blocks, n))
+    run(lists._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, distances, batch * n, n)
+    run(lists._bounds_kernel, tiles, parts, nearest, weights, distances, margins, *strides)
+    bounds, counts = parts.amax(1), torch.empty((batch, n, blocks), dtype=torch.int64, device=distances.device)
+    run(lists._count_kernel, tiles, counts, bounds, weights, distances, margins, *strides)
+    ends, capacity = counts.view(-1).cumsum(0), max(1, pred.numel() // _PAIRS_PER_EDGE)
+    sources, lengths = pred.new_empty(capacity), distances.new_empty(capacity)
+    run(lists._list_kernel, tiles, sources, lengths, ends, counts, bounds, weights, distances, margins, capacity, *strides)
+    # Searches, a strip of sources at a time.
+    unsafe = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
+    widest = min(n, _WIDTH)
+    known, codes = distances.new_empty(batch * n * widest), pred.new_empty(batch * n * widest)
+    for i0 in range(0, n, widest):
+        width = min(widest, n - i0)
+        strip = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
+        run(search._transpose_kernel, strip, known, codes, weights, distances, margins, i0, width, *strides)
+        listed = triton.cdiv(width, _STRIP_BYTES // distances.itemsize) * triton.cdiv(n, _GROUP), batch, 1
+        run(search._search_lists_kernel, listed, codes, known, sources, lengths, ends, margins, capacity, blocks, width, n)
+        whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), batch, 1
+        run(search._search_kernel, whole, codes, known, weights, ends, margins, capacity, blocks, width, *strides)
+        run(search._collect_kernel, strip, pred, unsafe, codes, weights, distances, margins, i0, width, *strides)
+    run(search._search_rest_kernel, (n, batch, 1), pred, unsafe, weights, distances, margins, *strides)
+    programs = min(batch * n, 8 * describe(distances.device).units)
+    run(
+        search._fewest_edges_kernel, (programs, 1, 1), pred, unsafe, pred.new_empty((programs, n)), sources, ends, weights,
+        distances, margins, capacity, blocks, batch * n, *strides,
+    )  # fmt: skip
+    return pred
+
+
+def _launch(dtype: torch.dtype, relative: float, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
+    _launcher(kernel, dtype, relative)(grid, *args)
+
+
+@cache
+def _launcher(kernel: Any, dtype: torch.dtype, relative: float) -> Launcher:
+    return Launcher(kernel, predecessor_constants(kernel, dtype, relative) | {"num_warps": _warps(kernel)})
+
+
+def _warps(kernel: Any) -> int:
+    return 4 if kernel in _CONSTANTS else 8  # a pass over tiles needs fewer registers per thread that way
+
+
+def predecessor_constants(kernel: Any, dtype: torch.dtype, relative: float) -> dict[str, Any]:
+    """Return the constants of a kernel for weights of a dtype, and the relative part of their tolerance."""
+    constants = {
+        "NO_EDGE": no_edge(dtype), "INTEGER": not dtype.is_floating_point, "RELATIVE": relative,
+        "STRIP": _STRIP_BYTES // dtype.itemsize, "LOWEST": -float("inf") if dtype.is_floating_point else floor(dtype),
+        **_CONSTANTS.get(kernel, {"ROWS": _TILE[0], "COLUMNS": _TILE[1]}),
+    }  # fmt: skip
+    return {name: value for name, value in constants.items() if name in kernel.arg_names}

@@ -1,0 +1,326 @@
+"""Predecessors of all pairs from weights, distances and lists of tight edges, in plain Triton.
+
+    for each strip of sources i, whose distances are transposed:
+        codes[j, i] = i where the edge (i, j) is a shortest path, SEARCH where there is another path   # _transpose_kernel
+        codes[j, i] = argmin of D[i, k] + W[k, j], where SEARCH     # _search_lists_kernel, or _search_kernel without lists
+        pred[i, j] = codes[j, i]                                    # _collect_kernel
+    where every sum over a list is larger than the distance because of rounding: all edges         # _search_rest_kernel
+    for each source with a pair where D[i, pred] >= D[i, j]: breadth-first search                  # _fewest_edges_kernel
+
+The tolerance of floats is that of tight_edges.py.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.portable.tiles import widen
+from tri_apsp.kernels.shared.tight_edges import absolute_margin, limit, load_edges, wide
+
+__all__ = [
+    "_collect_kernel", "_fewest_edges_kernel", "_search_kernel", "_search_lists_kernel", "_search_rest_kernel",
+    "_transpose_kernel",
+]  # fmt: skip
+
+# Where a predecessor is still to be found; -1 means that there is none.
+SEARCH: tl.constexpr = tl.constexpr(-2)
+
+
+@triton.jit
+def _transpose_kernel(
+    known_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
+    codes_ptr,  # (batch, n, width) of int32
+    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    margins_ptr,  # (absolute, cycle), for floats
+    i0, width, n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Fill a tile of `known`, and of `codes`: i for an edge that is a shortest path, SEARCH for another path, -1 for none."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    tiles_n = tl.cdiv(n, COLUMNS)
+    offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
+    offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    direct = w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)
+    codes = tl.where(d < NO_EDGE, tl.where(direct, offs_i[:, None], SEARCH), -1)
+    mask = (offs < width)[:, None] & (offs_j < n)[None, :]
+    places = (pid_b * n + offs_j)[None, :] * width + offs[:, None]
+    tl.store(known_ptr + places, d.to(known_ptr.dtype.element_ty), mask=mask)
+    tl.store(codes_ptr + places, codes, mask=mask)
+
+
+@triton.jit
+def _accept(best, found, y, need, absolute, RELATIVE: tl.constexpr):
+    """Return the codes of a search: what it found, unless the sum is larger than the distance beyond the tolerance."""
+    return tl.where(need & (best > limit(y, absolute, RELATIVE)), SEARCH, found)
+
+
+@triton.jit
+def _search_lists_kernel(
+    codes_ptr, known_ptr,  # as above
+    sources_ptr, weights_ptr, ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
+    margins_ptr, capacity, blocks, width, n,
+    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
+    STRIP: tl.constexpr, GROUP: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """Search the lists of GROUP vertices for STRIP sources, if the lists fit their capacity.
+
+    Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the graph.
+    """
+    count = tl.num_programs(1).to(tl.int64) * n * blocks
+    if tl.load(ends_ptr + count - 1) > capacity:
+        return
+    groups = tl.cdiv(n, GROUP)
+    offs = tl.program_id(0) // groups * STRIP + tl.arange(0, STRIP)
+    mask = offs < width
+    first = tl.program_id(1).to(tl.int64) * n
+    codes_ptr += first * width  # of this graph; width * n fits 32 bits
+    known_ptr += first * width
+    absolute = absolute_margin(margins_ptr, INTEGER)
+    for j in range(tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)):
+        codes_ptrs = codes_ptr + j * width + offs
+        found = tl.load(codes_ptrs, mask=mask, other=-1)
+        need = found == SEARCH
+        if tl.max(need.to(tl.int32)) == 1:
+            y = widen(tl.load(known_ptr + j * width + offs, mask=mask, other=NO_EDGE))
+            best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
+            start = tl.load(ends_ptr + (first + j) * blocks - 1, mask=first + j > 0, other=0)
+            end = tl.load(ends_ptr + (first + j + 1) * blocks - 1)
+            open_ = True
+            while (start < end) & open_:
+                for step in tl.static_range(UNROLL):
+                    inside = start + step < end
+                    k = tl.load(sources_ptr + start + step, mask=inside, other=0)
+                    x = widen(tl.load(weights_ptr + start + step, mask=inside, other=NO_EDGE))
+                    total = widen(tl.load(known_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
+                    less = total < best
+                    best, found = tl.where(less, total, best), tl.where(less, k, found)
+                start += UNROLL
+                open_ = tl.max((best > y).to(tl.int32)) == 1
+            tl.store(codes_ptrs, _accept(best, found, y, need, absolute, RELATIVE), mask=mask)
+
+
+@triton.jit
+def _search_kernel(
+    codes_ptr, known_ptr, w_ptr,  # as above
+    ends_ptr, margins_ptr, capacity, blocks, width, n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """Search all edges to ROWS vertices for COLUMNS sources, if the lists do not fit their capacity."""
+    count = tl.num_programs(1).to(tl.int64) * n * blocks
+    if tl.load(ends_ptr + count - 1) <= capacity:
+        return
+    tiles_n = tl.cdiv(width, COLUMNS)
+    offs_j = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
+    offs = tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+    mask_j, mask = offs_j < n, offs < width
+    pid_b = tl.program_id(1).to(tl.int64)
+    places = (pid_b * n + offs_j)[:, None] * width + offs[None, :]
+    mask_c = mask_j[:, None] & mask[None, :]
+    found = tl.load(codes_ptr + places, mask=mask_c, other=-1)
+    need = found == SEARCH
+    if tl.max(need.to(tl.int32)) == 0:
+        return
+    y = widen(tl.load(known_ptr + places, mask=mask_c, other=NO_EDGE))
+    best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
+    w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
+    known_ptrs = known_ptr + pid_b * n * width + offs
+    k = 0
+    open_ = True
+    while (k < n) & open_:
+        for _ in tl.static_range(UNROLL):
+            x = widen(tl.load(w_ptrs, mask=mask_j & (offs_j != k) & (k < n), other=NO_EDGE))
+            total = x[:, None] + widen(tl.load(known_ptrs, mask=mask & (k < n), other=NO_EDGE))[None, :]
+            less = total < best
+            best, found = tl.where(less, total, best), tl.where(less, k, found)
+            w_ptrs += stride_wm
+            known_ptrs += width
+            k += 1
+        open_ = tl.max((best > y).to(tl.int32)) == 1
+    absolute = absolute_margin(margins_ptr, INTEGER)
+    tl.store(codes_ptr + places, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c)
+
+
+@triton.jit
+def _may_loop(w_ptr, d_ptr, margins_ptr, k, offs_j, risky, n, stride_wm, stride_wn,
+              NO_EDGE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
+    """Return which of the edges (k, j) where `risky` may lie on a cycle of weight 0, for one graph."""
+    cycle = 0 if INTEGER else tl.load(margins_ptr + 1)
+    back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=risky, other=NO_EDGE))
+    w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=risky, other=NO_EDGE))
+    return risky & (back < NO_EDGE) & (w < NO_EDGE) & (w + back <= cycle)
+
+
+@triton.jit
+def _collect_kernel(
+    pred_ptr,  # (batch, n, n) of int32
+    unsafe_ptr,  # (batch, n) of int32, set for sources whose predecessors may form a loop
+    codes_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    i0, width, n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Store a tile of predecessors; a predecessor that is no closer to the source than its vertex may be unsafe."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    tiles_n = tl.cdiv(n, COLUMNS)
+    offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
+    offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+    mask = (offs < width)[:, None] & (offs_i < n)[:, None] & (offs_j < n)[None, :]
+    codes = tl.load(codes_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1)
+    places = offs_i.to(tl.int64)[:, None] * n + offs_j[None, :]
+    tl.store(pred_ptr + pid_b * n * n + places, codes, mask=mask)
+    d_ptr += pid_b * n * n
+    searched = mask & (codes >= 0) & (codes != offs_i[:, None])
+    y = widen(tl.load(d_ptr + places, mask=searched, other=NO_EDGE))
+    before = widen(tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + codes, mask=searched, other=NO_EDGE))
+    risky = searched & (before >= y)
+    if tl.max(risky.to(tl.int32)) == 1:
+        w_ptr += pid_b * stride_wb
+        all_j = tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS])
+        loops = _may_loop(w_ptr, d_ptr, margins_ptr, codes, all_j, risky, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
+        tl.store(unsafe_ptr + pid_b * n + offs_i, 1, mask=tl.max(loops.to(tl.int32), axis=1) == 1)
+
+
+@triton.jit
+def _search_rest_kernel(
+    pred_ptr, unsafe_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid is the sources."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0)
+    row = (pid_b * n + i) * n
+    w_ptr += pid_b * stride_wb
+    offs = tl.arange(0, BLOCK)
+    for start in range(0, n, BLOCK):
+        codes = tl.load(pred_ptr + row + start + offs, mask=start + offs < n, other=-1)
+        if tl.min(codes) == SEARCH:
+            for j in range(start, tl.minimum(start + BLOCK, n)):
+                if tl.load(pred_ptr + row + j) == SEARCH:
+                    best = widen(tl.full([1], NO_EDGE, d_ptr.dtype.element_ty))
+                    found = tl.full([1], -1, tl.int32)
+                    for first in range(0, n, BLOCK):
+                        k = first + offs
+                        mask = (k < n) & (k != j)
+                        known = widen(tl.load(d_ptr + row + k, mask=mask, other=NO_EDGE))
+                        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
+                        total = tl.where((known < NO_EDGE) & (x < NO_EDGE), known + x, NO_EDGE)
+                        least = tl.min(total, axis=0, keep_dims=True)
+                        k = tl.min(tl.where(total == least, k, n), axis=0, keep_dims=True)
+                        less = least < best
+                        best, found = tl.where(less, least, best), tl.where(less, k, found)
+                    tl.store(pred_ptr + row + j + tl.arange(0, 1), found)
+                    y = widen(tl.load(d_ptr + row + j))
+                    risky = (found >= 0) & (found != i) & (widen(tl.load(d_ptr + row + found, mask=found >= 0, other=0)) >= y)
+                    offs_j = tl.full([1], j, tl.int32)
+                    loops = _may_loop(
+                        w_ptr,
+                        d_ptr + pid_b * n * n,
+                        margins_ptr,
+                        found,
+                        offs_j,
+                        risky,
+                        n,
+                        stride_wm,
+                        stride_wn,
+                        NO_EDGE,
+                        INTEGER,
+                    )
+                    tl.store(unsafe_ptr + pid_b * n + i + tl.arange(0, 1), 1, mask=loops)
+
+
+@triton.jit
+def _first_source(
+    edges_ptr, sources_ptr, w_ptr, d_row, start, end, listed, j, fewest, most, scale, absolute,
+    n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return the smallest k with fewest <= edges[k] <= most from which an edge completes a shortest path to j, else n.
+
+    If `listed`, k is searched in a list, else among all vertices. `scale` widens the tolerance.
+    """
+    y = widen(tl.load(d_row + j))
+    longest = y
+    if RELATIVE != 0:
+        longest = y + scale * (RELATIVE * tl.abs(y) + absolute)
+    found = n
+    while (start < end) & (found == n):
+        offs = start + tl.arange(0, BLOCK)
+        k = offs.to(tl.int32)
+        if listed:
+            k = tl.load(sources_ptr + offs, mask=offs < end, other=0)
+        mask = (offs < end) & (k != j)
+        edges = tl.load(edges_ptr + k, mask=mask, other=2147483647)
+        mask = mask & (edges >= fewest) & (edges <= most)
+        before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
+        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
+        fits = mask & (x < NO_EDGE) & (before < NO_EDGE)
+        fits = fits & (tl.where(fits, before + x, NO_EDGE) <= longest)
+        found = tl.min(tl.where(fits, k, n))
+        start += BLOCK
+    return found
+
+
+@triton.jit
+def _fewest_edges_kernel(
+    pred_ptr, unsafe_ptr,  # as above
+    edges_ptr,  # (programs, n) of int32: how many edges the path to each vertex has, in the row of this program
+    sources_ptr, ends_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    capacity, blocks, rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Rewrite the predecessors of unsafe sources: paths of the fewest edges, and of several those of the smallest vertex.
+
+    What rounding hides from this search is found with wider and wider tolerance.
+    """
+    edges_ptr += tl.program_id(0).to(tl.int64) * n
+    absolute = absolute_margin(margins_ptr, INTEGER)
+    fits = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        if tl.load(unsafe_ptr + row) == 1:
+            i = row % n
+            pred_row, d_row = pred_ptr + wide(row) * n, d_ptr + wide(row) * n
+            w_graph = w_ptr + wide(row // n) * stride_wb
+            # Edges that are shortest paths.
+            remaining = 0
+            for start in range(0, n, BLOCK):
+                offs = start + tl.arange(0, BLOCK)
+                mask = (offs < n) & (offs != i)
+                y = widen(tl.load(d_row + offs, mask=mask, other=NO_EDGE))
+                w_ptrs = w_graph + wide(i) * stride_wm + offs.to(tl.int64) * stride_wn
+                direct = widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)) <= limit(y, absolute, RELATIVE)
+                codes = tl.where(y < NO_EDGE, tl.where(direct, i, SEARCH), -1)
+                tl.store(pred_row + offs, codes, mask=offs < n)
+                tl.store(edges_ptr + offs, tl.where(offs == i, 0, tl.where(codes == i, 1, 2147483647)), mask=offs < n)
+                remaining += tl.sum((codes == SEARCH).to(tl.int32))
+            tl.debug_barrier()
+            # One more edge in each round; once that reaches no vertex, twice the tolerance.
+            level = 1
+            scale = 1.0
+            while (remaining > 0) & (scale < 16777216.0):
+                changed = 0
+                fewest = tl.where(scale == 1.0, level, 0)
+                for start in range(0, n, BLOCK):
+                    offs = start + tl.arange(0, BLOCK)
+                    if tl.min(tl.load(pred_row + offs, mask=offs < n, other=-1)) == SEARCH:
+                        for j in range(start, tl.minimum(start + BLOCK, n)):
+                            if tl.load(pred_row + j) == SEARCH:
+                                listed = fits & (scale == 1.0)
+                                place = wide(row // n * n + j) * blocks
+                                first = tl.load(ends_ptr + place - 1, mask=listed & (place > 0), other=0)
+                                last = tl.load(ends_ptr + place + blocks - 1, mask=listed, other=n)
+                                k = _first_source(
+                                    edges_ptr, sources_ptr, w_graph, d_row, first, last, listed, j, fewest, level, scale,
+                                    absolute, n, stride_wm, stride_wn, NO_EDGE, RELATIVE, BLOCK,
+                                )  # fmt: skip
+                                if k < n:
+                                    tl.store(pred_row + j, k)
+                                    tl.store(edges_ptr + j, level + 1)
+                                    changed += 1
+                tl.debug_barrier()
+                remaining -= changed
+                if changed > 0:
+                    level += 1
+                else:
+                    scale = 16777216.0 if INTEGER else 2 * scale

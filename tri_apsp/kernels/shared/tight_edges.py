@@ -1,0 +1,163 @@
+"""Lists of tight edges, in plain Triton: passes over tiles of weights and distances that memory bounds.
+
+    nearest[i] = min over k != i of D[i, k]                                              # _nearest_kernel
+    bounds[j] = max over i, without a direct edge on a shortest path, of D[i, j] - nearest[i]   # _bounds_kernel
+    for each vertex j, the edges (k, j) with W[k, j] = D[k, j] <= bounds[j], by ascending k     # _count_kernel, _list_kernel
+
+The last edge of a shortest path is tight; and it is no longer than what the nearest vertex leaves of the distance. Floats are
+equal within a tolerance, RELATIVE * |D| + absolute; for integers both are 0.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.portable.tiles import widen
+
+__all__ = [
+    "_bounds_kernel",
+    "_count_kernel",
+    "_list_kernel",
+    "_nearest_kernel",
+    "absolute_margin",
+    "limit",
+    "load_edges",
+    "wide",
+]
+
+
+@triton.jit
+def wide(x):
+    """Return a scalar in 64 bits."""
+    return tl.full([], 0, tl.int64) + x
+
+
+@triton.jit
+def absolute_margin(margins_ptr, INTEGER: tl.constexpr):
+    """Return `absolute` of the tolerance, which margins[0] holds for floats."""
+    if INTEGER:
+        return 0
+    else:
+        return tl.load(margins_ptr)
+
+
+@triton.jit
+def limit(d, absolute, RELATIVE: tl.constexpr):
+    """Return the largest sum that equals a distance d within the tolerance; d itself for integers."""
+    if RELATIVE == 0:
+        return d
+    else:
+        return d + (RELATIVE * tl.abs(d) + absolute)
+
+
+@triton.jit
+def load_edges(w_ptr, d_ptr, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr):
+    """Return W and D of the pairs offs_k x offs_j of one graph; NO_EDGE outside, and on the diagonal of both."""
+    mask = (offs_k < n)[:, None] & (offs_j < n)[None, :] & (offs_k[:, None] != offs_j[None, :])
+    w_ptrs = w_ptr + offs_k.to(tl.int64)[:, None] * stride_wm + offs_j.to(tl.int64)[None, :] * stride_wn
+    d_ptrs = d_ptr + offs_k.to(tl.int64)[:, None] * n + offs_j[None, :]
+    return widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)), widen(tl.load(d_ptrs, mask=mask, other=NO_EDGE))
+
+
+@triton.jit
+def _nearest_kernel(
+    nearest_ptr,  # (batch, n)
+    d_ptr,  # D (batch, n, n), contiguous
+    rows, n,  # rows = batch * n
+    NO_EDGE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """nearest <- the minimum of ROWS rows of D without the diagonal."""
+    offs_r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    nearest = widen(tl.full([ROWS], NO_EDGE, d_ptr.dtype.element_ty))
+    for start in range(0, n, BLOCK):
+        offs_n = start + tl.arange(0, BLOCK)
+        mask = (offs_r < rows)[:, None] & (offs_n < n)[None, :] & ((offs_r % n)[:, None] != offs_n[None, :])
+        d_tile = widen(tl.load(d_ptr + offs_r.to(tl.int64)[:, None] * n + offs_n[None, :], mask=mask, other=NO_EDGE))
+        nearest = tl.minimum(nearest, tl.min(d_tile, axis=1))
+    tl.store(nearest_ptr + offs_r, nearest.to(nearest_ptr.dtype.element_ty), mask=offs_r < rows)
+
+
+@triton.jit
+def _tile(n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Return the block of rows of this program, and the rows and columns of its tile; axis 1 of the grid is the graph."""
+    tiles_n = tl.cdiv(n, COLUMNS)
+    block = tl.program_id(0) // tiles_n
+    return block, block * ROWS + tl.arange(0, ROWS), tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+
+
+@triton.jit
+def _bounds_kernel(
+    bounds_ptr,  # (batch, n / ROWS, n): to be reduced over the blocks of rows
+    nearest_ptr,  # (batch, n)
+    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    margins_ptr,  # (absolute, ...), for floats
+    n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """bounds <- how long the last edge of a path to each vertex may be, as far as the sources of one tile tell."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    block, offs_i, offs_j = _tile(n, ROWS, COLUMNS)
+    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
+    absolute = absolute_margin(margins_ptr, INTEGER)
+    longest = limit(limit(d, absolute, RELATIVE), absolute, RELATIVE) - nearest
+    if RELATIVE != 0:
+        longest += RELATIVE * tl.abs(nearest) + absolute
+    searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
+    longest = tl.max(tl.where(searched, longest, LOWEST), axis=0)
+    bounds_ptrs = bounds_ptr + (pid_b * tl.cdiv(n, ROWS) + block) * n + offs_j
+    tl.store(bounds_ptrs, longest.to(bounds_ptr.dtype.element_ty), mask=offs_j < n)
+
+
+@triton.jit
+def _tight(w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
+           NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
+    """Return W of a tile, and which of its edges are listed."""
+    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
+    tight = (w < NO_EDGE) & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
+    return w, tight & (w <= bounds[None, :])
+
+
+@triton.jit
+def _count_kernel(
+    counts_ptr,  # (batch, n, n / ROWS) of int64
+    bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above; bounds (batch, n)
+    n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """counts[:, j, block] <- how many edges from one block of ROWS vertices to j are listed."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
+    _, tight = _tight(
+        w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
+        NO_EDGE, RELATIVE, INTEGER,
+    )  # fmt: skip
+    counts_ptrs = counts_ptr + (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
+    tl.store(counts_ptrs, tl.sum(tight.to(tl.int32), axis=0).to(tl.int64), mask=offs_j < n)
+
+
+@triton.jit
+def _list_kernel(
+    sources_ptr,  # (capacity,) of int32
+    weights_ptr,  # (capacity,) of the dtype of W
+    ends_ptr,  # (batch, n, n / ROWS): where the edges from each block of vertices end, counted from the first list
+    counts_ptr, bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    capacity, n, stride_wb, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Write the edges of one tile to their lists, as far as the capacity reaches."""
+    pid_b = tl.program_id(1).to(tl.int64)
+    block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
+    w, tight = _tight(
+        w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
+        NO_EDGE, RELATIVE, INTEGER,
+    )  # fmt: skip
+    offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
+    first = tl.load(ends_ptr + offs_c, mask=offs_j < n, other=0) - tl.load(counts_ptr + offs_c, mask=offs_j < n, other=0)
+    place = first[None, :] + tl.cumsum(tight.to(tl.int32), axis=0) - 1
+    mask = tight & (place < capacity)
+    tl.store(sources_ptr + place, tl.broadcast_to(offs_k[:, None], [ROWS, COLUMNS]), mask=mask)
+    tl.store(weights_ptr + place, w.to(weights_ptr.dtype.element_ty), mask=mask)
