@@ -93,6 +93,12 @@ def tensor(weights: Matrix, dtype: torch.dtype, device: torch.device | str = "cp
     return values.masked_fill(missing, tri_apsp.no_edge(dtype)).to(device)
 
 
+def values(distances: torch.Tensor) -> Matrix:
+    """Distances of any dtype as float64, inf for no path."""
+    found = distances.cpu()
+    return np.where((found >= tri_apsp.no_edge(found.dtype)).numpy(), INF, found.double().numpy())
+
+
 def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
     """Assert that distances (n, n) or (batch, n, n) are exactly those of `weights`."""
     expected = np.stack([floyd_warshall(graph) for graph in weights]) if weights.ndim == 3 else floyd_warshall(weights)
@@ -100,3 +106,34 @@ def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
     missing = (found >= tri_apsp.no_edge(found.dtype)).numpy()
     np.testing.assert_array_equal(missing, np.isinf(expected), "reachability differs")
     np.testing.assert_array_equal(np.where(missing, INF, found.double().numpy()), expected)
+
+
+def assert_predecessors(result: tri_apsp.Result, weights: torch.Tensor, *, rtol: float = 0.0) -> None:
+    """Assert that the predecessors of every pair lead to its source, along edges that add up to the distance."""
+    assert result.predecessors is not None
+    assert result.predecessors.dtype == torch.int32
+    assert result.predecessors.shape == result.distances.shape
+    assert result.predecessors.device == result.distances.device
+    shape = (-1, *weights.shape[-2:])
+    infinity = tri_apsp.no_edge(weights.dtype)
+    graphs = zip(*(x.cpu().reshape(shape) for x in (weights, result.distances, result.predecessors)), strict=True)
+    for edges, distances, predecessors in graphs:
+        n = len(edges)
+        missing = (edges == infinity).numpy()
+        lengths = np.where(missing, INF, edges.double().numpy())
+        before = predecessors.long().numpy()
+        source, vertex = np.indices((n, n))
+        active = (distances < infinity).numpy() & (source != vertex)
+        assert (before[~active] == -1).all()
+        total, expected = np.zeros((n, n)), np.where(active, distances.double().numpy(), 0)
+        for _ in range(n):
+            rows, at = source[active], vertex[active]
+            step = before[rows, at]
+            assert ((step >= 0) & (step < n) & (step != at)).all()
+            total[active] += lengths[step, at]
+            vertex[active] = step
+            active &= vertex != source
+            if not active.any():
+                break
+        assert not active.any(), "predecessors form a loop"
+        np.testing.assert_allclose(total, expected, rtol=rtol, atol=rtol)

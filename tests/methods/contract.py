@@ -138,6 +138,15 @@ class MethodContract:
         for _ in range(3):
             assert torch.equal(self.solve(weights.to(self.device), method).distances, first)
 
+    @pytest.mark.parametrize("case", cases.CASES)
+    def test_predecessors_lead_to_every_source(self, method: str, case: str) -> None:
+        weights = cases.CASES[case](self.sizes[-2])
+        for dtype in self.dtypes_of(method):
+            tensor = cases.tensor(weights, dtype, self.device)
+            result = self.solve(tensor, method, predecessors=True)
+            cases.assert_distances(result.distances, weights)
+            cases.assert_predecessors(result, tensor)
+
     @pytest.mark.parametrize("length", [1, 2, 5])
     def test_negative_cycles_are_named(self, method: str, length: int) -> None:
         n = self.sizes[-2]

@@ -21,7 +21,8 @@ __all__ = ["find_predecessors", "predecessor_constants", "workspace"]
 _TILE = (64, 64)
 # Sources whose distances are transposed at a time: a strip of them fits the L2 cache.
 _WIDTH = 1024
-# Bytes of the distances from the sources of a program that searches lists; vertices, and edges between two tests of whether the search is over.
+# A program that searches lists: bytes of the distances from its sources, its vertices, and edges between two tests of whether
+# the search is over.
 _STRIP_BYTES, _GROUP, _UNROLL = 2048, 8, 8
 # The tile of a program that searches all edges.
 _SEARCH_TILE = (32, 64)

@@ -263,6 +263,34 @@ def _first_source(
 
 
 @triton.jit
+def _take_edges(
+    pred_row,
+    edges_ptr,
+    w_row,
+    d_row,
+    i,
+    n,
+    stride_wn,
+    absolute,
+    NO_EDGE: tl.constexpr,
+    RELATIVE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Begin the paths of one source with the edges that are shortest paths; return how many vertices remain to be reached."""
+    remaining = 0
+    for start in range(0, n, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        mask = (offs < n) & (offs != i)
+        y = widen(tl.load(d_row + offs, mask=mask, other=NO_EDGE))
+        w = widen(tl.load(w_row + offs.to(tl.int64) * stride_wn, mask=mask, other=NO_EDGE))
+        codes = tl.where(y < NO_EDGE, tl.where(w <= limit(y, absolute, RELATIVE), i, SEARCH), -1)
+        tl.store(pred_row + offs, codes, mask=offs < n)
+        tl.store(edges_ptr + offs, tl.where(offs == i, 0, tl.where(codes == i, 1, 2147483647)), mask=offs < n)
+        remaining += tl.sum((codes == SEARCH).to(tl.int32))
+    return remaining
+
+
+@triton.jit
 def _fewest_edges_kernel(
     pred_ptr, unsafe_ptr,  # as above
     edges_ptr,  # (programs, n) of int32: how many edges the path to each vertex has, in the row of this program
@@ -282,18 +310,9 @@ def _fewest_edges_kernel(
             i = row % n
             pred_row, d_row = pred_ptr + wide(row) * n, d_ptr + wide(row) * n
             w_graph = w_ptr + wide(row // n) * stride_wb
-            # Edges that are shortest paths.
-            remaining = 0
-            for start in range(0, n, BLOCK):
-                offs = start + tl.arange(0, BLOCK)
-                mask = (offs < n) & (offs != i)
-                y = widen(tl.load(d_row + offs, mask=mask, other=NO_EDGE))
-                w_ptrs = w_graph + wide(i) * stride_wm + offs.to(tl.int64) * stride_wn
-                direct = widen(tl.load(w_ptrs, mask=mask, other=NO_EDGE)) <= limit(y, absolute, RELATIVE)
-                codes = tl.where(y < NO_EDGE, tl.where(direct, i, SEARCH), -1)
-                tl.store(pred_row + offs, codes, mask=offs < n)
-                tl.store(edges_ptr + offs, tl.where(offs == i, 0, tl.where(codes == i, 1, 2147483647)), mask=offs < n)
-                remaining += tl.sum((codes == SEARCH).to(tl.int32))
+            remaining = _take_edges(
+                pred_row, edges_ptr, w_graph + wide(i) * stride_wm, d_row, i, n, stride_wn, absolute, NO_EDGE, RELATIVE, BLOCK
+            )
             tl.debug_barrier()
             # One more edge in each round; once that reaches no vertex, twice the tolerance.
             level = 1

@@ -1,0 +1,186 @@
+"""Predecessors where ties, cycles of weight 0 and rounding make them hard; tests/methods/contract.py has the plain cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cases
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import csgraph_from_dense, floyd_warshall
+
+import tri_apsp
+from tri_apsp import InputError
+
+RTOL = {torch.float32: 2e-5, torch.float64: 1e-13}
+# A graph without lists, one with a block of them, and one that no block divides.
+SIZES = (5, 64, 65, 200)
+
+
+def solve(weights: torch.Tensor, **options: object) -> tri_apsp.Result:
+    return tri_apsp.shortest_paths(weights, predecessors=True, **options)  # type: ignore[arg-type]
+
+
+def check(weights: torch.Tensor) -> tri_apsp.Result:
+    result = solve(weights)
+    cases.assert_predecessors(result, weights, rtol=RTOL.get(weights.dtype, 0.0))
+    assert torch.equal(solve(weights).predecessors, result.predecessors)  # type: ignore[arg-type]
+    return result
+
+
+def random(n: int, seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(1000 * seed + n)
+
+
+def metric(n: int) -> torch.Tensor:
+    points = torch.rand(n, 2, generator=random(n), dtype=torch.float64)
+    return torch.cdist(points, points)
+
+
+def narrow(n: int) -> torch.Tensor:
+    """About half of all edges are shortest paths, and as many pairs need a search."""
+    weights = torch.rand(n, n, generator=random(n), dtype=torch.float64) + 1
+    return weights.masked_fill(torch.rand(n, n, generator=random(n, 1)) > 0.5, cases.INF)
+
+
+def spread(n: int) -> torch.Tensor:
+    """Weights of 1e-6 vanish beside those of 1e6."""
+    return torch.where(torch.rand(n, n, generator=random(n)) < 0.5, 1e-6, 1e6).double()
+
+
+def powers(n: int) -> torch.Tensor:
+    return 10 ** (12 * torch.rand(n, n, generator=random(n), dtype=torch.float64) - 6)
+
+
+def shifted(n: int) -> torch.Tensor:
+    """Potentials shift weights of which many are 0: cycles weigh 0, up to rounding."""
+    potential = 100 * torch.rand(n, generator=random(n), dtype=torch.float64)
+    weights = torch.randint(0, 3, (n, n), generator=random(n, 1)) * torch.rand(
+        n, n, generator=random(n, 2), dtype=torch.float64
+    )
+    return weights + 0.01 + potential[:, None] - potential[None, :]
+
+
+def thirds(n: int) -> torch.Tensor:
+    missing = torch.rand(n, n, generator=random(n)) > 0.1
+    return torch.full((n, n), 1 / 3, dtype=torch.float64).masked_fill(missing, cases.INF)
+
+
+HARD: dict[str, Callable[[int], torch.Tensor]] = {
+    "metric": metric,
+    "narrow": narrow,
+    "spread": spread,
+    "powers": powers,
+    "shifted": shifted,
+    "thirds": thirds,
+    "all equal": lambda n: torch.full((n, n), 3.0, dtype=torch.float64),
+    "all zero": lambda n: torch.zeros(n, n, dtype=torch.float64),
+}
+
+
+@pytest.mark.parametrize("dtype", RTOL)
+@pytest.mark.parametrize("name", HARD)
+def test_rounding_leads_nowhere_else(name: str, dtype: torch.dtype) -> None:
+    for n in SIZES:
+        check(HARD[name](n).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+def test_cycles_of_weight_zero(dtype: torch.dtype) -> None:
+    for n in SIZES:
+        for high in (0, 1):
+            weights = cases.random_graph(n, degree=4, low=0, high=high)
+            check(cases.tensor(weights, dtype))
+            potential = np.random.default_rng(n).integers(0, 50, n)
+            check(cases.tensor(weights + potential[:, None] - potential[None, :], dtype))
+
+
+def test_ties_by_hand() -> None:
+    """0 -> 3 directly, or over 1 or 2; 0 -> 4 over 1, 2 or 3; 4 and 5 are a cycle of weight 0."""
+    edges = [(0, 3, 2), (0, 1, 1), (1, 3, 1), (0, 2, 1), (2, 3, 1), (1, 4, 2), (2, 4, 2), (3, 4, 1), (4, 5, 0), (5, 4, 0)]
+    weights = torch.full((6, 6), cases.INF)
+    for source, target, weight in edges:
+        weights[source, target] = weight
+    predecessors = check(weights).predecessors
+    assert predecessors is not None
+    assert predecessors[0].tolist() == [-1, 0, 0, 0, 1, 4]
+    assert predecessors[4].tolist() == [-1, -1, -1, -1, -1, 4]
+
+
+def test_a_cycle_of_weight_zero_is_left_by_the_fewest_edges() -> None:
+    """From 0, the ring 1 -> 2 -> ... -> 70 -> 1 of weight 0 is entered at 50, so that 49 is the last of it."""
+    n = 71
+    weights = torch.full((n, n), cases.INF)
+    ring = torch.arange(1, n)
+    weights[ring, ring % (n - 1) + 1] = 0
+    weights[0, 50] = 1
+    result = check(weights)
+    assert result.path(0, 49) == [0, *range(50, n), *range(1, 50)]
+
+
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+def test_batches_sizes_and_strides(dtype: torch.dtype) -> None:
+    n = 80
+    graphs = cases.tensor(np.stack([cases.random_graph(n, seed=seed) for seed in range(5)]), dtype)
+    check(graphs)
+    check(graphs.mT)
+    check(graphs[:, ::2, ::2])
+    check(graphs[0].expand(2, n, n))
+    sizes = torch.tensor([n, 70, 10, 1, 0])
+    poisoned = graphs.clone()
+    for graph, size in zip(poisoned, sizes, strict=True):
+        graph[size:], graph[:, size:] = -1, -1
+    result = solve(poisoned, sizes=sizes)
+    for item, size in enumerate(sizes.tolist()):
+        assert (result.predecessors[item, size:] == -1).all()  # type: ignore[index]
+        assert (result.predecessors[item, :, size:] == -1).all()  # type: ignore[index]
+        alone = solve(graphs[item, :size, :size])
+        assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)  # type: ignore[index]
+
+
+def test_bool_and_empty() -> None:
+    edges = torch.rand(70, 70, generator=random(70)) < 0.05
+    result = solve(edges)
+    cases.assert_predecessors(result, torch.where(edges, 1.0, cases.INF))
+    for shape in ((0, 0), (0, 5, 5), (2, 0, 0)):
+        assert solve(torch.zeros(shape)).predecessors.shape == shape  # type: ignore[union-attr]
+
+
+def test_unchecked() -> None:
+    weights = cases.tensor(cases.random_graph(100, low=0), torch.float32)
+    cases.assert_predecessors(solve(weights, check=False), weights)
+
+
+def test_not_unless_asked_for() -> None:
+    result = tri_apsp.shortest_paths(torch.rand(5, 5))
+    assert result.predecessors is None
+    with pytest.raises(InputError, match="paths need predecessors, but the result has none; call shortest_paths with pred"):
+        result.path(0, 1)
+    with pytest.raises(InputError, match="next hops need"):
+        result.next_hops()
+
+
+def test_overwrite_is_refused() -> None:
+    weights = torch.rand(5, 5)
+    before = weights.clone()
+    with pytest.raises(InputError, match="since predecessors are found in them; leave overwrite out"):
+        solve(weights, overwrite=True)
+    assert torch.equal(weights, before)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_distances_and_sums_agree_with_scipy(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 90))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    high = data.draw(st.sampled_from([0, 1, 3, 1000]))
+    weights = rng.integers(0, high + 1, (n, n)).astype(np.float64)
+    weights[rng.random((n, n)) > data.draw(st.sampled_from([0.02, 0.1, 0.5, 1.0]))] = cases.INF
+    dtype = data.draw(st.sampled_from(cases.DTYPES))
+    tensor = cases.tensor(weights, dtype)
+    result = check(tensor)
+    expected = floyd_warshall(csgraph_from_dense(weights, null_value=cases.INF))
+    np.testing.assert_array_equal(cases.values(result.distances), expected)
