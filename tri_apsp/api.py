@@ -10,7 +10,7 @@ from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result, Selection
-from tri_apsp.solver.run import solve
+from tri_apsp.solver.run import NegativeCycles, solve
 
 __all__ = ["Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]
 
@@ -33,6 +33,7 @@ def shortest_paths(
     overwrite: bool = False,
     check: bool = True,
     predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
 ) -> Result:
     """Compute the distances D = W*: D[i, j] is the weight of the lightest path from i to j, over paths of any number of edges.
 
@@ -53,6 +54,10 @@ def shortest_paths(
             without `check`, a size out of range counts as the nearest one in range.
         predecessors: find, beside each distance, the last edge of a path that has it; see Result for what they tell. Not with
             `overwrite`, which destroys the weights.
+        negative_cycles: "raise" an error if there is one; or "mark" the pairs (i, j) with a walk from i through a negative
+            cycle to j: their distance is minus infinity (-inf, or -no_edge(dtype) for integers), they have no predecessor, and
+            all other pairs keep their exact distance. A cycle of floats counts as negative if it weighs less than -4 eps m for
+            each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of weight 0 that light.
 
     Returns:
         Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
@@ -60,7 +65,7 @@ def shortest_paths(
     Raises:
         InputError: weights that are not square real matrices or that require a gradient, NaN or minus infinity, sizes that do
             not fit the weights, an unknown method or engine. The weights are then unchanged, with overwrite too.
-        NegativeCycleError: a cycle of negative weight; carries vertices on it.
+        NegativeCycleError: there is a cycle of negative weight; carries its vertices and its weight.
         DistanceRangeError: a distance does not fit the integer dtype. Distances must be less than
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
             q = no_edge // 4, so that none is confused with a walk over a missing edge.
@@ -72,7 +77,14 @@ def shortest_paths(
     more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
     """
     return solve(
-        weights, sizes=sizes, method=method, config=config, overwrite=overwrite, check=check, predecessors=predecessors
+        weights,
+        sizes=sizes,
+        method=method,
+        config=config,
+        overwrite=overwrite,
+        check=check,
+        predecessors=predecessors,
+        negative_cycles=negative_cycles,
     )
 
 

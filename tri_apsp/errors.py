@@ -51,18 +51,22 @@ class NegativeCycleError(ApspError, ValueError):
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it could be traced, else ascending.
         batch: index of the offending graph in a batch, or None for a single graph.
         base: the number that the message gives to vertex 0.
+        weight: of the cycle, or None if it could not be traced.
     """
 
-    def __init__(self, vertices: Sequence[int], batch: int | None = None, base: int = 0) -> None:
+    def __init__(self, vertices: Sequence[int], batch: int | None = None, base: int = 0, weight: float | None = None) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
         self.base = base
+        self.weight = weight
         shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
+        of_weight = "" if weight is None else f" of weight {weight:g}"
         where = "" if batch is None else f" of graph {batch} in the batch"
+        noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
-            "shortest paths need a graph without negative cycles, but there is one through "
-            f"{'vertex' if len(self.vertices) == 1 else 'vertices'} {shown}{where}; remove or raise one of its edges."
+            f"shortest paths need a graph without negative cycles, but there is one{of_weight} through {noun} {shown}{where}; "
+            "remove or raise one of its edges, or mark negative cycles."
         )
 
-    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None, int]]:
-        return type(self), (self.vertices, self.batch, self.base)
+    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None, int, float | None]]:
+        return type(self), (self.vertices, self.batch, self.base, self.weight)

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         result, seconds, runs = _timed_solve(weights, args.method, config, is_small=is_small, show_progress=not args.json)
     except NegativeCycleError as error:
-        raise NegativeCycleError(error.vertices, error.batch, base) from None  # with the numbers of the file
+        raise NegativeCycleError(error.vertices, error.batch, base, error.weight) from None  # with the numbers of the file
 
     summary = summarise(result.distances)
     if args.output is not None:

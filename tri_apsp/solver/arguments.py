@@ -10,7 +10,7 @@ from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
-__all__ = ["Problem", "check_adjacency", "check_operands", "check_overwrite", "check_weights"]
+__all__ = ["Problem", "check_adjacency", "check_negative_cycles", "check_operands", "check_overwrite", "check_weights"]
 
 _SIZE_DTYPES = (torch.int32, torch.int64)
 _WEIGHT_DTYPES = (*DTYPES, torch.bool)
@@ -202,6 +202,22 @@ def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
                 "call contiguous() on it first, or leave overwrite out."
             )
         span = max(span, stride * size)
+
+
+def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> None:
+    """Check what to do about negative cycles.
+
+    Raises:
+        InputError: neither "raise" nor "mark"; or "mark" without a check of the values, or in the memory of the weights.
+    """
+    if choice not in ("raise", "mark"):
+        raise InputError(f"`negative_cycles` must be 'raise' or 'mark', but is {choice!r}; give one of these.")
+    if choice == "mark" and (overwrite or not check):
+        left_out = "overwrite" if overwrite else "check=False"
+        raise InputError(
+            "negative cycles must be looked for in checked weights that stay unchanged to be marked, but "
+            f"{left_out} was given; leave it out."
+        )
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:

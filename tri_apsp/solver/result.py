@@ -13,6 +13,7 @@ from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
 from tri_apsp.semirings import dtype_name
+from tri_apsp.solver.negative_cycle import NegativeCycle
 
 __all__ = ["Result", "Selection"]
 
@@ -48,6 +49,8 @@ class Result:
             the distance (of floats, within rounding). -1 where there is no path, and on the diagonal. Of several shortest
             paths, the edge (i, j) itself is taken first; else the path whose vertex before j is the smallest. Only for
             sources that a cycle of weight 0 might lead astray, paths of the fewest edges come before these.
+        negative_cycle: a cycle of negative weight, if there is one and it was asked to mark it: then distances of pairs with a
+            walk through any such cycle are minus infinity, -no_edge(dtype) for integers, and have no predecessor.
     """
 
     distances: torch.Tensor
@@ -55,6 +58,7 @@ class Result:
     engine: str
     config: CompleteConfig
     predecessors: torch.Tensor | None = None
+    negative_cycle: NegativeCycle | None = None
 
     def path(self, source: int, target: int, graph: int = 0) -> list[int]:
         """Return the vertices of a shortest path from `source` to `target`, both included.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, Literal
 
 import torch
 
@@ -12,19 +13,28 @@ from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import Method, Observer, method_of
-from tri_apsp.solver.arguments import Problem, check_overwrite, check_weights
+from tri_apsp.solver.arguments import Problem, check_negative_cycles, check_overwrite, check_weights
+from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
+from tri_apsp.solver.negative_cycle import OnlyRoundingError
 from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.selection import call_of, is_one_closure, select
-from tri_apsp.solver.staging import stage
+from tri_apsp.solver.shifting import solve_shifted
+from tri_apsp.solver.staging import bounds_of, stage
 from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
 
-__all__ = ["Make", "Select", "run", "solve"]
+__all__ = ["Make", "NegativeCycles", "Select", "run", "solve"]
 
 Select = Callable[[bool], Selection]
 """Returns what to run, for weights of which none is negative (True) or of any sign (False)."""
+
+NegativeCycles = Literal["raise", "mark"]
+"""What to do about negative cycles."""
+
+# Matrices that marking takes, beside those of a solve.
+_MARKING = 3.0
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""
@@ -46,23 +56,38 @@ def solve(
     overwrite: bool = False,
     check: bool = True,
     predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
     report: Report | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     problem = check_weights(weights, sizes=sizes, check_sizes=check)
     if overwrite:
         check_overwrite(weights, predecessors=predecessors)
+    check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
     call = call_of(problem, method, config)
-    result = run(
-        problem,
-        lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),
-        overwrite=overwrite, check=check, predecessors=predecessors, report=report,
+    run_this = partial(
+        run, select=lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),
+        predecessors=predecessors, report=report,
     )  # fmt: skip
+    if negative_cycles == "mark":
+        with memory_for_solve(problem, _MARKING), current(weights.device):
+            bounds = bounds_of(engines.type_of(call.engine), problem.weights, problem.sizes)
+            result = solve_marked(problem, bounds, run_this)
+    else:
+        result = run_this(problem, overwrite=overwrite, check=check)
     tuned.issue_warnings(call, result.config)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
 
-def run(
+def run(problem: Problem, select: Select, *, overwrite: bool = False, check: bool = True, **options: Any) -> Result:
+    """As run_once; but if rounding made a cycle of weight 0 look negative, solve with potentials, without a negative weight."""
+    try:
+        return run_once(problem, select, overwrite=overwrite, check=check, **options)
+    except OnlyRoundingError:
+        return solve_shifted(problem, partial(run_once, select=select, **options))
+
+
+def run_once(
     problem: Problem,
     select: Select,
     *,
