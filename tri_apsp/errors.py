@@ -68,5 +68,9 @@ class NegativeCycleError(ApspError, ValueError):
             "remove or raise one of its edges, or mark negative cycles."
         )
 
+    def numbered_from(self, base: int) -> NegativeCycleError:
+        """Return the same error with a message that numbers vertices from `base`, as a file does."""
+        return type(self)(self.vertices, self.batch, base, self.weight)
+
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None, int, float | None]]:
         return type(self), (self.vertices, self.batch, self.base, self.weight)

@@ -114,7 +114,7 @@ class TestOutput:
 
     @pytest.fixture(autouse=True)
     def _unread(self, monkeypatch):
-        monkeypatch.setattr(module, "load_graph", lambda *_, **__: pytest.fail("the graph was read"))
+        monkeypatch.setattr(module, "read", lambda _: pytest.fail("the graph was read"))
 
     @pytest.mark.parametrize(
         ("name", "part"), [("none/d.npy", "does not; create it"), ("d.txt", ".npy, .npz"), ("d", ".npy, .npz"), ("", "folder")]

@@ -20,7 +20,7 @@ from tri_apsp.tuned.schema import Entry
 
 KEYS = [
     *("n", "edges", "method", "engine", "source", "device", "dtype", "seconds", "ops_per_second"),
-    *("reachable_pairs", "max_distance", "sum_distances"),
+    *("reachable_pairs", "max_distance", "sum_distances", "unbounded_pairs", "negative_cycle"),
 ]
 
 

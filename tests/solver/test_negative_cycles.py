@@ -11,7 +11,6 @@ import tri_apsp
 from tri_apsp import InputError, NegativeCycleError
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.solver.marking import minus_infinity
-from tri_apsp.solver.run import NegativeCycles
 
 Matrix = cases.Matrix
 

@@ -14,6 +14,7 @@ __all__ = ["COMMANDS", "OTHERS", "build_parser"]
 
 COMMANDS = {
     "solve": "compute all shortest distances of a graph file",
+    "path": "print a shortest path between two vertices of a graph file",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.api import Result, select
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
+from tri_apsp.cli.graph import STDIN, add_graph, add_solver, read
 from tri_apsp.cli.summary import Summary, summarise
-from tri_apsp.configs import Config, MethodChoice
+from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
@@ -23,22 +22,17 @@ from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import (
     DISTANCE_FORMATS,
-    FORMATS,
-    READ_FORMATS,
     check_output,
-    load_graph,
     warn_of_rounding,
     whole_end,
     write_distances,
+    write_predecessors,
 )
 from tri_apsp.messages import counted
-from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
 from tri_apsp.solver.run import solve
 
 __all__ = ["configure", "run"]
-
-_STDIN = "-"
 
 # A solve that takes less is repeated, and timed then: its first run also pays for first allocations and an idle clock.
 _SHORT_SECONDS = 1.0
@@ -49,32 +43,28 @@ _SECONDS = (
 )
 _KEYS = (
     f"n, edges, method, engine, source (of the configuration), device, dtype, seconds ({_SECONDS}), ops_per_second "
-    "(n^3 / seconds), reachable_pairs, max_distance, sum_distances (all three with the diagonal; null where there is no value)"
+    "(n^3 / seconds), reachable_pairs, max_distance, sum_distances (these with the diagonal; null if there is no value), "
+    "unbounded_pairs (through a negative cycle), negative_cycle (its vertices, or null)"
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `solve`."""
-    parser.add_argument(
-        "graph",
-        metavar="GRAPH",
-        help=f"ends in one of {', '.join(READ_FORMATS)}; or - for standard input, which needs --format",
-    )
-    parser.add_argument("--format", choices=FORMATS, help="format of GRAPH; default: as its name ends")
-    parser.add_argument(
-        "--method",
-        default="auto",
-        choices=["auto", *METHODS, *SYSTEMS],
-        metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}; or on a GPU a system of a paper: {', '.join(SYSTEMS)}",
-    )
-    parser.add_argument(
-        "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
-    )
+    add_graph(parser)
+    add_solver(parser)
     add_device(parser)
-    parser.add_argument("--base", type=int, choices=[0, 1], help="the number of the first vertex of an edge list")
-    parser.add_argument("--vertices", type=int, metavar="N", help="vertices of an edge list; default: its largest vertex")
-    parser.add_argument("--undirected", action="store_true", help="count each edge of the file in both directions")
+    parser.add_argument(
+        "--negative-cycles",
+        default="raise",
+        choices=["raise", "mark"],
+        help="raise (default): an error; mark: distances of -inf",
+    )
+    parser.add_argument(
+        "--predecessors",
+        type=Path,
+        metavar="FILE",
+        help="write, for each pair, the vertex before the last, or -1; numbered from 0",
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"write the distances; ends in one of {', '.join(DISTANCE_FORMATS)}"
     )
@@ -87,12 +77,11 @@ def run(args: argparse.Namespace) -> None:
     device, config = resolve(args.device), Config(engine=args.engine)
     # These checks come before a solve that may take hours.
     engines.choose(device, config)
-    if args.output is not None:
-        check_output(args.output)
+    for path in (args.output, args.predecessors):
+        if path is not None:
+            check_output(path)
 
-    graph = load_graph(
-        _source(args.graph), format=args.format, base=args.base, directed=not args.undirected, vertices=args.vertices
-    )
+    graph = read(args)
     n, edges, base = graph.n, graph.edges, graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
@@ -100,14 +89,19 @@ def run(args: argparse.Namespace) -> None:
     compilation = compile_kernels(weights, selection)
     is_small = warm_up_size(n, selection, device) == n
     try:
-        result, seconds, runs = _timed_solve(weights, args.method, config, is_small=is_small, show_progress=not args.json)
+        options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
+        call = partial(solve, weights, method=args.method, config=config, **options)
+        result, seconds, runs = _timed_solve(call, weights, is_small=is_small, show_progress=not args.json)
     except NegativeCycleError as error:
-        raise NegativeCycleError(error.vertices, error.batch, base, error.weight) from None  # with the numbers of the file
+        raise error.numbered_from(base) from None
 
     summary = summarise(result.distances)
     if args.output is not None:
         write_distances(result.distances, args.output)
+    if result.predecessors is not None:
+        write_predecessors(result.predecessors, args.predecessors)
     _warn_of_rounding(summary, weights.dtype)
+    cycle = [base + vertex for vertex in result.negative_cycle.vertices] if result.negative_cycle is not None else None
     if args.json:
         print_json(
             {
@@ -123,11 +117,13 @@ def run(args: argparse.Namespace) -> None:
                 "reachable_pairs": summary.reachable_pairs,
                 "max_distance": summary.max_distance,
                 "sum_distances": summary.sum_distances,
+                "unbounded_pairs": summary.unbounded_pairs,
+                "negative_cycle": cycle,
             }
         )
         return
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
-    name = "standard input" if args.graph == _STDIN else args.graph
+    name = "standard input" if args.graph == STDIN else args.graph
     fields = [
         ("graph", f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"),
         ("method", f"{result.method}: {selection.reason}"),
@@ -137,21 +133,14 @@ def run(args: argparse.Namespace) -> None:
         ("time", f"{seconds:.4g} s ({timing}), {amount(n**3 / seconds)} operations/s"),
         ("reachable", f"{summary.reachable_pairs} of {counted(n * n, 'pair')}"),
         ("distances", f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""),
-        ("written", str(args.output or "")),
+        ("marked", _marked(summary, result, cycle)),
+        ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
     ]
     print_fields((label, value) for label, value in fields if value)
 
 
-def _source(graph: str) -> str | BinaryIO:
-    if graph != _STDIN:
-        return graph
-    if sys.stdin is None:
-        raise InputError("a graph must be read from an open file, but standard input is closed; redirect a file to it.")
-    return sys.stdin.buffer
-
-
 def _timed_solve(
-    weights: torch.Tensor, method: MethodChoice, config: Config, *, is_small: bool, show_progress: bool
+    call: Callable[..., Result], weights: torch.Tensor, *, is_small: bool, show_progress: bool
 ) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
 
@@ -160,20 +149,31 @@ def _timed_solve(
     not compiled before.
     """
     with progress(show_progress) as report:
-        result, seconds = timed(lambda: _solve(weights, method, config, report), weights.device)
+        result, seconds = timed(lambda: _solve(call, report), weights.device)
     in_place = result.distances is weights
     if in_place or (seconds > _SHORT_SECONDS and not is_small):
         return result, seconds, 0
     del result  # the next runs need its memory
-    return timed_again(partial(solve, weights, method=method, config=config), weights.device)
+    return timed_again(call, weights.device)
 
 
-def _solve(weights: torch.Tensor, method: MethodChoice, config: Config, report: Callable[[float], None] | None) -> Result:
+def _solve(call: Callable[..., Result], report: Callable[[float], None] | None) -> Result:
     """Solve in memory beside the weights, so that an error can name a whole negative cycle; in place if memory is short."""
     try:
-        return solve(weights, method=method, config=config, report=report)
-    except TooLargeError:
-        return solve(weights, method=method, config=config, overwrite=True, report=report)
+        return call(report=report)
+    except TooLargeError as error:
+        try:
+            return call(report=report, overwrite=True)
+        except InputError:  # the weights must stay as they are
+            raise error from None
+
+
+def _marked(summary: Summary, result: Result, cycle: list[int] | None) -> str:
+    if result.negative_cycle is None or cycle is None:
+        return ""
+    shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
+    pairs = counted(summary.unbounded_pairs, "pair")
+    return f"{pairs} through a negative cycle, such as that of weight {result.negative_cycle.weight:g} through {shown}"
 
 
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:

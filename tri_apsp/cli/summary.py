@@ -25,6 +25,7 @@ class Summary:
     Attributes:
         reachable_pairs: pairs whose distance is not no_edge.
         max_distance: the largest of these distances, an int if it is whole; None if no pair is reachable.
+        unbounded_pairs: pairs marked as having a walk through a negative cycle, which do not count above or below.
         sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding; None if no pair is
             reachable, or if the sum exceeds float64.
     """
@@ -32,6 +33,7 @@ class Summary:
     reachable_pairs: int
     max_distance: int | float | None
     sum_distances: int | float | None
+    unbounded_pairs: int = 0
 
 
 def summarise(distances: torch.Tensor) -> Summary:
@@ -41,22 +43,24 @@ def summarise(distances: torch.Tensor) -> Summary:
     """
     missing = no_edge(distances.dtype)
     lowest = -missing if distances.is_floating_point() else torch.iinfo(distances.dtype).min
-    pairs, largest, sums = 0, list[int | float](), list[int | float]()
+    pairs, unbounded, largest, sums = 0, 0, list[int | float](), list[int | float]()
     step = max(1, _BLOCK // max(1, len(distances)))
     for start in range(0, len(distances), step):
         rows = distances[start : start + step]
-        absent = rows == missing
+        marked = rows == -missing
+        unbounded += int(marked.sum())
+        absent = marked.logical_or_(rows == missing)
         present = rows.numel() - int(absent.sum())
         pairs += present
         if present:
             largest.append(rows.masked_fill(absent, lowest).amax().item())
             sums.append(_sum(rows.masked_fill(absent, 0)))
     if not pairs:
-        return Summary(0, None, None)
+        return Summary(0, None, None, unbounded)
     longest = max(largest)
     if isinstance(longest, float) and longest.is_integer() and abs(longest) < _WHOLE_END:
         longest = int(longest)
-    return Summary(pairs, longest, _total(sums))
+    return Summary(pairs, longest, _total(sums), unbounded)
 
 
 def _sum(values: torch.Tensor) -> int | float:

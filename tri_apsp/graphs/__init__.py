@@ -18,7 +18,14 @@ from tri_apsp.graphs.generators import (
     sparse_rows,
 )
 from tri_apsp.graphs.read import FORMATS, READ_FORMATS, Format, load_graph, read_graph
-from tri_apsp.graphs.write import DISTANCE_FORMATS, GRAPH_FORMATS, check_output, write_distances, write_graph
+from tri_apsp.graphs.write import (
+    DISTANCE_FORMATS,
+    GRAPH_FORMATS,
+    check_output,
+    write_distances,
+    write_graph,
+    write_predecessors,
+)
 
 __all__ = [
     "DISTANCE_FORMATS",
@@ -49,4 +56,5 @@ __all__ = [
     "whole_end",
     "write_distances",
     "write_graph",
+    "write_predecessors",
 ]

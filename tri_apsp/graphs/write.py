@@ -18,7 +18,7 @@ from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.matrix_market import write_matrix_market
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
-__all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph"]
+__all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph", "write_predecessors"]
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
@@ -69,7 +69,8 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             on any device.
         path: ends in one of `DISTANCE_FORMATS`. `.npy`, `.npz` (key `distances`) and `.pt` hold the tensor as it is, so
             an unreachable pair is inf or, in integers, `no_edge(dtype)`. `.csv` holds one line per row, as
-            numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype.
+            numpy.loadtxt(path, delimiter=",") reads it, and an unreachable pair is `inf` in every dtype, and one through a
+            negative cycle `-inf`.
 
     Raises:
         InputError: for another extension, dtype or shape; for a folder that does not exist or is not writable; for a batch in
@@ -106,15 +107,31 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
             write_array(distances, stream, extension, "distances")
 
 
+def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str]) -> None:
+    """Write a matrix of predecessors (n, n) as write_distances writes distances; the key in `.npz` is `predecessors`.
+
+    Raises:
+        InputError: as check_output; or if the disk is full.
+    """
+    target, extension = check_output(path, DISTANCE_FORMATS)
+    with open_output(target) as stream:
+        if extension == ".csv":
+            for row in predecessors.tolist():
+                stream.write((",".join(map(str, row)) + "\n").encode())
+        else:
+            write_array(predecessors, stream, extension, "predecessors")
+
+
 def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:
     missing = no_edge(distances.dtype)
     # As many digits as distinguish any two values of the dtype.
     spec = {torch.float32: "%.9g", torch.float64: "%.17g"}.get(distances.dtype, "%d")
+    words = {missing: "inf", -missing: "-inf"}
     line = ",".join([spec] * distances.shape[1]) + "\n"
     for row in distances:
         values = row.tolist()
-        if spec == "%d" and missing in values:
-            stream.write((",".join("inf" if value == missing else str(value) for value in values) + "\n").encode())
+        if spec == "%d" and (missing in values or -missing in values):
+            stream.write((",".join(words.get(value, str(value)) for value in values) + "\n").encode())
         else:
             stream.write((line % tuple(values)).encode())
 

@@ -9,7 +9,7 @@ from tri_apsp.tuned.records.rules import SOLVE_FIELDS, exceeds, solve_repeats
 __all__ = ["KERNELS"]
 
 _SIGNED = ("float32", "float64")
-_SOURCES = ("cpu/min_plus.py",)
+_SOURCES = ("cpu/min_plus.py", "cpu/vectors.py")
 
 _PRODUCT = make_space(
     product__block_m=(96, 192, 384, 768, 1024, 1536, 2048),
