@@ -93,18 +93,16 @@ def test_every_figure_names_its_machine_and_is_measured(machine, engine, kind, o
     assert float(value) in {round(rate / unit, digits) for rate in rates}
 
 
-def test_the_example_prints_the_output_shown(capsys):
-    example, _ = blocks("python")
-    exec(example, {})
-    assert capsys.readouterr().out == blocks("text")[0]
-
-
-def test_the_example_of_files_runs(monkeypatch, tmp_path):
+def test_the_examples_print_what_is_shown(capsys, monkeypatch, tmp_path):
+    """They run in their order, as in one script; the text after an example is its output."""
     monkeypatch.chdir(tmp_path)
     write_graph(grid_of(9), "grid.gr")
-    _, example = blocks("python")
     names: dict[str, Any] = {}
-    exec(example, names)
+    examples = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", README, re.MULTILINE | re.DOTALL)
+    assert len(examples) >= 3
+    for example, output in examples:
+        exec(example, names)
+        assert capsys.readouterr().out == output
     assert np.load("distances.npy").tolist() == names["distances"].tolist()
 
 
