@@ -14,6 +14,7 @@ import torch
 from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.engines import triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
@@ -36,6 +37,8 @@ from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.kernels.shared import predecessors as predecessor_kernels
+from tri_apsp.kernels.shared import tight_edges
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
@@ -46,6 +49,11 @@ CAPABILITIES = (80, 90, 100)
 TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
 SIGNS = [(torch.float32, True), *((dtype, False) for dtype in TYPES)]
 """The pairs (dtype, nonnegative) for which the nvidia engine compiles different products."""
+
+PREDECESSOR_KERNELS = (
+    "_nearest_kernel", "_bounds_kernel", "_count_kernel", "_list_kernel", "_transpose_kernel", "_search_lists_kernel",
+    "_search_kernel", "_collect_kernel", "_search_rest_kernel", "_fewest_edges_kernel",
+)  # fmt: skip
 
 NVIDIA_CLOSURES = (
     "closure by many", "closure by one", "solve by many", "solve by one", "padded by many", "padded by one", "one tile",
@@ -161,6 +169,17 @@ def copy(dtype: torch.dtype, capability: int) -> Variant:
         name: f"*{TYPES[dtype]}" if name.endswith("_ptr") else "i32" for name in _copy_kernel.arg_names if name not in constants
     }
     return Variant(_copy_kernel, signature, constants, capability, 4)
+
+
+def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel of that name, of those that find predecessors."""
+    kernel = getattr(tight_edges, name, None) or getattr(predecessor_kernels, name)
+    relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+    constants = triton_predecessors.predecessor_constants(kernel, dtype, relative)
+    types = dict.fromkeys(("codes_ptr", "pred_ptr", "unsafe_ptr", "sources_ptr", "edges_ptr"), "*i32")
+    types |= {"counts_ptr": "*i64", "ends_ptr": "*i64", "capacity": "i64"}
+    signature = _signature(kernel, dtype, constants, **types)
+    return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:

@@ -15,7 +15,7 @@ from tri_apsp.kernels.shared import predecessors as search
 from tri_apsp.kernels.shared import tight_edges as lists
 from tri_apsp.semirings import floor, no_edge
 
-__all__ = ["find_predecessors", "predecessor_constants", "workspace"]
+__all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 
 # Rows and columns of a tile of a pass.
 _TILE = (64, 64)
@@ -23,7 +23,7 @@ _TILE = (64, 64)
 _WIDTH = 1024
 # A program that searches lists: bytes of the distances from its sources, its vertices, and edges between two tests of whether
 # the search is over.
-_STRIP_BYTES, _GROUP, _UNROLL = 2048, 8, 8
+_STRIP_BYTES, _GROUP, _CHUNK = 2048, 8, 16
 # The tile of a program that searches all edges.
 _SEARCH_TILE = (32, 64)
 # Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
@@ -36,8 +36,8 @@ _ROWS = 8
 # The constants of each kernel beside those of the dtype.
 _CONSTANTS: dict[Any, dict[str, int]] = {
     lists._nearest_kernel: {"ROWS": _ROWS, "BLOCK": _BLOCK},
-    search._search_lists_kernel: {"GROUP": _GROUP, "UNROLL": _UNROLL},
-    search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": _UNROLL},
+    search._search_lists_kernel: {"GROUP": _GROUP, "CHUNK": _CHUNK, "UNROLL": 4},
+    search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": 8},
     search._search_rest_kernel: {"BLOCK": _BLOCK},
     search._fewest_edges_kernel: {"BLOCK": _BLOCK},
 }
@@ -102,11 +102,12 @@ def _launch(dtype: torch.dtype, relative: float, kernel: Any, grid: tuple[int, i
 
 @cache
 def _launcher(kernel: Any, dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(kernel, predecessor_constants(kernel, dtype, relative) | {"num_warps": _warps(kernel)})
+    return Launcher(kernel, predecessor_constants(kernel, dtype, relative) | {"num_warps": warps(kernel)})
 
 
-def _warps(kernel: Any) -> int:
-    return 4 if kernel in _CONSTANTS else 8  # a pass over tiles needs fewer registers per thread that way
+def warps(kernel: Any) -> int:
+    """Return the warps of a program; a pass over tiles needs fewer registers per thread with more of them."""
+    return 4 if kernel in _CONSTANTS else 8
 
 
 def predecessor_constants(kernel: Any, dtype: torch.dtype, relative: float) -> dict[str, Any]:

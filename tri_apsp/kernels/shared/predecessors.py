@@ -62,9 +62,9 @@ def _search_lists_kernel(
     sources_ptr, weights_ptr, ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
     margins_ptr, capacity, blocks, width, n,
     NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
-    STRIP: tl.constexpr, GROUP: tl.constexpr, UNROLL: tl.constexpr,
+    STRIP: tl.constexpr, GROUP: tl.constexpr, CHUNK: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """Search the lists of GROUP vertices for STRIP sources, if the lists fit their capacity.
+    """Search the lists of GROUP vertices for STRIP sources, if the lists fit their capacity, CHUNK edges at a time.
 
     Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the graph.
     """
@@ -89,14 +89,16 @@ def _search_lists_kernel(
             end = tl.load(ends_ptr + (first + j + 1) * blocks - 1)
             open_ = True
             while (start < end) & open_:
-                for step in tl.static_range(UNROLL):
-                    inside = start + step < end
-                    k = tl.load(sources_ptr + start + step, mask=inside, other=0)
-                    x = widen(tl.load(weights_ptr + start + step, mask=inside, other=NO_EDGE))
-                    total = widen(tl.load(known_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
-                    less = total < best
-                    best, found = tl.where(less, total, best), tl.where(less, k, found)
-                start += UNROLL
+                stop = tl.minimum(start + CHUNK, end)
+                while start < stop:
+                    for step in tl.static_range(UNROLL):
+                        inside = start + step < end
+                        k = tl.load(sources_ptr + start + step, mask=inside, other=0)
+                        x = widen(tl.load(weights_ptr + start + step, mask=inside, other=NO_EDGE))
+                        total = widen(tl.load(known_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
+                        less = total < best
+                        best, found = tl.where(less, total, best), tl.where(less, k, found)
+                    start += UNROLL
                 open_ = tl.max((best > y).to(tl.int32)) == 1
             tl.store(codes_ptrs, _accept(best, found, y, need, absolute, RELATIVE), mask=mask)
 

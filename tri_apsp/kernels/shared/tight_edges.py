@@ -102,10 +102,11 @@ def _bounds_kernel(
     w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
     nearest = widen(tl.load(nearest_ptr + pid_b * n + offs_i, mask=offs_i < n, other=0))[:, None]
     absolute = absolute_margin(margins_ptr, INTEGER)
+    searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
+    d, nearest = tl.where(searched, d, 0), tl.where(nearest < NO_EDGE, nearest, 0)
     longest = limit(limit(d, absolute, RELATIVE), absolute, RELATIVE) - nearest
     if RELATIVE != 0:
         longest += RELATIVE * tl.abs(nearest) + absolute
-    searched = (d < NO_EDGE) & (w > limit(d, absolute, RELATIVE))
     longest = tl.max(tl.where(searched, longest, LOWEST), axis=0)
     bounds_ptrs = bounds_ptr + (pid_b * tl.cdiv(n, ROWS) + block) * n + offs_j
     tl.store(bounds_ptrs, longest.to(bounds_ptr.dtype.element_ty), mask=offs_j < n)

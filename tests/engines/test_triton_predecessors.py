@@ -1,0 +1,104 @@
+"""Predecessors by the GPU engines: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+import cases
+import pytest
+import torch
+from hard_graphs import HARD, RTOL
+
+import tri_apsp
+
+pytest.importorskip("triton", reason="the engines need Triton")
+
+from tri_apsp.engines import triton_predecessors as module
+
+# Few places in lists, so that all edges are searched; or enough for every edge.
+PAIRS_PER_EDGE = {"all edges": 1 << 30, "lists": 1}
+
+
+class PredecessorContract:
+    device: ClassVar[str]
+    engine: ClassVar[str]
+    sizes: ClassVar[tuple[int, ...]]
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = cases.DTYPES
+
+    @pytest.fixture(params=["lists", pytest.param("all edges", marks=pytest.mark.slow)], autouse=True)
+    def _search(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_PAIRS_PER_EDGE", PAIRS_PER_EDGE[request.param])
+
+    def check(self, weights: torch.Tensor) -> tri_apsp.Result:
+        config = tri_apsp.Config(engine=self.engine)
+        weights = weights.to(self.device)
+        result = tri_apsp.shortest_paths(weights, config=config, predecessors=True)
+        cases.assert_predecessors(result, weights, rtol=RTOL.get(weights.dtype, 0.0))
+        again = tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors
+        assert torch.equal(result.predecessors, again)  # type: ignore[arg-type]
+        return result
+
+    @pytest.mark.parametrize("name", HARD)
+    def test_rounding_leads_nowhere_else(self, name: str) -> None:
+        for n in self.sizes:
+            for dtype in self.dtypes:
+                if dtype in RTOL:
+                    self.check(HARD[name](n).to(dtype))
+
+    @pytest.mark.parametrize("case", cases.CASES)
+    def test_whole_numbers_add_up_exactly(self, case: str) -> None:
+        for n in self.sizes:
+            for dtype in self.dtypes:
+                if not dtype.is_floating_point:
+                    self.check(cases.tensor(cases.CASES[case](n), dtype))
+
+    def test_strides_and_sizes(self) -> None:
+        n = self.sizes[-1]
+        graphs = cases.tensor(
+            torch.stack([torch.from_numpy(cases.random_graph(n, seed=s)) for s in range(3)]).numpy(), torch.int32
+        )
+        self.check(graphs.mT)
+        sizes = torch.tensor([n, n // 2, 0])
+        poisoned = graphs.clone()
+        for graph, size in zip(poisoned, sizes, strict=True):
+            graph[size:], graph[:, size:] = -1, -1
+        config = tri_apsp.Config(engine=self.engine)
+        result = tri_apsp.shortest_paths(
+            poisoned.to(self.device), sizes=sizes.to(self.device), config=config, predecessors=True
+        )
+        for item, size in enumerate(sizes.tolist()):
+            alone = tri_apsp.shortest_paths(graphs[item, :size, :size].to(self.device), config=config, predecessors=True)
+            found = result.predecessors[item]  # type: ignore[index]
+            assert torch.equal(found[:size, :size], alone.predecessors)  # type: ignore[arg-type]
+            assert (found[size:] == -1).all()
+            assert (found[:, size:] == -1).all()
+
+
+@pytest.mark.gpu
+class TestPredecessorsOnGpu(PredecessorContract):
+    device, engine, sizes = "cuda", "nvidia", (2, 65, 200, 1100)
+
+    def test_many_pairs(self) -> None:
+        for n in (4097, 16384):
+            weights = torch.rand(n, n, generator=torch.Generator().manual_seed(n))
+            result = self.check(weights.masked_fill(torch.rand(n, n) > 0.03, cases.INF))
+            sources, targets = torch.randint(0, n, (2, 1000))
+            found = result.paths(sources, targets)
+            assert found.vertices.is_cuda
+            hops = result.next_hops()
+            for place in range(0, 1000, 50):
+                path = found[place].tolist()
+                assert path == result.path(int(sources[place]), int(targets[place]))
+                if len(path) > 1:
+                    assert hops[path[0], path[-1]] == path[1]
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestPredecessorsInterpreted(PredecessorContract):
+    device, engine, sizes, dtypes = "cpu", "portable", (17,), (torch.float32, torch.int16)
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Several strips of sources, and several blocks of lists."""
+        monkeypatch.setattr(module, "_WIDTH", 7)
