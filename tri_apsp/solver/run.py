@@ -21,7 +21,7 @@ from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.selection import call_of, is_one_closure, select
 from tri_apsp.solver.shifting import solve_shifted
-from tri_apsp.solver.staging import bounds_of, stage
+from tri_apsp.solver.staging import stage
 from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
 
@@ -71,8 +71,7 @@ def solve(
     )  # fmt: skip
     if negative_cycles == "mark":
         with memory_for_solve(problem, _MARKING), current(weights.device):
-            bounds = bounds_of(engines.type_of(call.engine), problem.weights, problem.sizes)
-            result = solve_marked(problem, bounds, run_this)
+            result = solve_marked(problem, run_this)
     else:
         result = run_this(problem, overwrite=overwrite, check=check)
     tuned.issue_warnings(call, result.config)

@@ -10,7 +10,7 @@ from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.values import Bounds, check_graphs, padding_of
 from tri_apsp.value_range import PendingRanges, value_range
 
-__all__ = ["Staged", "bounds_of", "stage"]
+__all__ = ["Staged", "stage"]
 
 
 class Staged:
@@ -63,7 +63,7 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
         matrix, pending = engine.initial_matrix(weights, sizes, matrices=matrices, check=check)
         return Staged(problem, matrix, None, pending)
     # The values of a copy with padding are checked once its padding is filled, which takes one plain pass.
-    bounds = bounds_of(engine, weights, sizes) if check and (in_place or sizes is None) else None
+    bounds = _bounds(engine, weights, sizes) if check and (in_place or sizes is None) else None
     matrix = weights if in_place else weights.clone(memory_format=torch.contiguous_format)
     diagonal = matrix.diagonal(dim1=-2, dim2=-1)
     if sizes is None:
@@ -72,13 +72,12 @@ def stage(problem: Problem, engine: type[Engine], *, in_place: bool, check: bool
     infinity, padding = no_edge(weights.dtype), padding_of(weights, sizes)
     matrix.masked_fill_(padding[:, :, None], infinity).masked_fill_(padding[:, None, :], infinity)
     if check and not in_place:
-        bounds = bounds_of(engine, matrix, None)
+        bounds = _bounds(engine, matrix, None)
     diagonal.clamp_(max=0).masked_fill_(padding, infinity)
     return Staged(problem, matrix, bounds)
 
 
-def bounds_of(engine: type[Engine], weights: torch.Tensor, sizes: torch.Tensor | None) -> Bounds:
-    """Check the values of graphs (batch, n, n) and return their bounds; errors as check_graphs."""
+def _bounds(engine: type[Engine], weights: torch.Tensor, sizes: torch.Tensor | None) -> Bounds:
     infinity = no_edge(weights.dtype)
     if sizes is None:
         found = engine.value_ranges([weights], infinity)[0]
