@@ -1,0 +1,97 @@
+"""Dense weights from a graph as SciPy's functions take it, and the sources that they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.sparse import coo_array, issparse
+
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import from_scipy
+
+__all__ = ["sources_of", "weights_of"]
+
+
+def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool) -> torch.Tensor:
+    """Return the weights of a graph: contiguous float64 (n, n), inf for no edge.
+
+    Args:
+        csgraph, directed, unweighted: see shortest_path.
+        overwrite: let the weights take the memory of `csgraph`, if it is a writable C-contiguous array of float64.
+
+    Raises:
+        InputError, TooLargeError: see shortest_path.
+    """
+    weights = _of_sparse(csgraph) if issparse(csgraph) else _of_dense(csgraph, overwrite)
+    if unweighted:
+        weights.masked_fill_(weights < np.inf, 1)
+    if not directed:
+        weights.copy_(torch.minimum(weights, weights.T))
+    return weights
+
+
+def _of_sparse(csgraph: Any) -> torch.Tensor:
+    _check(csgraph.shape, csgraph.dtype)
+    # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of those of a csr matrix the
+    # smallest counts.
+    entries = csgraph.tocsr().tocoo()
+    values = _without_nan(entries.data.astype(np.float64))
+    kept = values < np.inf
+    places = entries.row[kept], entries.col[kept]
+    return from_scipy(coo_array((values[kept], places), shape=csgraph.shape), torch.float64)
+
+
+def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
+    try:
+        array = np.asarray(csgraph)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"`csgraph` must be an (n, n) array or SciPy sparse matrix, but is a {type(csgraph).__name__} that NumPy does not "
+            f"convert ({error}); give an array."
+        ) from None
+    _check(array.shape, array.dtype)
+    if np.ma.isMaskedArray(csgraph):
+        values = _without_nan(np.where(np.ma.getmaskarray(csgraph), np.inf, array.astype(np.float64)))
+        return torch.from_numpy(values)
+    reused = overwrite and array.dtype == np.float64 and array.flags.c_contiguous and array.flags.writeable
+    values = array if reused else array.astype(np.float64, order="C")
+    values[(values == 0) | ~np.isfinite(values)] = np.inf
+    return torch.from_numpy(values)
+
+
+def _check(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(f"`csgraph` must be square, but has shape {shape}; add empty rows or columns for missing vertices.")
+    if dtype.kind not in "biuf":
+        remedy = "give its .real, or abs() of it" if dtype.kind == "c" else "convert it with .astype(float)"
+        raise InputError(f"`csgraph` must hold real numbers, but has dtype {dtype.name}; {remedy}.")
+
+
+def _without_nan(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return stored or unmasked weights with inf in place of NaN, in the same memory."""
+    values[np.isnan(values)] = np.inf
+    if (values == -np.inf).any():
+        raise InputError("weights that are stored or not masked must be greater than -inf, but one is -inf; remove or mask it.")
+    return values
+
+
+def sources_of(indices: Any, n: int) -> npt.NDArray[np.int64]:
+    """Return sources as int64 of their shape, each in [0, n)."""
+    if indices is None:
+        return np.arange(n)
+    try:
+        found = np.asarray(indices)
+    except ValueError:  # lists of different lengths
+        found = np.empty(1, object)
+    if found.size == 0:
+        return found.astype(np.int64)
+    if found.dtype.kind not in "biuf" or (found != np.floor(found)).any():
+        raise InputError(f"`indices` must be whole numbers, but is {indices!r}; give vertices.")
+    outside = (found < -n) | (found >= n)
+    if outside.any():
+        raise InputError(f"`indices` must lie in [{-n}, {n}), but one is {found[outside][0]}; give vertices of the graph.")
+    found = found.astype(np.int64)
+    return np.where(found < 0, found + n, found)
