@@ -111,6 +111,12 @@ def test_not_unless_asked_for() -> None:
         result.next_hops()
 
 
+def test_more_vertices_than_int32_numbers_are_refused() -> None:
+    n = 1 << 31
+    with pytest.raises(InputError, match="int32, which numbers 2147483647 vertices, but there are 2147483648; leave them out"):
+        solve(torch.zeros(1).expand(n, n))
+
+
 def test_overwrite_is_refused() -> None:
     weights = torch.rand(5, 5)
     before = weights.clone()

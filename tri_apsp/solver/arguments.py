@@ -10,7 +10,15 @@ from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
-__all__ = ["Problem", "check_adjacency", "check_negative_cycles", "check_operands", "check_overwrite", "check_weights"]
+__all__ = [
+    "Problem",
+    "check_adjacency",
+    "check_negative_cycles",
+    "check_numbering",
+    "check_operands",
+    "check_overwrite",
+    "check_weights",
+]
 
 _SIZE_DTYPES = (torch.int32, torch.int64)
 _WEIGHT_DTYPES = (*DTYPES, torch.bool)
@@ -217,6 +225,19 @@ def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> No
         raise InputError(
             "negative cycles must be looked for in checked weights that stay unchanged to be marked, but "
             f"{left_out} was given; leave it out."
+        )
+
+
+def check_numbering(problem: Problem) -> None:
+    """Refuse predecessors that int32 cannot number.
+
+    Raises:
+        InputError: for more than 2^31 - 1 vertices.
+    """
+    most = torch.iinfo(torch.int32).max
+    if problem.n > most:
+        raise InputError(
+            f"predecessors are of int32, which numbers {most} vertices, but there are {problem.n}; leave them out."
         )
 
 

@@ -13,7 +13,7 @@ from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import Method, Observer, method_of
-from tri_apsp.solver.arguments import Problem, check_negative_cycles, check_overwrite, check_weights
+from tri_apsp.solver.arguments import Problem, check_negative_cycles, check_numbering, check_overwrite, check_weights
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -64,6 +64,8 @@ def solve(
     if overwrite:
         check_overwrite(weights, predecessors=predecessors)
     check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
+    if predecessors:
+        check_numbering(problem)
     call = call_of(problem, method, config)
     run_this = partial(
         run, select=lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),

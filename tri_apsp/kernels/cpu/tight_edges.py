@@ -23,6 +23,8 @@ COLUMNS = 32
 
 def tolerance(code: VectorCode, distance: Any, relative: Any, absolute: Any) -> Any:
     """Emit how far a sum may be from a distance that it equals."""
+    if not code.is_float:
+        return code.zero
     return code.add(code.multiply(relative, code.magnitude(distance)), absolute)
 
 

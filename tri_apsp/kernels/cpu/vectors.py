@@ -44,13 +44,15 @@ class VectorCode:
     Attributes:
         type: the vector of one register.
         bytes: of a value.
-        no_place: a vector of -1.
+        is_float: whether the values are floats.
+        zero, no_place: vectors of 0 and of -1.
     """
 
     def __init__(self, context: Any, builder: Any, value: Any) -> None:
         self.type, self.bytes = vector_of(context, value), value.bitwidth // 8
-        self._builder, self._is_float = builder, isinstance(value, types.Float)
+        self._builder, self.is_float = builder, isinstance(value, types.Float)
         self._places = ir.VectorType(ir.IntType(32), self.type.count)
+        self.zero = ir.Constant(self.type, [0] * self.type.count)
         self.no_place = ir.Constant(self._places, [-1] * self.type.count)
 
     def broadcast(self, value: Any) -> Any:
@@ -64,21 +66,20 @@ class VectorCode:
         self._builder.store(vector, self._pointer(address, item, self.type), align=self.bytes)
 
     def add(self, x: Any, y: Any) -> Any:
-        return self._builder.fadd(x, y) if self._is_float else self._builder.add(x, y)
+        return self._builder.fadd(x, y) if self.is_float else self._builder.add(x, y)
 
     def multiply(self, x: Any, y: Any) -> Any:
-        return self._builder.fmul(x, y) if self._is_float else self._builder.mul(x, y)
+        return self._builder.fmul(x, y) if self.is_float else self._builder.mul(x, y)
 
     def less(self, x: Any, y: Any) -> Any:
-        return self._builder.fcmp_ordered("<", x, y) if self._is_float else self._builder.icmp_signed("<", x, y)
+        return self._builder.fcmp_ordered("<", x, y) if self.is_float else self._builder.icmp_signed("<", x, y)
 
     def smaller(self, x: Any, y: Any) -> Any:
         return self._builder.select(self.less(x, y), x, y)
 
     def magnitude(self, x: Any) -> Any:
-        zero = ir.Constant(self.type, [0] * self.type.count)
-        negative = self._builder.fneg(x) if self._is_float else self._builder.sub(zero, x)
-        return self._builder.select(self.less(x, zero), negative, x)
+        negative = self._builder.fneg(x) if self.is_float else self._builder.sub(self.zero, x)
+        return self._builder.select(self.less(x, self.zero), negative, x)
 
     def bits(self, mask: Any) -> Any:
         """Emit the integer whose bits are the values of a comparison."""
