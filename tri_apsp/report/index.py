@@ -25,6 +25,7 @@ _ORDER = (
     "How deep a pipeline?",
     "Which steps may run side by side?",
     "What does squaring cost?",
+    "What do predecessors cost?",
     "How much energy does it take?",
     "What does tuning gain?",
 )
