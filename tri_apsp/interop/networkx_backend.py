@@ -1,0 +1,290 @@
+"""The backend "tri_apsp" of NetworkX: its functions, which NetworkX calls in place of its own.
+
+Each has the signature, the results and the errors of the function of the same name in NetworkX. What differs: of several
+shortest paths another may be returned, nodes at equal distance may come in another order, and float distances may differ by
+rounding. What cannot be served is left to NetworkX: arguments by `can_run`, weights by raising NotImplementedError.
+
+torch is imported by the first call of a function, not with this module, because NetworkX asks `can_run` and `should_run` first.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from tri_apsp.interop.networkx_graph import Graph
+from tri_apsp.interop.networkx_info import FUNCTIONS
+from tri_apsp.interop.networkx_rules import can_run, should_run
+
+if TYPE_CHECKING:
+    from tri_apsp.interop.networkx_solution import Solution
+
+__all__ = ["can_run", "convert_from_nx", "convert_to_nx", "should_run", *FUNCTIONS]
+
+Node = Hashable
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def convert_from_nx(
+    graph: Any,
+    *,
+    edge_attrs: dict[str, Any] | None = None,
+    node_attrs: dict[str, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> Graph:
+    """Return a NetworkX graph as a graph of this backend; the edge attributes that are asked for are read now."""
+    return Graph(graph, edge_attrs or [None])
+
+
+def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+    """Return the original of a converted graph; any other result as it is."""
+    return result.original if isinstance(result, Graph) else result
+
+
+def _solve(graph: Graph, attribute: str | None, **options: Any) -> Solution:
+    from tri_apsp.interop.networkx_solution import solve  # imports torch
+
+    return solve(graph, attribute, **options)
+
+
+def _serves(function: Function) -> Function:
+    """Decorate a function of this backend: graphs are converted, and one without nodes, which needs no solve, is NetworkX's."""
+
+    @functools.wraps(function)
+    def run(G: Any, *args: Any, **kwargs: Any) -> Any:
+        graph = G if isinstance(G, Graph) else convert_from_nx(G)
+        if not graph.nodes:
+            return getattr(nx, function.__name__).orig_func(graph.original, *args, **kwargs)
+        return function(graph, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+def _infinity() -> float:
+    return float("inf")
+
+
+def _floyd_warshall(graph: Graph, weight: str | None, **options: Any) -> Solution:
+    """Solve as NetworkX's floyd_warshall, for which the default weight is 1.0, and a negative cycle no error."""
+    try:
+        return _solve(graph, weight, missing=1.0, negative=True, **options)
+    except nx.NetworkXUnbounded as error:
+        raise NotImplementedError("tri_apsp leaves the Floyd-Warshall of graphs with a negative cycle to NetworkX") from error
+
+
+def _distances(solution: Solution) -> dict[Node, defaultdict[Node, Any]]:
+    rows = (zip(solution.nodes, solution.row(place), strict=True) for place in range(len(solution.nodes)))
+    return {node: defaultdict(_infinity, row) for node, row in zip(solution.nodes, rows, strict=True)}
+
+
+@_serves
+def floyd_warshall(G: Graph, weight: str | None = "weight") -> dict[Node, defaultdict[Node, Any]]:
+    return _distances(_floyd_warshall(G, weight))
+
+
+@_serves
+def floyd_warshall_predecessor_and_distance(
+    G: Graph, weight: str | None = "weight"
+) -> tuple[dict[Node, dict[Node, Node]], dict[Node, defaultdict[Node, Any]]]:
+    solution = _floyd_warshall(G, weight, predecessors=True)
+    assert solution.predecessors is not None
+    edges, nodes = G.edges(weight), solution.nodes
+    before = solution.predecessors.copy()
+    loops = edges.sources[edges.sources == edges.targets]
+    before[loops, loops] = loops  # as NetworkX: a loop's node precedes itself
+    predecessors = {}
+    for node, row in zip(nodes, before, strict=True):
+        places = np.flatnonzero(row >= 0)
+        if len(places):
+            pairs = zip(places.tolist(), row[places].tolist(), strict=True)
+            predecessors[node] = {nodes[target]: nodes[last] for target, last in pairs}
+    return predecessors, _distances(solution)
+
+
+@_serves
+def floyd_warshall_numpy(G: Graph, nodelist: Any = None, weight: str | None = "weight") -> npt.NDArray[np.float64]:
+    if nodelist is None:
+        return _floyd_warshall(G, weight, loops=False).distances
+    if not (len(nodelist) == len(G) == len(set(nodelist))):
+        raise nx.NetworkXError(
+            "nodelist must contain every node in G with no repeats.If you wanted a subgraph of G use G.subgraph(nodelist)"
+        )
+    if strange := set(nodelist) - set(G.nodes):
+        raise nx.NetworkXError(f"Nodes {strange} in nodelist is not in G")
+    order = [G.index[node] for node in nodelist]
+    return _floyd_warshall(G, weight, loops=False).distances[np.ix_(order, order)]
+
+
+@_serves
+def johnson(G: Graph, weight: str | None = "weight") -> dict[Node, dict[Node, list[Node]]]:
+    solution = _solve(G, weight, negative=True, predecessors=True)
+    return {node: solution.paths(place) for place, node in enumerate(solution.nodes)}
+
+
+def _by_source(solution: Solution, one: Callable[[int], Any]) -> Iterator[tuple[Node, Any]]:
+    """Yield what NetworkX yields for all pairs: each source with the value of `one` for its place."""
+    for place, node in enumerate(solution.nodes):
+        yield node, one(place)
+
+
+def _limit(cutoff: float | None) -> float:
+    return float("inf") if cutoff is None else cutoff
+
+
+@_serves
+def all_pairs_dijkstra(
+    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+) -> Iterator[tuple[Node, tuple[dict[Node, Any], dict[Node, list[Node]]]]]:
+    solution, limit = _solve(G, weight, predecessors=True), _limit(cutoff)
+    return _by_source(solution, lambda place: (solution.lengths(place, limit), solution.paths(place, limit)))
+
+
+@_serves
+def all_pairs_dijkstra_path(
+    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+    solution, limit = _solve(G, weight, predecessors=True), _limit(cutoff)
+    return _by_source(solution, lambda place: solution.paths(place, limit))
+
+
+@_serves
+def all_pairs_dijkstra_path_length(
+    G: Graph, cutoff: float | None = None, weight: str | None = "weight"
+) -> Iterator[tuple[Node, dict[Node, Any]]]:
+    solution, limit = _solve(G, weight), _limit(cutoff)
+    return _by_source(solution, lambda place: solution.lengths(place, limit))
+
+
+@_serves
+def all_pairs_bellman_ford_path(G: Graph, weight: str | None = "weight") -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+    solution = _solve(G, weight, negative=True, predecessors=True)
+    return _by_source(solution, solution.paths)
+
+
+@_serves
+def all_pairs_bellman_ford_path_length(G: Graph, weight: str | None = "weight") -> Iterator[tuple[Node, dict[Node, Any]]]:
+    solution = _solve(G, weight, negative=True)
+    return _by_source(solution, solution.lengths)
+
+
+def _edges_within(cutoff: float | None) -> float:
+    """Return the most edges of a path within a cutoff: NetworkX's search takes one more step while it is above the level."""
+    return float("inf") if cutoff is None else float(np.ceil(cutoff))
+
+
+@_serves
+def all_pairs_shortest_path(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, list[Node]]]]:
+    solution, limit = _solve(G, None, predecessors=True), _edges_within(cutoff)
+    return _by_source(solution, lambda place: solution.paths(place, limit))
+
+
+@_serves
+def all_pairs_shortest_path_length(G: Graph, cutoff: float | None = None) -> Iterator[tuple[Node, dict[Node, Any]]]:
+    solution, limit = _solve(G, None), _edges_within(cutoff)
+    return _by_source(solution, lambda place: solution.lengths(place, limit))
+
+
+@_serves
+def average_shortest_path_length(G: Graph, weight: str | None = None, method: str | None = None) -> float:
+    method = method or ("unweighted" if weight is None else "dijkstra")
+    n = len(G)
+    if n == 1:
+        return 0
+    if method == "unweighted":
+        solution = _solve(G, None)
+    elif method in ("dijkstra", "bellman-ford"):
+        solution = _solve(G, weight, negative=method == "bellman-ford")
+    else:
+        solution = _floyd_warshall(G, weight, loops=method == "floyd-warshall")
+    if np.isinf(solution.distances).any():
+        raise nx.NetworkXError(f"Graph is not {'strongly ' if G.is_directed() else ''}connected.")
+    return float(solution.total() / (n * (n - 1)))
+
+
+@_serves
+def eccentricity(G: Graph, v: None = None, sp: None = None, weight: str | None = None) -> dict[Node, Any]:
+    solution = _solve(G, weight)
+    farthest = solution.distances.max(axis=1)
+    if np.isinf(farthest).any():
+        kind = "digraph is not strongly" if G.is_directed() else "graph is not"
+        raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
+    return dict(zip(solution.nodes, solution.numbers(farthest), strict=True)) if len(G) > 1 else {solution.nodes[0]: 0}
+
+
+@_serves
+def diameter(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> Any:
+    return max(eccentricity(G, weight=weight).values())
+
+
+@_serves
+def radius(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> Any:
+    return min(eccentricity(G, weight=weight).values())
+
+
+@_serves
+def center(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
+    found = eccentricity(G, weight=weight)
+    smallest = min(found.values())
+    return [node for node, value in found.items() if value == smallest]
+
+
+@_serves
+def periphery(G: Graph, e: None = None, usebounds: bool = False, weight: str | None = None) -> list[Node]:
+    found = eccentricity(G, weight=weight)
+    largest = max(found.values())
+    return [node for node, value in found.items() if value == largest]
+
+
+@_serves
+def wiener_index(G: Graph, weight: str | None = None) -> Any:
+    solution = _solve(G, weight)
+    if np.isinf(solution.distances).any():
+        return float("inf")
+    total = solution.total()
+    return total if G.is_directed() else total / 2
+
+
+@_serves
+def harmonic_centrality(G: Graph, nbunch: None = None, distance: str | None = None, sources: None = None) -> dict[Node, Any]:
+    solution = _solve(G, distance)
+    distances = solution.distances
+    counted = (distances != 0) & (distances < np.inf)
+    sums = np.divide(1, distances, out=np.zeros_like(distances), where=counted).sum(axis=0)
+    return {
+        node: value if reached else 0
+        for node, value, reached in zip(solution.nodes, sums.tolist(), counted.any(axis=0).tolist(), strict=True)
+    }
+
+
+@_serves
+def closeness_centrality(
+    G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True
+) -> dict[Node, float]:
+    solution = _solve(G, distance)
+    found = solution.distances < np.inf
+    totals = np.where(found, solution.distances, 0).sum(axis=0)  # towards each node
+    others = found.sum(axis=0) - 1.0
+    values = np.divide(others, totals, out=np.zeros_like(totals), where=totals > 0)
+    if wf_improved and len(G) > 1:
+        values *= others / (len(G) - 1)
+    return dict(zip(solution.nodes, values.tolist(), strict=True))
+
+
+@_serves
+def global_efficiency(G: Graph) -> float:
+    n = len(G)
+    if n == 1:
+        return 0
+    # In the order in which NetworkX adds them: by source, then by distance.
+    lengths = np.sort(_solve(G, None).distances, axis=1)[:, 1:]
+    return float(np.add.accumulate((1 / lengths).ravel())[-1]) / (n * (n - 1))

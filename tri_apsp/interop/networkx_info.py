@@ -1,0 +1,50 @@
+"""What NetworkX reads about this backend when it is imported; so this module imports nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["FUNCTIONS", "backend_info"]
+
+FUNCTIONS = (
+    "floyd_warshall",
+    "floyd_warshall_numpy",
+    "floyd_warshall_predecessor_and_distance",
+    "johnson",
+    "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path",
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_bellman_ford_path",
+    "all_pairs_bellman_ford_path_length",
+    "all_pairs_shortest_path",
+    "all_pairs_shortest_path_length",
+    "average_shortest_path_length",
+    "eccentricity",
+    "diameter",
+    "radius",
+    "center",
+    "periphery",
+    "wiener_index",
+    "harmonic_centrality",
+    "closeness_centrality",
+    "global_efficiency",
+)
+"""The functions of NetworkX that networkx_backend.py implements."""
+
+_NOTE = (
+    "Solves the whole graph as a dense matrix in float64. Arguments and weights that it cannot serve, such as a callable "
+    "weight, raise NotImplementedError, or are left to the next backend."
+)
+
+
+def backend_info() -> dict[str, Any]:
+    """Return the entry of this backend in networkx.utils.backends.backend_info."""
+    return {
+        "backend_name": "tri_apsp",
+        "project": "tri_apsp",
+        "package": "tri_apsp",
+        "url": "https://github.com/tri-apsp/tri_apsp",
+        "short_summary": "All-pairs shortest paths as one dense solve on a GPU or all cores of a CPU.",
+        "default_config": {"device": "auto"},  # or "cpu", "cuda", "cuda:1"
+        "functions": {name: {"additional_docs": _NOTE} for name in FUNCTIONS},
+    }

@@ -1,0 +1,132 @@
+"""One dense solve of a NetworkX graph, and its rows as Python numbers, orders and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from tri_apsp.api import shortest_paths
+from tri_apsp.device import check_memory, resolve
+from tri_apsp.errors import NegativeCycleError, TooLargeError
+from tri_apsp.graphs import EdgeList
+from tri_apsp.interop.networkx_graph import Graph
+
+__all__ = ["Solution", "solve"]
+
+# Matrices of float64 at the peak: weights, distances, their copy on the host, and predecessors with their workspace.
+_MATRICES, _WITH_PREDECESSORS = 3.0, 4.5
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The distances of a graph, and how NetworkX writes them.
+
+    Attributes:
+        nodes: of the graph, in its order.
+        distances: (n, n) of float64, inf where there is no path.
+        predecessors: (n, n) of int32 as in tri_apsp.Result, or None if they were not asked for.
+        whole: whether distances are integers in Python.
+    """
+
+    nodes: list[Hashable]
+    distances: npt.NDArray[np.float64]
+    predecessors: npt.NDArray[np.int32] | None
+    whole: bool
+
+    def numbers(self, values: npt.NDArray[np.float64]) -> list[Any]:
+        """Return finite values as Python numbers of the type of the distances."""
+        result: list[Any] = (values.astype(np.int64) if self.whole else values).tolist()
+        return result
+
+    def row(self, source: int) -> list[Any]:
+        """Return the distances from a source to all nodes: float inf where there is no path, the integer 0 to itself."""
+        values = self.distances[source]
+        missing = np.isinf(values)
+        row = self.numbers(np.where(missing, 0, values))
+        for place in np.flatnonzero(missing).tolist():
+            row[place] = float("inf")
+        row[source] = 0
+        return row
+
+    def reached(self, source: int, limit: float = float("inf")) -> npt.NDArray[np.int64]:
+        """Return the places of the nodes within `limit` of a source: itself first, then by distance, then by place."""
+        values = self.distances[source]
+        found = np.flatnonzero((values <= limit) & (values < np.inf))
+        found = found[found != source]
+        return np.concatenate([[source], found[np.argsort(values[found], kind="stable")]])
+
+    def lengths(self, source: int, limit: float = float("inf")) -> dict[Hashable, Any]:
+        """Return the distances to the reached nodes, in their order."""
+        places = self.reached(source, limit)
+        result = dict(zip(map(self.nodes.__getitem__, places.tolist()), self.numbers(self.distances[source, places]), strict=True))
+        result[self.nodes[source]] = 0
+        return result
+
+    def paths(self, source: int, limit: float = float("inf")) -> dict[Hashable, list[Hashable]]:
+        """Return a shortest path to each reached node."""
+        assert self.predecessors is not None
+        nodes, before = self.nodes, self.predecessors[source].tolist()
+        paths = {nodes[source]: [nodes[source]]}
+        for place in self.reached(source, limit).tolist():
+            ahead = []  # at equal distances, a node may come before the one that its path passes through
+            while nodes[place] not in paths:
+                ahead.append(place)
+                place = before[place]
+            path = paths[nodes[place]]
+            for place in reversed(ahead):
+                path = [*path, nodes[place]]
+                paths[nodes[place]] = path
+        return paths
+
+    def total(self) -> Any:
+        """Return the sum of all distances, exact for integers."""
+        return sum(sum(self.numbers(row)) for row in self.distances)
+
+
+def solve(
+    graph: Graph,
+    attribute: str | None,
+    *,
+    missing: float = 1,
+    negative: bool = False,
+    loops: bool = True,
+    predecessors: bool = False,
+) -> Solution:
+    """Return the distances of a graph.
+
+    Args:
+        attribute: of an edge, that holds its weight; None: every edge weighs 1.
+        missing: the weight of an edge without it: 1, or 1.0 if NetworkX's function counts with that.
+        negative: whether weights may be negative.
+        loops: whether a negative loop is a negative cycle; else it is no edge.
+        predecessors: also find them.
+
+    Raises:
+        NotImplementedError: the weights are of a kind that is left to NetworkX, or the matrices do not fit the memory.
+        networkx.NetworkXUnbounded: there is a negative cycle.
+    """
+    edges, n = graph.edges(attribute), len(graph)
+    if edges.obstacle:
+        raise NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {edges.obstacle}")
+    if not negative and (edges.weights < 0).any():
+        raise NotImplementedError("tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX")
+    device = resolve(nx.config.backends.tri_apsp.device)
+    try:
+        check_memory(n, 1, torch.float64, device, matrices=_WITH_PREDECESSORS if predecessors else _MATRICES)
+        weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(torch.float64, device)
+        if not loops:
+            weights.fill_diagonal_(0)
+        result = shortest_paths(weights, predecessors=predecessors)
+    except TooLargeError as error:
+        raise NotImplementedError(str(error)) from error
+    except NegativeCycleError as error:
+        raise nx.NetworkXUnbounded("Negative cycle detected.") from error
+    before = None if result.predecessors is None else result.predecessors.cpu().numpy()
+    whole = edges.whole and not (edges.missing and isinstance(missing, float))
+    return Solution(graph.nodes, result.distances.cpu().numpy(), before, whole)
