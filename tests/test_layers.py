@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "methods.papers": "errors device semirings configs kernels gpu engines methods",
     "solver": "errors device semirings value_range paths configs tuned engines methods",
     "api": "configs solver",
+    "interop": "errors device graphs api",
     "__init__": "api configs errors graphs semirings",
     "csgraph": "errors graphs api",
     "console": "errors messages device engines __init__",
@@ -55,7 +56,7 @@ ONLY_IN = {
     "optuna": {"tune"},
     "sqlalchemy": {"tune"},
     "matplotlib": {"report"},
-    "networkx": {"graphs"},
+    "networkx": {"graphs", "interop"},
     "psutil": {"device"},
     "pynvml": {"energy"},
 }

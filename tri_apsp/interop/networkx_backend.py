@@ -1,8 +1,8 @@
 """The backend "tri_apsp" of NetworkX: its functions, which NetworkX calls in place of its own.
 
 Each has the signature, the results and the errors of the function of the same name in NetworkX. What differs: of several
-shortest paths another may be returned, nodes at equal distance may come in another order, and float distances may differ by
-rounding. What cannot be served is left to NetworkX: arguments by `can_run`, weights by raising NotImplementedError.
+shortest paths another may be returned, nodes at equal distance may come in another order, float distances may differ by
+rounding, and if any weight is a float, all distances but 0 are floats. What cannot be served is left to NetworkX: arguments by `can_run`, weights by raising NotImplementedError.
 
 torch is imported by the first call of a function, not with this module, because NetworkX asks `can_run` and `should_run` first.
 """
@@ -218,7 +218,7 @@ def eccentricity(G: Graph, v: None = None, sp: None = None, weight: str | None =
     if np.isinf(farthest).any():
         kind = "digraph is not strongly" if G.is_directed() else "graph is not"
         raise nx.NetworkXError(f"Found infinite path length because the {kind} connected")
-    return dict(zip(solution.nodes, solution.numbers(farthest), strict=True)) if len(G) > 1 else {solution.nodes[0]: 0}
+    return dict(zip(solution.nodes, solution.numbers(farthest), strict=True))
 
 
 @_serves
@@ -267,9 +267,7 @@ def harmonic_centrality(G: Graph, nbunch: None = None, distance: str | None = No
 
 
 @_serves
-def closeness_centrality(
-    G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True
-) -> dict[Node, float]:
+def closeness_centrality(G: Graph, u: None = None, distance: str | None = None, wf_improved: bool = True) -> dict[Node, float]:
     solution = _solve(G, distance)
     found = solution.distances < np.inf
     totals = np.where(found, solution.distances, 0).sum(axis=0)  # towards each node
@@ -282,6 +280,8 @@ def closeness_centrality(
 
 @_serves
 def global_efficiency(G: Graph) -> float:
+    if G.is_directed():  # as the decorator of nx.global_efficiency does
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
     n = len(G)
     if n == 1:
         return 0

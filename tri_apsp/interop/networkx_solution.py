@@ -64,7 +64,9 @@ class Solution:
     def lengths(self, source: int, limit: float = float("inf")) -> dict[Hashable, Any]:
         """Return the distances to the reached nodes, in their order."""
         places = self.reached(source, limit)
-        result = dict(zip(map(self.nodes.__getitem__, places.tolist()), self.numbers(self.distances[source, places]), strict=True))
+        result = dict(
+            zip(map(self.nodes.__getitem__, places.tolist()), self.numbers(self.distances[source, places]), strict=True)
+        )
         result[self.nodes[source]] = 0
         return result
 
@@ -128,5 +130,5 @@ def solve(
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
     before = None if result.predecessors is None else result.predecessors.cpu().numpy()
-    whole = edges.whole and not (edges.missing and isinstance(missing, float))
+    whole = n == 1 or (edges.whole and not (edges.missing and isinstance(missing, float)))
     return Solution(graph.nodes, result.distances.cpu().numpy(), before, whole)

@@ -1,0 +1,318 @@
+"""The NetworkX backend: its functions against those of NetworkX, what it leaves to NetworkX, and how NetworkX finds it."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tri_apsp.errors import TooLargeError
+from tri_apsp.interop.networkx_info import FUNCTIONS, backend_info
+
+nx = pytest.importorskip("networkx")
+backend = pytest.importorskip("tri_apsp.interop.networkx_backend")
+
+INSTALLED = "tri_apsp" in nx.utils.backends.backends
+needs_entry_points = pytest.mark.skipif(not INSTALLED, reason="the entry points of this clone are not installed")
+KINDS = ("whole", "real", "negative", "missing")
+DIJKSTRA = {name for name in FUNCTIONS if "floyd" not in name and "bellman" not in name and name != "johnson"}
+PATHS = {name for name in FUNCTIONS if name.endswith("_path")} | {"johnson"}
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    if not INSTALLED:
+        nx.config.backends = nx.utils.Config(tri_apsp=nx.utils.Config(**backend_info()["default_config"]), **nx.config.backends)
+    with nx.config(warnings_to_ignore={"cache"}):
+        yield
+
+
+def make(kind: str, cls: Any, n: int, edges: int) -> Any:
+    """A random graph of string nodes; often disconnected, with loops and, in a multigraph, parallel edges.
+
+    Negative weights are those of potentials, so that no cycle of a directed graph is negative.
+    """
+    rng = random.Random(f"{kind}{n}{edges}")
+    graph = cls()
+    graph.add_nodes_from(f"v{place}" for place in range(n))
+    potential = [rng.randrange(20) if kind == "negative" and graph.is_directed() else 0 for _ in range(n)]
+    for _ in range(edges if n else 0):
+        source, target = rng.randrange(n), rng.randrange(n)
+        weight = rng.randrange(9) + potential[source] - potential[target]
+        attributes = {} if kind == "missing" and rng.random() < 0.5 else {"weight": weight / 8 if kind == "real" else weight}
+        graph.add_edge(f"v{source}", f"v{target}", **attributes)
+    return graph
+
+
+def ours(name: str, graph: Any, **arguments: Any) -> Any:
+    """Call a function of the backend: through NetworkX where the entry points are installed."""
+    if INSTALLED:
+        return getattr(nx, name)(graph, **arguments, backend="tri_apsp")
+    if backend.can_run(name, (graph,), arguments) is not True:
+        raise NotImplementedError
+    return getattr(backend, name)(graph, **arguments)
+
+
+def outcome(call: Any) -> Any:
+    """Return what a call returns, as a list if it yields; or the type and the text of its error."""
+    try:
+        result = call()
+        return list(result) if inspect.isgenerator(result) else result
+    except NotImplementedError:
+        return NotImplementedError
+    except Exception as error:
+        return type(error), str(error)
+
+
+def theirs(name: str, graph: Any, **arguments: Any) -> Any:
+    return getattr(nx, name)(graph, **arguments, backend="networkx")
+
+
+def variants(name: str) -> Iterator[dict[str, Any]]:
+    """Yield arguments to call a function with."""
+    parameters = inspect.signature(getattr(backend, name)).parameters
+    yield {}
+    for weight in {"weight", "distance"} & {*parameters}:
+        yield from ({weight: "weight"}, {weight: None})
+    if "cutoff" in parameters:
+        yield from ({"cutoff": cutoff} for cutoff in (0, 2, 2.5, -1))
+    if "method" in parameters:
+        methods = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+        yield from ({"weight": "weight", "method": method} for method in methods)
+    if "wf_improved" in parameters:
+        yield {"wf_improved": False}
+
+
+def assert_alike(found: Any, expected: Any, weights: Any = None, mixed: bool = False) -> None:
+    """Assert that two results agree: types, keys, and values, floats within rounding. With weights, lists are paths.
+
+    A float may stand for an integer if it is 0, or in a graph that has float weights as well, which `floyd_warshall` counts for
+    missing ones: NetworkX has the type of the edges that it added up.
+    """
+    if isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    elif isinstance(expected, float | int):
+        assert type(found) is type(expected) or found == 0 or (mixed and type(found) is float)
+        assert found == pytest.approx(expected, rel=1e-12)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_alike(found[key], expected[key], weights, mixed)
+    elif isinstance(expected, list | tuple) and weights is not None and expected and all(isinstance(x, str) for x in expected):
+        assert (found[0], found[-1]) == (expected[0], expected[-1])
+        lengths = [sum(weights[edge] for edge in zip(path, path[1:], strict=False)) for path in (found, expected)]
+        assert lengths[0] == pytest.approx(lengths[1])
+    elif isinstance(expected, list | tuple):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_alike(one, other, weights, mixed)
+    else:
+        assert found == expected
+
+
+def weights_of(graph: Any, attribute: str | None) -> dict[tuple[str, str], float]:
+    """Return the weight of each edge in each of its directions, of parallel ones the least."""
+    weights: dict[tuple[str, str], float] = {}
+    for source, target, weight in graph.edges(data=attribute, default=1):
+        for pair in ((source, target),) if graph.is_directed() else ((source, target), (target, source)):
+            weights[pair] = min(weight, weights.get(pair, weight))
+    return weights
+
+
+@pytest.mark.parametrize("cls", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_are_those_of_networkx(name, kind, cls):
+    for n, edges in ((0, 0), (1, 0), (1, 2), (2, 1), (6, 12), (12, 15), (12, 80)):
+        graph = make(kind, cls, n, edges)
+        for arguments in variants(name):
+            found, expected = (outcome(lambda f=f, a=arguments: f(name, graph, **a)) for f in (ours, theirs))
+            if found is NotImplementedError:
+                assert (kind == "negative" and name in DIJKSTRA) or (name == "center" and nx.is_tree(graph))
+            elif name == "floyd_warshall_predecessor_and_distance":
+                assert_alike(found[1], expected[1], mixed=kind == "missing")
+                assert {node: {*row} for node, row in found[0].items()} == {node: {*row} for node, row in expected[0].items()}
+                for source, row in found[0].items():
+                    for target in row:
+                        path = nx.reconstruct_path(source, target, found[0])
+                        total = sum(
+                            weights_of(graph, arguments.get("weight", "weight"))[e] for e in zip(path, path[1:], strict=False)
+                        )
+                        assert total == pytest.approx(expected[1][source][target])
+            elif name in PATHS or name == "all_pairs_dijkstra":
+                weight = None if "shortest" in name else arguments.get("weight", "weight")
+                assert_alike(found, expected, weights_of(graph, weight))
+            else:
+                assert_alike(found, expected, mixed=kind == "missing" and "floyd" in name)
+
+
+def test_the_functions_and_their_signatures_are_those_of_networkx():
+    assert {*FUNCTIONS} <= {*backend.__all__}
+    for name in FUNCTIONS:
+        here, there = (inspect.signature(f).parameters for f in (getattr(backend, name), getattr(nx, name).orig_func))
+        assert [*here] == [*there]
+        assert [p.default for p in here.values()] == [p.default for p in there.values()]
+
+
+@pytest.mark.parametrize("name", ["johnson", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length"])
+@pytest.mark.parametrize("graph", [nx.Graph(), nx.DiGraph(), nx.MultiDiGraph()], ids=lambda graph: type(graph).__name__)
+def test_a_negative_cycle_is_unbounded(name, graph):
+    graph.add_weighted_edges_from([(0, 1, 1), (1, 2, -3), (2, 0, 1)])
+    with pytest.raises(nx.NetworkXUnbounded, match="Negative cycle detected"):
+        dict(ours(name, graph))
+
+
+def test_distances_from_nodes_in_order_of_distance():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("s", "far", 9), ("s", "near", 1), ("near", "between", 3)])
+    lengths = dict(ours("all_pairs_dijkstra_path_length", graph))
+    assert [*lengths["s"].items()] == [("s", 0), ("near", 1), ("between", 4), ("far", 9)]
+
+
+def test_nodelist_orders_the_matrix():
+    graph = make("whole", nx.DiGraph, 6, 12)
+    order = sorted(graph, reverse=True)
+    np.testing.assert_array_equal(
+        ours("floyd_warshall_numpy", graph, nodelist=order), theirs("floyd_warshall_numpy", graph, nodelist=order)
+    )
+    for nodelist in (order[1:], [*order[1:], order[1]], [*order[1:], "none"]):
+        found, expected = (
+            outcome(lambda f=f, n=nodelist: f("floyd_warshall_numpy", graph, nodelist=n)) for f in (ours, theirs)
+        )
+        assert found == expected
+        assert found[0] is nx.NetworkXError
+
+
+def test_whole_numbers_are_exact_up_to_2_to_the_53():
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, {(0, 1): 2**50 + 1, (1, 2): 2**51 + 3}, "weight")
+    assert dict(ours("all_pairs_dijkstra_path_length", graph)) == dict(theirs("all_pairs_dijkstra_path_length", graph))
+    graph[0][1]["weight"] = 2**53 // 3 + 9
+    graph.__networkx_cache__.clear()
+    with pytest.raises(NotImplementedError):
+        ours("all_pairs_dijkstra_path_length", graph)
+
+
+@pytest.mark.parametrize("weight", [True, None, "3", float("inf"), float("nan"), 2j, 10**400, 1e308, np.float32(1)], ids=repr)
+def test_other_weights_are_left_to_networkx(weight):
+    graph = nx.path_graph(3)
+    nx.set_edge_attributes(graph, weight, "weight")
+    with pytest.raises(NotImplementedError):
+        ours("floyd_warshall", graph)
+
+
+def test_numbers_of_numpy_give_numbers_of_python():
+    for scalar, plain in ((np.int64, int), (np.float64, float)):
+        graph = nx.path_graph(3)
+        nx.set_edge_attributes(graph, scalar(2), "weight")
+        ((_, lengths), *_) = ours("all_pairs_dijkstra_path_length", graph)
+        assert [type(length) for length in lengths.values()] == [int, plain, plain]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("floyd_warshall", {"weight": lambda *_: 1}),
+        ("johnson", {"weight": 3}),
+        ("all_pairs_dijkstra", {"cutoff": "2"}),
+        ("all_pairs_shortest_path", {"cutoff": float("nan")}),
+        ("average_shortest_path_length", {"method": "other"}),
+        ("diameter", {"usebounds": True}),
+        ("radius", {"e": {0: 1}}),
+        ("eccentricity", {"v": 0}),
+        ("eccentricity", {"sp": {}}),
+        ("closeness_centrality", {"u": 0}),
+        ("harmonic_centrality", {"nbunch": [0]}),
+        ("harmonic_centrality", {"sources": [0]}),
+        ("center", {}),  # of a tree
+        ("wiener_index", {"no_such_argument": 1}),
+    ],
+)
+def test_other_arguments_are_left_to_networkx(name, arguments):
+    assert isinstance(backend.can_run(name, (nx.path_graph(4),), arguments), str)
+
+
+def test_a_graph_that_does_not_fit_the_memory_is_left_to_networkx(monkeypatch):
+    from tri_apsp.interop import networkx_solution
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TooLargeError("a problem must fit the memory")
+
+    monkeypatch.setattr(networkx_solution, "check_memory", refuse)
+    with pytest.raises(NotImplementedError):
+        ours("diameter", nx.cycle_graph(5))
+
+
+def test_results_can_be_pickled_and_have_a_default_as_in_networkx():
+    found = pickle.loads(pickle.dumps(ours("floyd_warshall", nx.path_graph(3))))
+    assert found == theirs("floyd_warshall", nx.path_graph(3))
+    assert found[0]["no node"] == float("inf")
+
+
+def test_a_converted_graph_keeps_its_original():
+    graph = make("whole", nx.MultiDiGraph, 5, 9)
+    converted = backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+    assert backend.convert_to_nx(converted) is graph
+    assert (len(converted), [*converted], "v3" in converted) == (5, [*graph], True)
+    assert (converted.is_directed(), converted.is_multigraph()) == (True, True)
+    assert backend.floyd_warshall(converted) == theirs("floyd_warshall", graph)
+
+
+@needs_entry_points
+def test_networkx_caches_the_conversion_until_the_graph_changes(monkeypatch):
+    graph, conversions = make("whole", nx.Graph, 8, 20), []
+    convert = backend.convert_from_nx
+    monkeypatch.setattr(backend, "convert_from_nx", lambda *args, **kwargs: conversions.append(1) or convert(*args, **kwargs))
+    for _ in range(2):
+        ours("floyd_warshall", graph)
+    assert len(conversions) == 1
+    graph.add_edge("v0", "v1", weight=0)
+    assert ours("floyd_warshall", graph) == theirs("floyd_warshall", graph)
+    assert len(conversions) == 2
+
+
+@needs_entry_points
+def test_by_priority_it_runs_what_it_should(monkeypatch):
+    ran = []
+    monkeypatch.setattr(backend, "diameter", lambda *_, **__: ran.append(1) or 3)
+    with nx.config(backend_priority=["tri_apsp"]):
+        assert nx.diameter(nx.cycle_graph(4)) == 2  # too small
+        assert ran == []
+        assert nx.diameter(nx.cycle_graph(1000)) == 3
+    assert ran == [1]
+
+
+@needs_entry_points
+def test_by_priority_networkx_runs_what_is_left_to_it():
+    graph = nx.complete_graph(60)
+    nx.set_edge_attributes(graph, float("inf"), "weight")
+    with nx.config(backend_priority=["tri_apsp"]):
+        assert nx.floyd_warshall(graph)[0][1] == float("inf")
+        assert nx.eccentricity(graph, v=0) == 1
+
+
+IMPORTS = """
+import sys, tri_apsp
+assert "networkx" not in sys.modules
+import networkx
+from tri_apsp.interop.networkx_info import backend_info
+backend_info()
+assert not {"torch", "numba", "tri_apsp.interop.networkx_backend"} & {*sys.modules}
+import tri_apsp.interop.networkx_backend as backend
+assert backend.can_run("diameter", (networkx.path_graph(3),), {}) is True
+assert backend.should_run("diameter", (networkx.path_graph(3),), {}) is not True
+assert not {"torch", "numba"} & {*sys.modules}
+"""
+
+
+def test_networkx_loads_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
