@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import pickle
 import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,7 +109,7 @@ def assert_alike(found: Any, expected: Any, weights: Any = None, mixed: bool = F
             assert_alike(found[key], expected[key], weights, mixed)
     elif isinstance(expected, list | tuple) and weights is not None and expected and all(isinstance(x, str) for x in expected):
         assert (found[0], found[-1]) == (expected[0], expected[-1])
-        lengths = [sum(weights[edge] for edge in zip(path, path[1:], strict=False)) for path in (found, expected)]
+        lengths = [sum(weights[edge] for edge in itertools.pairwise(path)) for path in (found, expected)]
         assert lengths[0] == pytest.approx(lengths[1])
     elif isinstance(expected, list | tuple):
         assert type(found) is type(expected)
@@ -134,18 +136,18 @@ def test_results_are_those_of_networkx(name, kind, cls):
     for n, edges in ((0, 0), (1, 0), (1, 2), (2, 1), (6, 12), (12, 15), (12, 80)):
         graph = make(kind, cls, n, edges)
         for arguments in variants(name):
-            found, expected = (outcome(lambda f=f, a=arguments: f(name, graph, **a)) for f in (ours, theirs))
+            found = outcome(partial(ours, name, graph, **arguments))
+            expected = outcome(partial(theirs, name, graph, **arguments))
             if found is NotImplementedError:
                 assert (kind == "negative" and name in DIJKSTRA) or (name == "center" and nx.is_tree(graph))
             elif name == "floyd_warshall_predecessor_and_distance":
                 assert_alike(found[1], expected[1], mixed=kind == "missing")
                 assert {node: {*row} for node, row in found[0].items()} == {node: {*row} for node, row in expected[0].items()}
+                weights = weights_of(graph, arguments.get("weight", "weight"))
                 for source, row in found[0].items():
                     for target in row:
                         path = nx.reconstruct_path(source, target, found[0])
-                        total = sum(
-                            weights_of(graph, arguments.get("weight", "weight"))[e] for e in zip(path, path[1:], strict=False)
-                        )
+                        total = sum(weights[edge] for edge in itertools.pairwise(path))
                         assert total == pytest.approx(expected[1][source][target])
             elif name in PATHS or name == "all_pairs_dijkstra":
                 weight = None if "shortest" in name else arguments.get("weight", "weight")
@@ -184,9 +186,7 @@ def test_nodelist_orders_the_matrix():
         ours("floyd_warshall_numpy", graph, nodelist=order), theirs("floyd_warshall_numpy", graph, nodelist=order)
     )
     for nodelist in (order[1:], [*order[1:], order[1]], [*order[1:], "none"]):
-        found, expected = (
-            outcome(lambda f=f, n=nodelist: f("floyd_warshall_numpy", graph, nodelist=n)) for f in (ours, theirs)
-        )
+        found, expected = (outcome(partial(f, "floyd_warshall_numpy", graph, nodelist=nodelist)) for f in (ours, theirs))
         assert found == expected
         assert found[0] is nx.NetworkXError
 

@@ -2,7 +2,8 @@
 
 Each has the signature, the results and the errors of the function of the same name in NetworkX. What differs: of several
 shortest paths another may be returned, nodes at equal distance may come in another order, float distances may differ by
-rounding, and if any weight is a float, all distances but 0 are floats. What cannot be served is left to NetworkX: arguments by `can_run`, weights by raising NotImplementedError.
+rounding, and if any weight is a float, all distances but 0 are floats. NetworkX itself runs what cannot be served: `can_run`
+declines arguments, and NotImplementedError weights.
 
 torch is imported by the first call of a function, not with this module, because NetworkX asks `can_run` and `should_run` first.
 """

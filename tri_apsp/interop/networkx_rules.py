@@ -45,16 +45,17 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     """Return True, or that NetworkX is expected to be quicker; NetworkX asks this where the backend was not named.
 
     Both times are estimated, in seconds, from n nodes and the edges, those of an undirected graph counted twice. The constants
-    are fitted to milliseconds measured on two cores of an AMD EPYC 9004 (cpu engine, NetworkX 3.6.1, Python 3.11; here / NetworkX):
+    are fitted to milliseconds measured on two cores of an AMD EPYC 9004 (cpu engine; NetworkX 3.6.1), here / NetworkX. W stands
+    for all_pairs_dijkstra with weights, U for all_pairs_shortest_path.
 
-    | n, edges | floyd_warshall | floyd_warshall_numpy | dijkstra_path_length | dijkstra_path | shortest_path_length | diameter |
-    |---|---|---|---|---|---|---|
-    | 30, 120 | 1.7 / 8.4 | 1.4 / 0.2 | 1.8 / 1.8 | 2.6 / 6.4 | 2.2 / 0.6 | 0.9 / 0.8 |
-    | 100, 586 | 3.3 / 445 | 2.1 / 1.3 | 7.8 / 32 | 10 / 41 | 7.8 / 8.0 | 1.2 / 8.4 |
-    | 300, 6000 | 21 / 2808 | 8.0 / 25 | 31 / 379 | 47 / 427 | 43 / 39 | 7.8 / 38 |
-    | 1000, 20000 | SLOW | 53 / 1331 | 178 / 5153 | 659 / 6728 | 210 / 615 | 112 / 552 |
+    | n, edges | floyd_warshall | floyd_warshall_numpy | W_path_length | W_path | U_path_length | U_path | diameter |
+    |---|---|---|---|---|---|---|---|
+    | 30, 120 | 1.7 / 8.4 | 1.4 / 0.2 | 1.8 / 1.8 | 2.6 / 6.4 | 2.2 / 0.6 | 2.6 / 0.7 | 0.9 / 0.8 |
+    | 100, 586 | 3.3 / 445 | 2.1 / 1.3 | 7.8 / 32 | 10 / 41 | 7.8 / 8.0 | 10 / 8.1 | 1.2 / 8.4 |
+    | 300, 6000 | 21 / 2808 | 8.0 / 25 | 31 / 379 | 47 / 427 | 43 / 39 | 47 / 39 | 7.8 / 38 |
+    | 1000, 20000 | FLOYD | 53 / 1331 | 178 / 5153 | 659 / 6728 | 210 / 615 | 543 / 821 | 112 / 552 |
 
-    Not counted: the first call of a process, which imports torch and loads the engine (COLD s).
+    Not counted: the first call of a process takes 2.2 s longer, to import torch and load the engine.
     """
     arguments = _arguments(name, args, kwargs)
     graph = _original(arguments["G"])
@@ -77,11 +78,12 @@ def _seconds_here(name: str, n: int, edges: int) -> float:
 def _seconds_of_networkx(name: str, arguments: dict[str, Any], n: int, edges: int) -> float:
     """Return the time that NetworkX takes, by its algorithm."""
     method, weight = arguments.get("method"), arguments.get("weight", arguments.get("distance"))
+    weighted = name == "johnson" or "dijkstra" in name or "bellman" in name or weight is not None
     if name == "floyd_warshall_numpy" or method == "floyd-warshall-numpy":
         return 1e-9 * n**3
     if "floyd_warshall" in name or method == "floyd-warshall":
         return 100e-9 * n**3
-    if weight is None or method == "unweighted":  # breadth-first, which ends early in a dense graph
+    if not weighted or method == "unweighted":  # breadth-first, which ends early in a dense graph
         return 0.4e-6 * n**2
     return 0.3e-6 * n * (n + edges)  # Dijkstra's algorithm; Bellman-Ford takes longer
 
