@@ -74,7 +74,7 @@ def outcome(call: Any) -> Any:
 
 
 def theirs(name: str, graph: Any, **arguments: Any) -> Any:
-    return getattr(nx, name)(graph, **arguments, backend="networkx")
+    return getattr(nx, name)(graph, **arguments)
 
 
 def variants(name: str) -> Iterator[dict[str, Any]]:
