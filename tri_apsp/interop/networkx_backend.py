@@ -281,8 +281,6 @@ def closeness_centrality(G: Graph, u: None = None, distance: str | None = None, 
 
 @_serves
 def global_efficiency(G: Graph) -> float:
-    if G.is_directed():  # as the decorator of nx.global_efficiency does
-        raise nx.NetworkXNotImplemented("not implemented for directed type")
     n = len(G)
     if n == 1:
         return 0

@@ -13,14 +13,14 @@ import torch
 
 from tri_apsp.api import shortest_paths
 from tri_apsp.device import check_memory, resolve
-from tri_apsp.errors import NegativeCycleError, TooLargeError
+from tri_apsp.errors import EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import EdgeList
 from tri_apsp.interop.networkx_graph import Graph
 
 __all__ = ["Solution", "solve"]
 
-# Matrices of float64 at the peak: weights, distances, their copy on the host, and predecessors with their workspace.
-_MATRICES, _WITH_PREDECESSORS = 3.0, 4.5
+# Matrices of float64 at the peak: weights, distances and predecessors with their workspace; later distances and temporaries.
+_MATRICES = 4.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,8 @@ def solve(
         predecessors: also find them.
 
     Raises:
-        NotImplementedError: the weights are of a kind that is left to NetworkX, or the matrices do not fit the memory.
+        NotImplementedError: the weights are of a kind that is left to NetworkX, the matrices do not fit the memory, or the
+            engine of the device is not installed.
         networkx.NetworkXUnbounded: there is a negative cycle.
     """
     edges, n = graph.edges(attribute), len(graph)
@@ -118,14 +119,15 @@ def solve(
         raise NotImplementedError(f"tri_apsp leaves this graph to NetworkX: {edges.obstacle}")
     if not negative and (edges.weights < 0).any():
         raise NotImplementedError("tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX")
-    device = resolve(nx.config.backends.tri_apsp.device)
+    settings = getattr(nx.config.backends, "tri_apsp", None)  # of the entry points, if they are installed
+    device = resolve(settings.device if settings else "auto")
     try:
-        check_memory(n, 1, torch.float64, device, matrices=_WITH_PREDECESSORS if predecessors else _MATRICES)
+        check_memory(n, 1, torch.float64, device, matrices=_MATRICES)
         weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(torch.float64, device)
         if not loops:
             weights.fill_diagonal_(0)
         result = shortest_paths(weights, predecessors=predecessors)
-    except TooLargeError as error:
+    except (EngineError, TooLargeError) as error:
         raise NotImplementedError(str(error)) from error
     except NegativeCycleError as error:
         raise nx.NetworkXUnbounded("Negative cycle detected.") from error
