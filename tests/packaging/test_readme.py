@@ -18,6 +18,7 @@ from tri_apsp import errors
 from tri_apsp.console.tables import read_csv
 from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
+from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.methods import METHODS, SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,10 +102,26 @@ def test_the_examples_print_what_is_shown(capsys, monkeypatch, tmp_path):
     examples = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", README, re.MULTILINE | re.DOTALL)
     assert len(examples) >= 3
     for example, output in examples:
+        if "networkx" in example:
+            continue
         exec(example, names)
         assert capsys.readouterr().out == output
         if "write_distances(" in example:
             assert np.load("distances.npy").tolist() == names["distances"].tolist()
+
+
+def test_the_example_of_networkx_runs(capsys):
+    nx = pytest.importorskip("networkx")
+    if "tri_apsp" not in nx.utils.backends.backends:
+        pytest.skip("the entry points of this clone are not installed")
+    (example,) = (block for block in blocks("python") if "networkx" in block)
+    with nx.config(backend_priority=[]):
+        exec(example, {})
+    assert capsys.readouterr().out == "4\n"
+
+
+def test_the_backend_has_as_many_functions_as_stated():
+    assert f"{len(FUNCTIONS)} functions over all pairs" in README
 
 
 NAMES = """
