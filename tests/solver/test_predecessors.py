@@ -113,7 +113,7 @@ def test_not_unless_asked_for() -> None:
 
 def test_more_vertices_than_int32_numbers_are_refused() -> None:
     n = 1 << 31
-    with pytest.raises(InputError, match="int32, which numbers 2147483647 vertices, but there are 2147483648; leave them out"):
+    with pytest.raises(InputError, match="n must be at most 2147483647, the largest int32, but is 2147483648; leave"):
         solve(torch.zeros(1).expand(n, n))
 
 

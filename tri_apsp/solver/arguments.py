@@ -236,9 +236,7 @@ def check_numbering(problem: Problem) -> None:
     """
     most = torch.iinfo(torch.int32).max
     if problem.n > most:
-        raise InputError(
-            f"predecessors are of int32, which numbers {most} vertices, but there are {problem.n}; leave them out."
-        )
+        raise InputError(f"with predecessors, n must be at most {most}, the largest int32, but is {problem.n}; leave them out.")
 
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:
