@@ -96,9 +96,9 @@ class TestPredecessorsOnGpu(PredecessorContract):
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestPredecessorsInterpreted(PredecessorContract):
-    device, engine, sizes, dtypes = "cpu", "portable", (17,), (torch.float32, torch.int16)
+    device, engine, sizes, dtypes = "cpu", "portable", (11,), (torch.float32, torch.int16)
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Several strips of sources, and several blocks of lists."""
-        monkeypatch.setattr(module, "_WIDTH", 7)
+        monkeypatch.setattr(module, "_WIDTH", 4)
