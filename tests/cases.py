@@ -116,24 +116,23 @@ def assert_predecessors(result: tri_apsp.Result, weights: torch.Tensor, *, rtol:
     assert result.predecessors.device == result.distances.device
     shape = (-1, *weights.shape[-2:])
     infinity = tri_apsp.no_edge(weights.dtype)
-    graphs = zip(*(x.cpu().reshape(shape) for x in (weights, result.distances, result.predecessors)), strict=True)
-    for edges, distances, predecessors in graphs:
+    graphs = zip(*(x.reshape(shape) for x in (weights, result.distances, result.predecessors)), strict=True)
+    for edges, distances, before in graphs:
         n = len(edges)
-        missing = (edges == infinity).numpy()
-        lengths = np.where(missing, INF, edges.double().numpy())
-        before = predecessors.long().numpy()
-        source, vertex = np.indices((n, n))
-        active = (distances < infinity).numpy() & (source != vertex)
-        assert (before[~active] == -1).all()
-        total, expected = np.zeros((n, n)), np.where(active, distances.double().numpy(), 0)
+        lengths = edges.double().masked_fill(edges == infinity, INF)
+        vertices = torch.arange(n, device=edges.device)
+        source, vertex = vertices[:, None].expand(n, n), vertices.repeat(n, 1)
+        active = (distances < infinity) & (source != vertex)
+        assert bool((before[~active] == -1).all())
+        total, expected = torch.zeros_like(lengths), distances.double().masked_fill(~active, 0)
         for _ in range(n):
-            rows, at = source[active], vertex[active]
-            step = before[rows, at]
-            assert ((step >= 0) & (step < n) & (step != at)).all()
+            at = vertex[active]
+            step = before[source[active], at].long()
+            assert bool(((step >= 0) & (step < n) & (step != at)).all())
             total[active] += lengths[step, at]
             vertex[active] = step
             active &= vertex != source
-            if not active.any():
+            if not bool(active.any()):
                 break
-        assert not active.any(), "predecessors form a loop"
-        np.testing.assert_allclose(total, expected, rtol=rtol, atol=rtol)
+        assert not bool(active.any()), "predecessors form a loop"
+        torch.testing.assert_close(total, expected, rtol=rtol, atol=rtol)

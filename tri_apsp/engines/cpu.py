@@ -83,8 +83,8 @@ class CpuEngine(Engine):
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         value = distances.numpy().dtype.type
         lowest = -float("inf") if distances.is_floating_point() else self.floor
-        relative, absolute, cycle = (value(float(margin)) for margin in tolerance)
-        constants = Constants(value(self.no_edge), value(lowest), (relative, absolute), cycle)
+        relative, absolute, *cycle = (value(float(margin)) for margin in tolerance)
+        constants = Constants(value(self.no_edge), value(lowest), (relative, absolute), (cycle[0], cycle[1]))
         batch, n, _ = distances.shape
         sizes = np.full(batch, n) if self.spec.sizes is None else self.spec.sizes.numpy().astype(np.intp)
         graphs = weights.contiguous().numpy(), distances.numpy()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
-from tri_apsp.kernels.cpu.predecessors import fewest_edges, lanes, search_strip
+from tri_apsp.kernels.cpu.predecessors import HIDDEN, LOOP, RISKY, fewest_edges, lanes, search_strip
 from tri_apsp.kernels.cpu.small_predecessors import small_predecessors
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, bound_edges, list_sources, list_targets, mark_tight
 
@@ -29,13 +29,13 @@ class Constants:
     Attributes:
         no_edge, lowest: the largest value, and one that no sum is smaller than.
         margins: `relative` and `absolute` of the tolerance.
-        cycle: of the tolerance.
+        cycle: `cycle_relative` and `cycle_absolute` of the tolerance.
     """
 
     no_edge: Any
     lowest: Any
     margins: tuple[Any, Any]
-    cycle: Any
+    cycle: tuple[Any, Any]
 
 
 def find_predecessors(w: Array, d: Array, sizes: Array, constants: Constants, threads: int) -> Array:
@@ -48,7 +48,7 @@ def find_predecessors(w: Array, d: Array, sizes: Array, constants: Constants, th
 
     def find(first: int) -> None:
         part = slice(first, first + _GRAPHS)
-        small_predecessors(pred[part], w[part], d[part], sizes[part], constants.no_edge, *constants.margins, constants.cycle)
+        small_predecessors(pred[part], w[part], d[part], sizes[part], constants.no_edge, *constants.margins, *constants.cycle)
 
     run_tasks(find, [(first,) for first in range(0, d.shape[0], _GRAPHS)], d.size * d.shape[1], threads)
     return pred
@@ -81,14 +81,15 @@ def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants
         list_sources(sources, weights, ends, lightest, masks[column // COLUMNS], bounds, w, n, column)
 
     run_tasks(list_tight, columns, 4 * n**2, threads)
-    unsafe = np.zeros(n, np.bool_)
+    flags = np.zeros(n, np.uint8)
     lists = starts, ends, sources, weights, lightest
 
     def search(i: int) -> None:
-        search_strip(pred, unsafe, w, d, n, i, *lists, no_edge, constants.lowest, *margins, constants.cycle)
+        search_strip(pred, flags, w, d, n, i, *lists, no_edge, constants.lowest, *margins, *constants.cycle)
 
     run_tasks(search, [(i,) for i in range(0, n, lanes(d.dtype))], 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
-    _find_fewest_edges(pred, w, d, n, masks, int(starts[n]), np.flatnonzero(unsafe), constants, threads)
+    unsafe = np.flatnonzero((flags >= LOOP) | (flags == RISKY | HIDDEN))
+    _find_fewest_edges(pred, w, d, n, masks, int(starts[n]), unsafe, constants, threads)
 
 
 def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:

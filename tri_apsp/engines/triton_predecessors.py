@@ -59,7 +59,7 @@ def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolera
     run = partial(_launch, distances.dtype, tolerance.relative)
     margins = distances
     if distances.is_floating_point():
-        margins = distances.new_empty(2)
+        margins = distances.new_empty(3)
         for margin, value in zip(margins, tolerance[1:], strict=True):
             margin.copy_(value) if isinstance(value, torch.Tensor) else margin.fill_(value)
     strides = n, *weights.stride()
@@ -75,7 +75,7 @@ def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolera
     sources, lengths = pred.new_empty(capacity), distances.new_empty(capacity)
     run(lists._list_kernel, tiles, sources, lengths, ends, counts, bounds, weights, distances, margins, capacity, *strides)
     # Searches, a strip of sources at a time.
-    unsafe = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
+    flags = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
     widest = min(n, _WIDTH)
     known, codes = distances.new_empty(batch * n * widest), pred.new_empty(batch * n * widest)
     for i0 in range(0, n, widest):
@@ -86,11 +86,11 @@ def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolera
         run(search._search_lists_kernel, listed, codes, known, sources, lengths, ends, margins, capacity, blocks, width, n)
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), batch, 1
         run(search._search_kernel, whole, codes, known, weights, ends, margins, capacity, blocks, width, *strides)
-        run(search._collect_kernel, strip, pred, unsafe, codes, weights, distances, margins, i0, width, *strides)
-    run(search._search_rest_kernel, (n, batch, 1), pred, unsafe, weights, distances, margins, *strides)
+        run(search._collect_kernel, strip, pred, flags, codes, weights, distances, margins, i0, width, *strides)
+    run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
     programs = min(batch * n, 8 * describe(distances.device).units)
     run(
-        search._fewest_edges_kernel, (programs, 1, 1), pred, unsafe, pred.new_empty((programs, n)), sources, ends, weights,
+        search._fewest_edges_kernel, (programs, 1, 1), pred, flags, pred.new_empty((programs, n)), sources, ends, weights,
         distances, margins, capacity, blocks, batch * n, *strides,
     )  # fmt: skip
     return pred

@@ -32,16 +32,17 @@ def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
     """Return how far sums may be from distances that they equal.
 
     Without negative weights, the rounding of a sum is relative to it. With them it is relative to the largest part of the sum,
-    for which the largest distance stands; then a cycle weighs 0 if that is possible for the sum of n edges.
+    for which the largest distance stands. A cycle may weigh 0 if rounding may hide as much at each of n edges: twice as much,
+    since the distances along it, and the distance back, are rounded too.
     """
     if not distances.dtype.is_floating_point:
-        return Tolerance(0, 0, 0)
-    info = torch.finfo(distances.dtype)
-    relative = _UNITS * info.eps
+        return Tolerance(0, 0, 0, 0)
+    relative = _UNITS * torch.finfo(distances.dtype).eps
+    cycle = 2 * distances.shape[-1] * relative
     if bounds is not None and bounds.lowest >= 0:
-        return Tolerance(relative, 0, info.max)
+        return Tolerance(relative, 0, cycle, 0)
     largest = _largest(distances)
-    return Tolerance(relative, relative * largest, 2 * distances.shape[-1] * relative * largest)
+    return Tolerance(relative, relative * largest, 0, cycle * largest)
 
 
 def _largest(distances: torch.Tensor) -> torch.Tensor:

@@ -5,8 +5,11 @@
         for each vertex j:
             where w[i, j] = d[i, j], the edge is a shortest path: pred[i, j] = i
             elsewhere pred[i, j] = argmin of d[i, k] + w[k, j] over the list, read until every sum is as small as the distance
-    for each source with a pair where d[i, pred] >= d[i, j]:                         # fewest_edges
+    for each source whose predecessors may form a loop:                              # fewest_edges
         breadth-first search along the edges with d[i, k] + w[k, j] = d[i, j]
+
+A loop has an edge (k, j) with d[i, k] >= d[i, j]. If every sum along it is its distance within the tolerance, then its weight
+is so small that w[k, j] + d[j, k] is within that of a cycle.
 
 The graph and the tolerance are as in tight_edges.py.
 """
@@ -25,7 +28,11 @@ from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
 
-__all__ = ["fewest_edges", "lanes", "search_strip"]
+__all__ = ["HIDDEN", "LOOP", "RISKY", "fewest_edges", "lanes", "search_strip"]
+
+RISKY, HIDDEN, LOOP = 1, 2, 4
+"""Flags of a source: a predecessor is no closer to it; a distance that is no sum within the tolerance; an edge from a
+predecessor that is no closer may lie on a cycle of weight 0. LOOP, or both others, may mean a loop of predecessors."""
 
 # Edges between two tests of whether every sum of a strip is small enough.
 _CHUNK = 8
@@ -140,14 +147,29 @@ def _is_doubtful(typing_context, best, distances, lightest, lowest, relative, ab
 
 @njit(nogil=True, cache=True)
 def search_strip(  # type: ignore[no-untyped-def]
-    pred, unsafe, w, d, n, i0, starts, ends, sources, weights, lightest, no_edge, lowest, relative, absolute, cycle
+    pred,
+    flags,
+    w,
+    d,
+    n,
+    i0,
+    starts,
+    ends,
+    sources,
+    weights,
+    lightest,
+    no_edge,
+    lowest,
+    relative,
+    absolute,
+    cycle_relative,
+    cycle_absolute,
 ):
     """Write the predecessors of the pairs (i, j) with i0 <= i < i0 + LANES.
 
     Args:
         pred: [n, n] of int32.
-        unsafe: [n] of bool; set for a source if its predecessors may form a loop: one is no closer to the source, and the edge
-            from it may lie on a cycle of weight `cycle` or less.
+        flags: [n] of uint8, in which the flags of sources are set.
         starts, ends: [n], where the list of edges to each vertex begins and ends.
         sources, weights, lightest: of the lists, as from list_sources.
         lowest: a value that no sum is smaller than.
@@ -175,13 +197,17 @@ def search_strip(  # type: ignore[no-untyped-def]
                 _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
         for c in range(COLUMNS):
             if _is_doubtful(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
-                _look_closer(tile[c], unsafe, w, d, n, i0, i1, j0 + c, no_edge, relative, absolute, cycle)
+                _look_closer(
+                    tile[c], flags, w, d, n, i0, i1, j0 + c, no_edge, relative, absolute, cycle_relative, cycle_absolute
+                )
         transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
 
 
 @njit(nogil=True, cache=True)
-def _look_closer(pred, unsafe, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle):  # type: ignore[no-untyped-def]
-    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges. Set `unsafe`."""
+def _look_closer(  # type: ignore[no-untyped-def]
+    pred, flags, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle_relative, cycle_absolute
+):
+    """Check the predecessors of j; where rounding hid the right edge, take the best of all edges. Set flags."""
     for i in range(i0, i1):
         k, y = pred[i - i0], d[i, j]
         if not y < no_edge or i == j or i == k:  # noqa: SIM109  (Numba has no `in` for them)
@@ -193,8 +219,11 @@ def _look_closer(pred, unsafe, w, d, n, i0, i1, j, no_edge, relative, absolute, 
                 if other != j and x < no_edge and z < no_edge and z + x < best:
                     best, k = z + x, other
             pred[i - i0] = k
-        if k >= 0 and d[i, k] >= y and d[j, k] < no_edge and w[k, j] + d[j, k] <= cycle:
-            unsafe[i] = True
+            flags[i] |= HIDDEN
+        if k >= 0 and d[i, k] >= y and d[j, k] < no_edge:
+            flags[i] |= RISKY
+            if w[k, j] + d[j, k] <= cycle_relative * abs(y) + cycle_absolute:
+                flags[i] |= LOOP
 
 
 @njit(nogil=True, cache=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tri_apsp.kernels.cpu.predecessors import fewest_edges
+from tri_apsp.kernels.cpu.predecessors import HIDDEN, LOOP, RISKY, fewest_edges
 
 __all__ = ["small_predecessors"]
 
 
 @njit(nogil=True, cache=True)
-def small_predecessors(pred, w, d, sizes, no_edge, relative, absolute, cycle):  # type: ignore[no-untyped-def]
+def small_predecessors(  # type: ignore[no-untyped-def]
+    pred, w, d, sizes, no_edge, relative, absolute, cycle_relative, cycle_absolute
+):
     """Write the predecessors of graphs: pred, w and d are [batch, n, n], and graph g has the leading sizes[g] vertices.
 
     The arguments are as for search_strip; the predecessors of other vertices are -1.
@@ -37,7 +39,7 @@ def small_predecessors(pred, w, d, sizes, no_edge, relative, absolute, cycle):  
                         less = (total < best[j]) & (j != k)
                         best[j] = total if less else best[j]
                         found[j] = k if less else found[j]
-            unsafe = False
+            flags = 0
             for j in range(size):
                 y = d[g, i, j]
                 if j == i or not y < no_edge:
@@ -48,7 +50,11 @@ def small_predecessors(pred, w, d, sizes, no_edge, relative, absolute, cycle):  
                     continue
                 pred[g, i, j] = k
                 back = d[g, j, k]
-                if d[g, i, k] >= y and back < no_edge and w[g, k, j] + back <= cycle:
-                    unsafe = True
-            if unsafe:
+                if best[j] > y + (relative * abs(y) + absolute):
+                    flags |= HIDDEN
+                if d[g, i, k] >= y and back < no_edge:
+                    flags |= RISKY
+                    if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
+                        flags |= LOOP
+            if flags & LOOP or flags == RISKY | HIDDEN:
                 fewest_edges(pred[g], w[g], d[g], size, i, starts[: size + 1], targets, no_edge, relative, absolute)

@@ -5,7 +5,10 @@
         codes[j, i] = argmin of D[i, k] + W[k, j], where SEARCH     # _search_lists_kernel, or _search_kernel without lists
         pred[i, j] = codes[j, i]                                    # _collect_kernel
     where every sum over a list is larger than the distance because of rounding: all edges         # _search_rest_kernel
-    for each source with a pair where D[i, pred] >= D[i, j]: breadth-first search                  # _fewest_edges_kernel
+    for each source whose predecessors may form a loop: breadth-first search                       # _fewest_edges_kernel
+
+A loop has an edge (k, j) with D[i, k] >= D[i, j]. If every sum along it is its distance within the tolerance, then its weight
+is so small that W[k, j] + D[j, k] is within that of a cycle.
 
 The tolerance of floats is that of tight_edges.py.
 """
@@ -25,6 +28,9 @@ __all__ = [
 
 # Where a predecessor is still to be found; -1 means that there is none.
 SEARCH: tl.constexpr = tl.constexpr(-2)
+# Flags of a source: a predecessor is no closer to it; or its predecessors may form a loop.
+RISKY: tl.constexpr = tl.constexpr(1)
+LOOP: tl.constexpr = tl.constexpr(2)
 
 
 @triton.jit
@@ -32,7 +38,7 @@ def _transpose_kernel(
     known_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
     codes_ptr,  # (batch, n, width) of int32
     w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
-    margins_ptr,  # (absolute, cycle), for floats
+    margins_ptr,  # (absolute, cycle_relative, cycle_absolute), for floats
     i0, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -146,24 +152,31 @@ def _search_kernel(
 
 
 @triton.jit
-def _may_loop(w_ptr, d_ptr, margins_ptr, k, offs_j, risky, n, stride_wm, stride_wn,
-              NO_EDGE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
-    """Return which of the edges (k, j) where `risky` may lie on a cycle of weight 0, for one graph."""
-    cycle = 0 if INTEGER else tl.load(margins_ptr + 1)
+def _flags(w_ptr, d_ptr, margins_ptr, k, offs_j, y, risky, n, stride_wm, stride_wn,
+           NO_EDGE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
+    """Return the flags of edges (k, j) of one graph, where y = D[i, j] and, if `risky`, D[i, k] >= y.
+
+    RISKY if there is a path back, and LOOP if the edge may then lie on a cycle of weight 0.
+    """
     back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=risky, other=NO_EDGE))
     w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=risky, other=NO_EDGE))
-    return risky & (back < NO_EDGE) & (w < NO_EDGE) & (w + back <= cycle)
+    returns = risky & (back < NO_EDGE) & (w < NO_EDGE)
+    if INTEGER:
+        most = tl.zeros_like(y)
+    else:
+        most = tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
+    return tl.where(returns, tl.where(w + back <= most, LOOP, RISKY), 0)
 
 
 @triton.jit
 def _collect_kernel(
     pred_ptr,  # (batch, n, n) of int32
-    unsafe_ptr,  # (batch, n) of int32, set for sources whose predecessors may form a loop
+    flags_ptr,  # (batch, n) of int32, in which the flags of sources are set
     codes_ptr, w_ptr, d_ptr, margins_ptr,  # as above
     i0, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Store a tile of predecessors; a predecessor that is no closer to the source than its vertex may be unsafe."""
+    """Store a tile of predecessors, and set the flags of those that are no closer to the source than their vertices."""
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
@@ -180,22 +193,28 @@ def _collect_kernel(
     if tl.max(risky.to(tl.int32)) == 1:
         w_ptr += pid_b * stride_wb
         all_j = tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS])
-        loops = _may_loop(w_ptr, d_ptr, margins_ptr, codes, all_j, risky, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
-        tl.store(unsafe_ptr + pid_b * n + offs_i, 1, mask=tl.max(loops.to(tl.int32), axis=1) == 1)
+        flags = _flags(w_ptr, d_ptr, margins_ptr, codes, all_j, y, risky, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
+        flags = tl.max(flags, axis=1)
+        tl.atomic_max(flags_ptr + pid_b * n + offs_i, flags, mask=flags > 0)
 
 
 @triton.jit
 def _search_rest_kernel(
-    pred_ptr, unsafe_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    pred_ptr, flags_ptr, w_ptr, d_ptr, margins_ptr,  # as above
     n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid is the sources."""
+    """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid is the sources.
+
+    A loop may hold such pairs and a predecessor that is no closer, whose edge then weighs more than a cycle may within rounding.
+    """
     pid_b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0)
     row = (pid_b * n + i) * n
     w_ptr += pid_b * stride_wb
     offs = tl.arange(0, BLOCK)
+    worst = 0
+    hidden = False
     for start in range(0, n, BLOCK):
         codes = tl.load(pred_ptr + row + start + offs, mask=start + offs < n, other=-1)
         if tl.min(codes) == SEARCH:
@@ -214,23 +233,17 @@ def _search_rest_kernel(
                         less = least < best
                         best, found = tl.where(less, least, best), tl.where(less, k, found)
                     tl.store(pred_ptr + row + j + tl.arange(0, 1), found)
-                    y = widen(tl.load(d_ptr + row + j))
+                    y = widen(tl.load(d_ptr + row + j + tl.arange(0, 1)))
                     risky = (found >= 0) & (found != i) & (widen(tl.load(d_ptr + row + found, mask=found >= 0, other=0)) >= y)
-                    offs_j = tl.full([1], j, tl.int32)
-                    loops = _may_loop(
-                        w_ptr,
-                        d_ptr + pid_b * n * n,
-                        margins_ptr,
-                        found,
-                        offs_j,
-                        risky,
-                        n,
-                        stride_wm,
-                        stride_wn,
-                        NO_EDGE,
-                        INTEGER,
-                    )
-                    tl.store(unsafe_ptr + pid_b * n + i + tl.arange(0, 1), 1, mask=loops)
+                    flags = _flags(
+                        w_ptr, d_ptr + pid_b * n * n, margins_ptr, found, tl.full([1], j, tl.int32), y, risky,
+                        n, stride_wm, stride_wn, NO_EDGE, INTEGER,
+                    )  # fmt: skip
+                    worst = tl.maximum(worst, tl.max(flags))
+                    hidden = True
+    if hidden:
+        if tl.maximum(worst, tl.load(flags_ptr + pid_b * n + i)) >= RISKY:
+            tl.store(flags_ptr + pid_b * n + i, LOOP)
 
 
 @triton.jit
@@ -294,13 +307,13 @@ def _take_edges(
 
 @triton.jit
 def _fewest_edges_kernel(
-    pred_ptr, unsafe_ptr,  # as above
+    pred_ptr, flags_ptr,  # as above
     edges_ptr,  # (programs, n) of int32: how many edges the path to each vertex has, in the row of this program
     sources_ptr, ends_ptr, w_ptr, d_ptr, margins_ptr,  # as above
     capacity, blocks, rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Rewrite the predecessors of unsafe sources: paths of the fewest edges, and of several those of the smallest vertex.
+    """Rewrite the predecessors of sources with the flag LOOP: paths of the fewest edges, and of several those of the smallest vertex.
 
     What rounding hides from this search is found with wider and wider tolerance.
     """
@@ -308,7 +321,7 @@ def _fewest_edges_kernel(
     absolute = absolute_margin(margins_ptr, INTEGER)
     fits = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
-        if tl.load(unsafe_ptr + row) == 1:
+        if tl.load(flags_ptr + row) == LOOP:
             i = row % n
             pred_row, d_row = pred_ptr + wide(row) * n, d_ptr + wide(row) * n
             w_graph = w_ptr + wide(row // n) * stride_wb
