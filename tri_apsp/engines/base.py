@@ -36,8 +36,8 @@ Block = torch.Tensor
 class Tolerance(NamedTuple):
     """How far rounding may separate sums of weights that are equal; each is 0 for integers.
 
-    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A cycle of vertices at a distance
-    d, all but for rounding, may weigh 0 if its sum is no more than `cycle_relative` * |d| + `cycle_absolute`.
+    A path equals a distance d if its sum differs by no more than `relative` * |d| + `absolute`. A cycle through vertices
+    at a distance d may weigh 0 if its sum is no more than `cycle_relative` * |d| + `cycle_absolute`.
     """
 
     relative: float

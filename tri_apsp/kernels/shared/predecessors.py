@@ -161,10 +161,7 @@ def _flags(w_ptr, d_ptr, margins_ptr, k, offs_j, y, risky, n, stride_wm, stride_
     back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=risky, other=NO_EDGE))
     w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=risky, other=NO_EDGE))
     returns = risky & (back < NO_EDGE) & (w < NO_EDGE)
-    if INTEGER:
-        most = tl.zeros_like(y)
-    else:
-        most = tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
+    most = tl.zeros_like(y) if INTEGER else tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
     return tl.where(returns, tl.where(w + back <= most, LOOP, RISKY), 0)
 
 
@@ -206,7 +203,7 @@ def _search_rest_kernel(
 ):  # fmt: skip
     """Search all edges for the pairs of one source that are still to be found; axis 0 of the grid is the sources.
 
-    A loop may hold such pairs and a predecessor that is no closer, whose edge then weighs more than a cycle may within rounding.
+    Such a pair may close a loop with any predecessor that is no closer, whatever its edge weighs.
     """
     pid_b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0)
@@ -313,7 +310,7 @@ def _fewest_edges_kernel(
     capacity, blocks, rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Rewrite the predecessors of sources with the flag LOOP: paths of the fewest edges, and of several those of the smallest vertex.
+    """Rewrite the predecessors of sources with the flag LOOP: by the fewest edges, and of several paths the smallest vertex.
 
     What rounding hides from this search is found with wider and wider tolerance.
     """
