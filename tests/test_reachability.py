@@ -109,7 +109,8 @@ class ReachabilityContract:
             assert torch.equal(self.reachability(as_weights(edges, dtype), weights=True), expected(edges)), dtype
 
     def test_batches(self) -> None:
-        graphs = np.stack([digraph(70), cycle(70), disconnected(70)])
+        n = self.sizes[-1] + 1
+        graphs = np.stack([digraph(n), cycle(n), disconnected(n)])
         closures = torch.stack([expected(edges) for edges in graphs])
         assert torch.equal(self.reachability(torch.from_numpy(graphs)), closures)
         assert torch.equal(self.reachability(as_weights(graphs, torch.int32), weights=True), closures)

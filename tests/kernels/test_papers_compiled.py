@@ -109,7 +109,7 @@ def test_staged_load_keeps_the_tile_in_registers(compiled: Any, m: int) -> None:
     assert _stores(steps) <= max(2, m), "slices are stored, but no tile"
 
 
-@pytest.mark.parametrize("edge", [8, 16, 32])
+@pytest.mark.parametrize("edge", [pytest.param(8, marks=pytest.mark.slow), 16, pytest.param(32, marks=pytest.mark.slow)])
 def test_blocked_int16_keeps_three_blocks_in_shared_memory(compiled: Any, edge: int) -> None:
     for name in ("blocked_int16", "blocked_vectorised_int16"):
         assert compiled(name, torch.int16, 90, edge)["_three_tiles_kernel"].shared == 3 * edge * edge * 2

@@ -38,7 +38,7 @@ def test_rounding_leads_nowhere_else(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", cases.DTYPES)
 def test_cycles_of_weight_zero(dtype: torch.dtype) -> None:
-    for n in SIZES:
+    for n in (5, 65, 130):
         for high in (0, 1):
             weights = cases.random_graph(n, degree=4, low=0, high=high)
             check(cases.tensor(weights, dtype))

@@ -49,6 +49,7 @@ class TestPapersInterpreted(MethodContract):
     methods = ("simple", "vectorised")
     sizes = (0, 1, 2, 9, 18)
     dtypes = (torch.float32,)
+    predecessor_cases = ("zero weights",)
 
     @pytest.mark.parametrize(
         ("name", "parameter"),
