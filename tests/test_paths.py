@@ -1,4 +1,4 @@
-"""Paths and next hops from predecessors, on the CPU; tests/gpu has them on a GPU."""
+"""Paths and next hops from predecessors, on the CPU; tests/engines/test_triton_predecessors.py has them on a GPU."""
 
 from __future__ import annotations
 
@@ -82,6 +82,14 @@ def test_a_long_path() -> None:
     assert next_hops(square)[0, 0].tolist() == [-1] + [1] * (n - 1)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16])
+def test_vertices_of_narrow_dtypes(dtype: torch.dtype) -> None:
+    """More vertices than the dtype of the query can number."""
+    result = solve(cases.tensor(cases.chain(300), torch.float32))
+    query = torch.tensor([100, 5], dtype=dtype)
+    assert result.paths(query[:1], query[1:])[0].tolist() == result.path(100, 5)
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -98,5 +106,8 @@ def test_a_long_path() -> None:
 def test_queries_that_are_refused(batch: torch.Tensor, query: tuple[object, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         solve(batch).paths(*query)  # type: ignore[arg-type]
+
+
+def test_a_path_to_a_vertex_out_of_range_is_refused(batch: torch.Tensor) -> None:
     with pytest.raises(InputError, match="must lie in"):
         solve(batch).path(0, 40)

@@ -47,10 +47,10 @@ class Result:
         predecessors: int32 of the shape and on the device of the distances, or None if they were not asked for. [i, j] is the
             vertex before j on a shortest path from i: following them from j leads to i, along edges whose weights add up to
             the distance (of floats, within rounding). -1 where there is no path, and on the diagonal. Of several shortest
-            paths, the edge (i, j) itself is taken first; else the path whose vertex before j is the smallest. Only for
-            sources that a cycle of weight 0 might lead astray, paths of the fewest edges come before these.
-        negative_cycle: a cycle of negative weight, if there is one and it was asked to mark it: then distances of pairs with a
-            walk through any such cycle are minus infinity, -no_edge(dtype) for integers, and have no predecessor.
+            paths, the edge (i, j) itself is taken first, else the path whose vertex before j is the smallest. For a source
+            whose predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come first.
+        negative_cycle: a cycle of negative weight; None if there is none, or without negative_cycles="mark". Pairs with a walk
+            through any negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and no predecessor.
     """
 
     distances: torch.Tensor
@@ -136,14 +136,14 @@ def _indices(values: torch.Tensor | Sequence[int], name: str, count: int, like: 
         raise InputError(
             f"`{name}` must hold whole numbers, but is {type(values).__name__}; give a list or a tensor."
         ) from None
-    if found.numel() == 0:
-        found = found.to(torch.int64)
-    if found.dim() != 1 or found.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
+    integer = found.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+    if found.dim() != 1 or not (integer or found.numel() == 0):  # an empty list becomes a tensor of floats
         raise InputError(
             f"`{name}` must be a list or a 1-D tensor of whole numbers, but has shape {tuple(found.shape)} and "
             f"{dtype_name(found.dtype)}; convert it."
         )
+    found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):
         raise InputError(f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range.")
-    return found.to(torch.int64)
+    return found
