@@ -114,8 +114,8 @@ class TritonEngine(Engine):
         return distances, reader
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
-        weights = weights.expand(distances.shape)
-        return torch.cat([find_predecessors(part[0], part[1], tolerance) for part in in_parts(weights, distances)])
+        parts = [find_predecessors(part[0], part[1], tolerance) for part in in_parts(weights, distances)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)  # cat would copy a single part
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
