@@ -333,7 +333,7 @@ MINUS_INF = np.where(np.eye(5) > 0, -INF, 1)
         (lambda: csgraph.johnson(FIVE, indices="a"), "`indices` must be whole numbers, but is 'a'"),
         (lambda: csgraph.johnson(FIVE, indices=[[0], [1, 2]]), "`indices` must be whole numbers"),
         (lambda: csgraph.dijkstra(FIVE, indices=[7], min_only=True), r"must lie in \[-5, 5\), but one is 7"),
-        (lambda: csgraph.dijkstra(FIVE, limit=-1), "`limit` must be a number of at least 0, but is -1.0; give inf"),
+        (lambda: csgraph.dijkstra(FIVE, limit=-1), "`limit` must be a number of at least 0, but is -1; give inf"),
         (lambda: csgraph.dijkstra(FIVE, limit=np.nan), "`limit` must be a number of at least 0, but is nan"),
         (lambda: csgraph.dijkstra(FIVE, limit="a"), "`limit` must be a number of at least 0, but is 'a'"),
     ],

@@ -38,7 +38,7 @@ class PredecessorContract:
         return result
 
     @pytest.mark.parametrize("name", HARD)
-    def test_rounding_leads_nowhere_else(self, name: str) -> None:
+    def test_predecessors_lead_to_the_source_despite_rounding(self, name: str) -> None:
         for n in self.sizes:
             for dtype in self.dtypes:
                 if dtype in RTOL:

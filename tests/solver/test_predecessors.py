@@ -31,7 +31,7 @@ def check(weights: torch.Tensor) -> tri_apsp.Result:
 
 @pytest.mark.parametrize("dtype", RTOL)
 @pytest.mark.parametrize("name", HARD)
-def test_rounding_leads_nowhere_else(name: str, dtype: torch.dtype) -> None:
+def test_predecessors_lead_to_the_source_despite_rounding(name: str, dtype: torch.dtype) -> None:
     for n in SIZES:
         check(HARD[name](n).to(dtype))
 

@@ -36,13 +36,13 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, and print one shortest path."""
     device = resolve(args.device)
     graph = read(args)
+    base, end = graph.base, graph.base + graph.n
     for name in ("source", "target"):
-        if not graph.base <= getattr(args, name) < graph.base + graph.n:
+        vertex = getattr(args, name)
+        if not base <= vertex < end:
             raise InputError(
-                f"{name.upper()} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, but is "
-                f"{getattr(args, name)}; give one of these."
+                f"{name.upper()} must be a vertex of the graph, {base} to {end - 1}, but is {vertex}; give one of these."
             )
-    base = graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     try:
         with progress(not args.json) as report:

@@ -25,9 +25,9 @@ class Summary:
     Attributes:
         reachable_pairs: pairs whose distance is not no_edge.
         max_distance: the largest of these distances, an int if it is whole; None if no pair is reachable.
-        unbounded_pairs: pairs marked as having a walk through a negative cycle, which do not count above or below.
         sum_distances: their sum: an exact int if all are whole, else correct to float64 rounding; None if no pair is
             reachable, or if the sum exceeds float64.
+        unbounded_pairs: marked pairs, which have a walk through a negative cycle; the other attributes leave them out.
     """
 
     reachable_pairs: int

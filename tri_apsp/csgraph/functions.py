@@ -113,13 +113,13 @@ def dijkstra(
     Cost: as shortest_path, with one vertex more for `min_only`.
     """
     try:
-        limit = float(limit)
+        most = float(limit)
     except (TypeError, ValueError):
-        raise InputError(f"`limit` must be a number of at least 0, but is {limit!r}; give inf for no limit.") from None
-    if not limit >= 0:
+        most = np.nan
+    if not most >= 0:
         raise InputError(f"`limit` must be a number of at least 0, but is {limit!r}; give inf for no limit.")
     if min_only:
-        found = nearest(csgraph, directed=directed, unweighted=unweighted, indices=indices, limit=limit)
+        found = nearest(csgraph, directed=directed, unweighted=unweighted, indices=indices, limit=most)
         return found if return_predecessors else found[0]
     return solve(
         csgraph,
@@ -127,7 +127,7 @@ def dijkstra(
         return_predecessors=return_predecessors,
         unweighted=unweighted,
         indices=indices,
-        limit=limit,
+        limit=most,
     )
 
 

@@ -1,4 +1,4 @@
-"""The search for a negative cycle, on the CPU: a graph with few changes left is no work for a GPU."""
+"""The search for a negative cycle, always on the CPU: a queue of changed vertices leaves too little parallel work for a GPU."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class NegativeCycleSearch:
         """Return the vertices of a simple negative cycle in order, [] if there is none; and potentials.
 
         Args:
-            vertices: the part of the graph to look at; None: all of it.
+            vertices: (k,) of an integer dtype, distinct: the subgraph to search; None: the whole graph.
 
         Returns:
-            The cycle, and (n,) of float64 on the CPU: without a cycle, weights[i, j] + potential[i] - potential[j] is not
-            negative, within the tolerance.
+            The cycle; and the potentials, (n,) of float64 on the CPU. If there is no cycle, weights[i, j] + potentials[i] -
+            potentials[j] is not negative within the tolerance, for all vertices that were searched.
 
-        Cost: n^2 operations for each time that every potential changes; usually few times, at most n.
+        Cost: k^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most k.
         """
         n = len(self._weights)
         every = np.arange(n) if vertices is None else vertices.cpu().numpy().astype(np.int64)

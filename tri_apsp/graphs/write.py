@@ -108,7 +108,11 @@ def write_distances(distances: torch.Tensor, path: str | os.PathLike[str]) -> No
 
 
 def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str]) -> None:
-    """Write a matrix of predecessors (n, n) as write_distances writes distances; the key in `.npz` is `predecessors`.
+    """Write the predecessors of one graph, as write_distances writes distances.
+
+    Args:
+        predecessors: (n, n) of int32 on any device, -1 for none.
+        path: ends in one of `DISTANCE_FORMATS`; the key in `.npz` is `predecessors`.
 
     Raises:
         InputError: as check_output; or if the disk is full.

@@ -223,8 +223,7 @@ def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> No
     if choice == "mark" and (overwrite or not check):
         left_out = "overwrite" if overwrite else "check=False"
         raise InputError(
-            "negative cycles must be looked for in checked weights that stay unchanged to be marked, but "
-            f"{left_out} was given; leave it out."
+            f'`negative_cycles="mark"` needs checked weights that stay unchanged, but {left_out} was given; leave it out.'
         )
 
 

@@ -67,10 +67,10 @@ class NegativeComponents:
         self._representatives = torch.tensor(negative, device=weights.device)
         self.vertices = torch.isin(labels, self._representatives)
 
-    def hit(self, rows: slice) -> torch.Tensor:
-        """Return which pairs, of some sources and all targets, have a walk through such a component."""
-        to, from_ = self._reachable[rows][:, self._representatives], self._reachable[self._representatives]
-        return (to.to(torch.float32) @ from_.to(torch.float32)) > 0
+    def unbounded(self, rows: slice) -> torch.Tensor:
+        """Return which pairs of these sources and all targets have a walk through such a component: (rows, n) of bool."""
+        before, after = self._reachable[rows][:, self._representatives], self._reachable[self._representatives]
+        return (before.to(torch.float32) @ after.to(torch.float32)) > 0
 
 
 def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
@@ -103,9 +103,9 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
         n = len(components.vertices)
         for first in range(0, n, _ROWS):
             rows = slice(first, min(first + _ROWS, n))
-            hit = components.hit(rows)
-            graphs[item, rows, :n].masked_fill_(hit, minus_infinity(weights.dtype))
+            unbounded = components.unbounded(rows)
+            graphs[item, rows, :n].masked_fill_(unbounded, minus_infinity(weights.dtype))
             if predecessors is not None:
-                predecessors[item, rows, :n].masked_fill_(hit, -1)
+                predecessors[item, rows, :n].masked_fill_(unbounded, -1)
     cycles = [dataclasses.replace(components.cycle, graph=item) for item, components in found.items() if components.cycle]
     return dataclasses.replace(result, negative_cycle=cycles[0] if cycles else None)
