@@ -86,6 +86,11 @@ CASES: dict[str, Callable[[int], Matrix]] = {
 }
 
 
+def lowest(dtype: torch.dtype) -> float:
+    """The smallest value of a dtype."""
+    return -INF if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
 def tensor(weights: Matrix, dtype: torch.dtype, device: torch.device | str = "cpu") -> torch.Tensor:
     """Weights as a tensor of `dtype`, inf as its no_edge."""
     missing = torch.from_numpy(np.isinf(weights))

@@ -66,7 +66,7 @@ class PredecessorContract:
         sizes = torch.tensor([n, n // 2, 0])
         poisoned = graphs.clone()
         for graph, size in zip(poisoned, sizes, strict=True):
-            graph[size:], graph[:, size:] = -1, -1
+            graph[size:], graph[:, size:] = cases.lowest(graph.dtype), cases.lowest(graph.dtype)
         config = tri_apsp.Config(engine=self.engine)
         result = tri_apsp.shortest_paths(
             poisoned.to(self.device), sizes=sizes.to(self.device), config=config, predecessors=True

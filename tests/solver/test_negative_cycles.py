@@ -9,6 +9,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import InputError, NegativeCycleError
+from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.solver.marking import minus_infinity
 
@@ -105,6 +106,49 @@ def test_a_batch_with_sizes_says_which_graph() -> None:
     found = tri_apsp.shortest_paths(weights, sizes=sizes, negative_cycles="mark").distances[1]
     np.testing.assert_array_equal(values(found[:15, :15]), marked(graphs[1, :15, :15]))
     assert (found[15:] == cases.INF).all()
+
+
+def test_a_cycle_that_a_larger_weight_hid() -> None:
+    """Without the first cycle the bound is smaller, and the second cycle is negative too."""
+    weights = torch.full((4, 4), cases.INF)
+    weights[0, 1], weights[1, 0], weights[2, 3], weights[3, 2] = 1e6, -1e6 - 1, 1, -1.001
+    result = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    together = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2)) > 0
+    assert torch.equal(result.distances, torch.where(together, -cases.INF, cases.INF))
+
+
+def test_large_potentials_form_no_cycle() -> None:
+    """A chain of -1 leads to a cycle of weight 0, whose rounding at a potential of -999 is above the bound."""
+    for seed in range(20):
+        a, b = (torch.rand(2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 0.5).tolist()
+        n = 1002
+        weights = torch.full((n, n), cases.INF, dtype=torch.float64)
+        chain = torch.arange(n - 3)
+        weights[chain, chain + 1] = -1
+        weights[n - 4, n - 3] = -1
+        weights[n - 3, n - 2], weights[n - 2, n - 1], weights[n - 1, n - 3] = a, b, -(a + b)
+        assert NegativeCycleSearch(weights).run()[0] == []
+        weights[n - 1, n - 3] -= 1e-9
+        assert set(NegativeCycleSearch(weights).run()[0]) == {n - 3, n - 2, n - 1}
+
+
+def test_integers_that_no_float_holds() -> None:
+    weights = torch.full((3, 3), tri_apsp.no_edge(torch.int64))
+    weights[0, 1], weights[1, 0] = 1 << 55, -(1 << 55) - 1
+    with pytest.raises(NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(weights)
+    assert caught.value.weight == -1
+    marked = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    assert (marked[:2, :2] == minus_infinity(torch.int64)).all()
+    weights[1, 0] += 1
+    assert tri_apsp.shortest_paths(weights).distances[1, 0] == -(1 << 55)
+
+
+def test_a_loop_within_the_bound_is_not_marked() -> None:
+    weights = torch.full((4, 4), cases.INF)
+    weights[0, 1], weights[1, 0], weights[2, 2], weights[2, 3] = 1e6, -1e6 - 10, -1e-7, 1
+    distances = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    assert distances[2].tolist() == [cases.INF, cases.INF, 0, 1]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

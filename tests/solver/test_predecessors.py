@@ -78,15 +78,16 @@ def test_batches_sizes_and_strides(dtype: torch.dtype) -> None:
     check(graphs[:, ::2, ::2])
     check(graphs[0].expand(2, n, n))
     sizes = torch.tensor([n, 70, 10, 1, 0])
-    poisoned = graphs.clone()
-    for graph, size in zip(poisoned, sizes, strict=True):
-        graph[size:], graph[:, size:] = -1, -1
-    result = solve(poisoned, sizes=sizes)
-    for item, size in enumerate(sizes.tolist()):
-        assert (result.predecessors[item, size:] == -1).all()  # type: ignore[index]
-        assert (result.predecessors[item, :, size:] == -1).all()  # type: ignore[index]
-        alone = solve(graphs[item, :size, :size])
-        assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)  # type: ignore[index]
+    for poison in (-1, cases.lowest(dtype)):
+        poisoned = graphs.clone()
+        for graph, size in zip(poisoned, sizes, strict=True):
+            graph[size:], graph[:, size:] = poison, poison
+        result = solve(poisoned, sizes=sizes)
+        for item, size in enumerate(sizes.tolist()):
+            assert (result.predecessors[item, size:] == -1).all()  # type: ignore[index]
+            assert (result.predecessors[item, :, size:] == -1).all()  # type: ignore[index]
+            alone = solve(graphs[item, :size, :size])
+            assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)  # type: ignore[index]
 
 
 def test_bool_and_empty() -> None:

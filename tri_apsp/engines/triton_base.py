@@ -114,7 +114,12 @@ class TritonEngine(Engine):
         return distances, reader
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
-        parts = [find_predecessors(part[0], part[1], tolerance) for part in in_parts(weights, distances)]
+        sizes = self.spec.sizes
+        sizes = torch.full((len(weights),), self.spec.n, device=weights.device) if sizes is None else sizes
+        parts = [
+            find_predecessors(part[0], part[1], part[2], tolerance)
+            for part in in_parts(weights, distances, sizes.to(torch.int32))
+        ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)  # cat would copy a single part
 
     @classmethod

@@ -50,8 +50,8 @@ def workspace(weights: torch.Tensor) -> float:
     return (1 / _PAIRS_PER_EDGE + strips) * values + 8 * 3 / _TILE[0]
 
 
-def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
-    """Return the predecessors of graphs whose number one launch takes; see Engine.predecessors."""
+def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
+    """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see Engine.predecessors."""
     batch, n, _ = distances.shape
     pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
     if not pred.numel():
@@ -85,7 +85,7 @@ def find_predecessors(weights: torch.Tensor, distances: Block, tolerance: Tolera
         listed = triton.cdiv(width, _STRIP_BYTES // distances.itemsize) * triton.cdiv(n, _GROUP), batch, 1
         run(search._search_lists_kernel, listed, codes, known, sources, lengths, ends, margins, capacity, blocks, width, n)
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), batch, 1
-        run(search._search_kernel, whole, codes, known, weights, ends, margins, capacity, blocks, width, *strides)
+        run(search._search_kernel, whole, codes, known, weights, sizes, ends, margins, capacity, blocks, width, *strides)
         run(search._collect_kernel, strip, pred, flags, codes, weights, distances, margins, i0, width, *strides)
     run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
     programs = min(batch * n, 8 * describe(distances.device).units)

@@ -4,17 +4,19 @@ A vertex with a negative closed walk lies in a strongly connected component with
 component. A walk from i to j meets such a vertex v if i reaches v and v reaches j. A pair without such a walk keeps all its
 paths when these vertices are removed. So:
 
-    solve the graph; if that raises no negative cycle, it is done
-    components of the graph                                    # from its reachability
-    negative components: those in which Bellman-Ford finds a negative cycle
-    solve the graph without them
+    solve the graph; while that raises a negative cycle:
+        components of the graph                                    # from its reachability
+        negative components: those in which Bellman-Ford finds a negative cycle
+        solve the graph without them
     mark (i, j) where i reaches a negative component that reaches j
+
+For floats, the rounding bound of the graph without them may be smaller, so that it may have a negative cycle too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -59,10 +61,10 @@ class NegativeComponents:
         mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
         labels = mutual.argmax(dim=1)  # the first vertex of each component
         negative = labels[cycle[:1]].tolist()
-        alone = weights.diagonal() < 0
+        alone = (weights.diagonal() < -search.tolerance).tolist()
         for label, size in zip(*(found.tolist() for found in torch.unique(labels, return_counts=True)), strict=True):
             members = (labels == label).nonzero().flatten() if size > 1 else None
-            if label not in negative and (bool(alone[label]) if members is None else search.run(members)[0]):
+            if label not in negative and (alone[label] if members is None else search.run(members)[0]):
                 negative.append(label)
         self._representatives = torch.tensor(negative, device=weights.device)
         self.vertices = torch.isin(labels, self._representatives)
@@ -83,29 +85,43 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
     Cost: without a negative cycle, that of a solve. Else, beside what a solve takes until it finds one, a solve, and for each
     graph with a cycle its reachability, Bellman-Ford and a Boolean product; as workspace, three matrices.
     """
-    try:
-        return solve(problem)
-    except NegativeCycleError:
-        pass
-    weights, sizes = problem.weights.clone(memory_format=torch.contiguous_format), problem.sizes
-    found = dict[int, NegativeComponents]()
-    for item in range(len(weights)):
-        size = weights.shape[-1] if sizes is None else int(sizes[item])
-        graph = weights[item, :size, :size]
-        components = NegativeComponents(graph)
-        if components.cycle is not None:
-            found[item] = components
-            graph[components.vertices], graph[:, components.vertices] = (no_edge(weights.dtype),) * 2
-    result = solve(Problem(weights, problem.batched, sizes))
-    graphs = result.distances.view(weights.shape)
-    predecessors = None if result.predecessors is None else result.predecessors.view(weights.shape)
-    for item, components in found.items():
+    found = list[tuple[int, NegativeComponents]]()
+    remaining = problem
+    while True:
+        try:
+            result = solve(remaining)
+            break
+        except NegativeCycleError:
+            if not found:
+                weights = problem.weights.clone(memory_format=torch.contiguous_format)
+                remaining = Problem(weights, problem.batched, problem.sizes)
+            removed = [*_remove_negative_components(remaining)]
+            if not removed:
+                raise
+            found += removed
+    if not found:
+        return result
+    shape = remaining.weights.shape
+    graphs = result.distances.view(shape)
+    predecessors = None if result.predecessors is None else result.predecessors.view(shape)
+    for item, components in found:
         n = len(components.vertices)
         for first in range(0, n, _ROWS):
             rows = slice(first, min(first + _ROWS, n))
             unbounded = components.unbounded(rows)
-            graphs[item, rows, :n].masked_fill_(unbounded, minus_infinity(weights.dtype))
+            graphs[item, rows, :n].masked_fill_(unbounded, minus_infinity(graphs.dtype))
             if predecessors is not None:
                 predecessors[item, rows, :n].masked_fill_(unbounded, -1)
-    cycles = [dataclasses.replace(components.cycle, graph=item) for item, components in found.items() if components.cycle]
-    return dataclasses.replace(result, negative_cycle=cycles[0] if cycles else None)
+    cycles = (dataclasses.replace(components.cycle, graph=item) for item, components in found if components.cycle is not None)
+    return dataclasses.replace(result, negative_cycle=next(cycles))
+
+
+def _remove_negative_components(problem: Problem) -> Iterator[tuple[int, NegativeComponents]]:
+    """Remove the edges of vertices in negative components from the weights; yield these components with their graphs."""
+    for item, weights in enumerate(problem.weights):
+        size = problem.n if problem.sizes is None else int(problem.sizes[item])
+        graph = weights[:size, :size]
+        components = NegativeComponents(graph)
+        if components.cycle is not None:
+            graph[components.vertices], graph[:, components.vertices] = (no_edge(weights.dtype),) * 2
+            yield item, components

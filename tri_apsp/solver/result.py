@@ -98,7 +98,7 @@ class Result:
         predecessors = self._predecessors("paths")
         batch, n, _ = predecessors.shape
         from_, to = (_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
-        graphs = _indices([graph] if isinstance(graph, int) else graph, "graph", batch, predecessors)
+        graphs = _indices(graph if isinstance(graph, torch.Tensor | Sequence) else [graph], "graph", batch, predecessors)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "

@@ -35,6 +35,8 @@ NegativeCycles = Literal["raise", "mark"]
 
 # Matrices that marking takes, beside those of a solve.
 _MARKING = 3.0
+# Matrices that potentials take beside those of a solve: the weights with them.
+_SHIFTING = 1.0
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""
@@ -85,7 +87,8 @@ def run(problem: Problem, select: Select, *, overwrite: bool = False, check: boo
     try:
         return run_once(problem, select, overwrite=overwrite, check=check, **options)
     except OnlyRoundingError:
-        return solve_shifted(problem, partial(run_once, select=select, **options))
+        with memory_for_solve(problem, _SHIFTING), current(problem.weights.device):
+            return solve_shifted(problem, partial(run_once, select=select, **options))
 
 
 def run_once(

@@ -9,19 +9,20 @@ __all__ = ["bellman_ford"]
 
 
 @njit(nogil=True, cache=True)
-def bellman_ford(w, vertices, no_edge, tolerance, potentials, parents):  # type: ignore[no-untyped-def]
+def bellman_ford(w, vertices, no_edge, lowest, absolute, relative, potentials, parents):  # type: ignore[no-untyped-def]
     """Lower potentials until none changes, or until the parents form a cycle, which is then negative.
 
     Args:
         w: [n, n], weights of any strides.
         vertices: the part of the graph to look at; distinct.
-        tolerance: a potential changes only by more than this.
-        potentials: [n] of float64, 0 at first.
+        lowest: no potential becomes smaller.
+        absolute, relative: a potential p[j] becomes p[i] + w[i, j] only if it changes by more than `absolute` + `relative` *
+            |p[i]|.
+        potentials: [n] of float64 for floats, which have no lowest, or of int64; 0 at first.
         parents: [n] of int64, -1 at first.
 
     Returns:
-        A vertex on the cycle; following `parents` from it runs along the cycle backwards. -1 if there is none: then
-        w[i, j] + potentials[i] - potentials[j] >= -tolerance for all these vertices.
+        A vertex on the cycle; following `parents` from it runs along the cycle backwards. -1 if there is none.
     """
     n = len(vertices)
     queue = vertices.copy()
@@ -35,10 +36,12 @@ def bellman_ford(w, vertices, no_edge, tolerance, potentials, parents):  # type:
         count -= 1
         waits[k] = False
         known = potentials[k]
+        margin = absolute + relative * abs(known)
         for j in vertices:
             x = w[k, j]
-            if x < no_edge and known + x < potentials[j] - tolerance:
-                potentials[j] = known + x
+            total = max(known + x, lowest)
+            if x < no_edge and total < potentials[j] - margin:
+                potentials[j] = total
                 parents[j] = k
                 if not waits[j]:
                     waits[j] = True

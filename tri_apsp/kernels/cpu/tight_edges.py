@@ -83,6 +83,8 @@ def bound_edges(bounds, w, d, n, i0, i1, no_edge, relative, absolute):  # type: 
             nearest = min(nearest, d[i, j])
         for j in range(i + 1, n):
             nearest = min(nearest, d[i, j])
+        if not nearest < no_edge:
+            continue  # no path begins here
         margin = relative * abs(nearest) + 2 * absolute
         for j in range(n):
             y = d[i, j]

@@ -31,6 +31,9 @@ SEARCH: tl.constexpr = tl.constexpr(-2)
 # Flags of a source: a predecessor is no closer to it; or its predecessors may form a loop.
 RISKY: tl.constexpr = tl.constexpr(1)
 LOOP: tl.constexpr = tl.constexpr(2)
+# The edges of a path that is still to be found, or that does not exist.
+NOT_REACHED: tl.constexpr = tl.constexpr(2147483647)
+NO_PATH: tl.constexpr = tl.constexpr(2147483646)
 
 
 @triton.jit
@@ -112,6 +115,7 @@ def _search_lists_kernel(
 @triton.jit
 def _search_kernel(
     codes_ptr, known_ptr, w_ptr,  # as above
+    sizes_ptr,  # (batch,) of int32: the leading vertices of each graph
     ends_ptr, margins_ptr, capacity, blocks, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, UNROLL: tl.constexpr,
@@ -135,12 +139,13 @@ def _search_kernel(
     best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
     w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
     known_ptrs = known_ptr + pid_b * n * width + offs
+    size = tl.load(sizes_ptr + pid_b)  # beyond it, weights may be anything
     k = 0
     open_ = True
-    while (k < n) & open_:
+    while (k < size) & open_:
         for _ in tl.static_range(UNROLL):
-            x = widen(tl.load(w_ptrs, mask=mask_j & (offs_j != k) & (k < n), other=NO_EDGE))
-            total = x[:, None] + widen(tl.load(known_ptrs, mask=mask & (k < n), other=NO_EDGE))[None, :]
+            x = widen(tl.load(w_ptrs, mask=(offs_j < size) & (offs_j != k) & (k < size), other=NO_EDGE))
+            total = x[:, None] + widen(tl.load(known_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
             less = total < best
             best, found = tl.where(less, total, best), tl.where(less, k, found)
             w_ptrs += stride_wm
@@ -263,7 +268,7 @@ def _first_source(
         if listed:
             k = tl.load(sources_ptr + offs, mask=offs < end, other=0)
         mask = (offs < end) & (k != j)
-        edges = tl.load(edges_ptr + k, mask=mask, other=2147483647)
+        edges = tl.load(edges_ptr + k, mask=mask, other=NO_PATH)
         mask = mask & (edges >= fewest) & (edges <= most)
         before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
         x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
@@ -295,10 +300,11 @@ def _take_edges(
         mask = (offs < n) & (offs != i)
         y = widen(tl.load(d_row + offs, mask=mask, other=NO_EDGE))
         w = widen(tl.load(w_row + offs.to(tl.int64) * stride_wn, mask=mask, other=NO_EDGE))
-        codes = tl.where(y < NO_EDGE, tl.where(w <= limit(y, absolute, RELATIVE), i, SEARCH), -1)
-        tl.store(pred_row + offs, codes, mask=offs < n)
-        tl.store(edges_ptr + offs, tl.where(offs == i, 0, tl.where(codes == i, 1, 2147483647)), mask=offs < n)
-        remaining += tl.sum((codes == SEARCH).to(tl.int32))
+        direct = w <= limit(y, absolute, RELATIVE)
+        edges = tl.where(y < NO_EDGE, tl.where(direct, 1, NOT_REACHED), NO_PATH)
+        tl.store(pred_row + offs, tl.where(edges == 1, i, -1), mask=offs < n)
+        tl.store(edges_ptr + offs, tl.where(offs == i, 0, edges), mask=offs < n)
+        remaining += tl.sum((edges == NOT_REACHED).to(tl.int32))
     return remaining
 
 
@@ -314,6 +320,7 @@ def _fewest_edges_kernel(
 
     What rounding hides from this search is found with wider and wider tolerance.
     """
+    WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     edges_ptr += tl.program_id(0).to(tl.int64) * n
     absolute = absolute_margin(margins_ptr, INTEGER)
     fits = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
@@ -329,14 +336,14 @@ def _fewest_edges_kernel(
             # One more edge in each round; once that reaches no vertex, twice the tolerance.
             level = 1
             scale = 1.0
-            while (remaining > 0) & (scale < 16777216.0):
+            while (remaining > 0) & (scale < WIDEST):
                 changed = 0
                 fewest = tl.where(scale == 1.0, level, 0)
                 for start in range(0, n, BLOCK):
                     offs = start + tl.arange(0, BLOCK)
-                    if tl.min(tl.load(pred_row + offs, mask=offs < n, other=-1)) == SEARCH:
+                    if tl.max(tl.load(edges_ptr + offs, mask=offs < n, other=0)) == NOT_REACHED:
                         for j in range(start, tl.minimum(start + BLOCK, n)):
-                            if tl.load(pred_row + j) == SEARCH:
+                            if tl.load(edges_ptr + j) == NOT_REACHED:
                                 listed = fits & (scale == 1.0)
                                 place = wide(row // n * n + j) * blocks
                                 first = tl.load(ends_ptr + place - 1, mask=listed & (place > 0), other=0)
@@ -354,4 +361,4 @@ def _fewest_edges_kernel(
                 if changed > 0:
                     level += 1
                 else:
-                    scale = 16777216.0 if INTEGER else 2 * scale
+                    scale = WIDEST if INTEGER else 2 * scale

@@ -118,7 +118,8 @@ def _tight(w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stri
     """Return W of a tile, and which of its edges are listed."""
     w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
     bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
-    tight = (w < NO_EDGE) & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
+    tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
+    tight = tight & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
     return w, tight & (w <= bounds[None, :])
 
 
