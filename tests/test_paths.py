@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import cases
+import numpy as np
 import pytest
 import torch
 
@@ -111,3 +112,18 @@ def test_queries_that_are_refused(batch: torch.Tensor, query: tuple[object, ...]
 def test_a_path_to_a_vertex_out_of_range_is_refused(batch: torch.Tensor) -> None:
     with pytest.raises(InputError, match="must lie in"):
         solve(batch).path(0, 40)
+
+
+def test_one_path_is_asked_for_by_numbers() -> None:
+    result = tri_apsp.shortest_paths(torch.ones(3, 3), predecessors=True)
+    assert result.path(np.int64(0), np.int64(1), np.int64(0)) == [0, 1]  # type: ignore[arg-type]
+    for value, message in (("0", "`source` must be a whole number, but is '0'"), (1 << 70, r"`source` must lie in \[0, 3\)")):
+        with pytest.raises(InputError, match=message):
+            result.path(value, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5, 5), (3, 0, 0)])
+def test_empty_graphs(shape: tuple[int, ...]) -> None:
+    result = tri_apsp.shortest_paths(torch.zeros(shape), predecessors=True)
+    assert result.next_hops().shape == shape
+    assert len(result.paths([], [], [])) == 0

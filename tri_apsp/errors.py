@@ -60,12 +60,12 @@ class NegativeCycleError(ApspError, ValueError):
         self.base = base
         self.weight = weight
         shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
-        of_weight = "" if weight is None else f" of weight {weight:g}"
+        of_weight = "" if weight is None else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} through {noun} {shown}{where}; "
-            "remove or raise one of its edges, or mark negative cycles."
+            'remove or raise one of its edges; shortest_paths with negative_cycles="mark" solves the rest.'
         )
 
     def numbered_from(self, base: int) -> NegativeCycleError:

@@ -78,7 +78,7 @@ def test_kernels_are_compiled_by_a_small_solve_of_the_same_kind(monkeypatch, neg
     assert small.shape == (128, 128)
     assert small.dtype == torch.float64
     assert bool((small < 0).any()) == negative
-    assert named == {"method": "kleene", "config": selection.config}
+    assert named == {"method": "kleene", "config": selection.config, "predecessors": False}
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (128, 128), (129, 128)])

@@ -19,7 +19,7 @@ def graph(save):
 def test_path(cli, graph):
     outcome = cli("path", graph, "1", "3")
     assert outcome.status == 0
-    assert outcome.out.splitlines() == ["distance  4", "path      1 2 3", "edges     2 edges"]
+    assert outcome.out.splitlines() == ["distance  4", "path      1 2 3", "edges     2"]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_path(cli, graph):
     [
         (1, 3, {"distance": 4, "path": [1, 2, 3], "edges": 2}),
         (2, 2, {"distance": 0, "path": [2], "edges": 0}),
-        (2, 4, {"distance": None, "path": [], "edges": 0}),
+        (2, 4, {"distance": None, "path": [], "edges": None}),
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
@@ -35,6 +35,10 @@ def test_json(cli, graph, source, target, expected, dtype):
     found = cli("path", graph, str(source), str(target), "--dtype", dtype, "--json").json
     assert found == {"source": source, "target": target, **expected}
     assert list(found) == ["source", "target", "distance", "path", "edges"]
+
+
+def test_an_empty_graph(cli, save):
+    assert "a path needs a graph with vertices, but this one has none" in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
 
 
 def test_no_path(cli, graph):

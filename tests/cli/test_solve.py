@@ -112,7 +112,7 @@ class TestText:
 
     @pytest.mark.parametrize(("seconds", "shown"), [(0.9, False), (7.25, True)])
     def test_preparation_of_more_than_a_second_is_shown(self, cli, five, monkeypatch, seconds, shown):
-        monkeypatch.setattr(module, "compile_kernels", lambda *_: seconds)
+        monkeypatch.setattr(module, "compile_kernels", lambda *_, **__: seconds)
         assert ("7.2 s to compile" in cli("solve", five).out) == shown
 
     def test_names_the_tuned_files(self, cli, five, monkeypatch, tmp_path):

@@ -90,6 +90,19 @@ def test_batches_sizes_and_strides(dtype: torch.dtype) -> None:
             assert torch.equal(result.predecessors[item, :size, :size], alone.predecessors)  # type: ignore[index]
 
 
+def test_small_padded_graphs_with_cycles_of_weight_zero() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randint(0, 3, (500, 9, 9), generator=generator).float()
+    weights.masked_fill_(torch.rand(weights.shape, generator=generator) < 0.4, cases.INF)
+    sizes = torch.randint(1, 10, (500,), generator=generator)
+    predecessors = solve(weights, sizes=sizes).predecessors
+    assert predecessors is not None
+    for found, graph, size in zip(predecessors, weights, sizes.tolist(), strict=True):
+        assert (found[size:] == -1).all()
+        assert (found[:, size:] == -1).all()
+        assert torch.equal(found[:size, :size], check(graph[:size, :size]).predecessors)  # type: ignore[arg-type]
+
+
 def test_bool_and_empty() -> None:
     edges = torch.rand(70, 70, generator=random(70)) < 0.05
     result = solve(edges)

@@ -58,8 +58,13 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
         timed(call, device)
 
 
-def compile_kernels(weights: torch.Tensor, selection: Selection) -> float:
+def compile_kernels(weights: torch.Tensor, selection: Selection, *, predecessors: bool = False) -> float:
     """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are compiled and loaded.
+
+    Args:
+        weights: of the graph that will be solved.
+        selection: of method, engine and configuration.
+        predecessors: whether they will be asked for too.
 
     Returns:
         The seconds that it took.
@@ -71,7 +76,8 @@ def compile_kernels(weights: torch.Tensor, selection: Selection) -> float:
     negative = bool(weights.amin() < 0)
 
     def run() -> None:
-        solve(_small_graph(size, negative, like=weights), method=selection.method, config=config)
+        graph = _small_graph(size, negative, like=weights)
+        solve(graph, method=selection.method, config=config, predecessors=predecessors)
         if device.type != "cpu" and n * n > torch.iinfo(torch.int32).max:
             # The padded copy of so large a matrix has a batch stride beyond int32, for which Triton compiles other variants.
             padded = aligned(size)

@@ -11,13 +11,12 @@ from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import resolve
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.solver.run import solve
 
 __all__ = ["configure", "run"]
 
-_KEYS = "source, target, distance (null where there is no path), path (a list of vertices, as the file numbers them), edges"
+_KEYS = "source, target, distance and edges (null where there is no path), path (a list of vertices, as the file numbers them)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +36,8 @@ def run(args: argparse.Namespace) -> None:
     device = resolve(args.device)
     graph = read(args)
     base, end = graph.base, graph.base + graph.n
+    if not graph.n:
+        raise InputError("a path needs a graph with vertices, but this one has none; give another graph.")
     for name in ("source", "target"):
         vertex = getattr(args, name)
         if not base <= vertex < end:
@@ -55,12 +56,19 @@ def run(args: argparse.Namespace) -> None:
     distance = result.distances[source, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():
         distance = int(distance)
+    edges = len(path) - 1 if path else None
     if args.json:
         print_json(
-            {"source": args.source, "target": args.target, "distance": distance, "path": path, "edges": max(0, len(path) - 1)}
+            {
+                "source": args.source,
+                "target": args.target,
+                "distance": distance,
+                "path": path,
+                "edges": edges,
+            }
         )
         return
     if not path:
         print_fields([("path", f"there is none from {args.source} to {args.target}")])
         return
-    print_fields([("distance", str(distance)), ("path", " ".join(map(str, path))), ("edges", counted(len(path) - 1, "edge"))])
+    print_fields([("distance", str(distance)), ("path", " ".join(map(str, path))), ("edges", str(edges))])

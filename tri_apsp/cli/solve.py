@@ -81,13 +81,15 @@ def run(args: argparse.Namespace) -> None:
     for path in (args.output, args.predecessors):
         if path is not None:
             check_output(path)
+    if args.output is not None and args.predecessors is not None and args.output.resolve() == args.predecessors.resolve():
+        raise InputError(f"--output and --predecessors must be two files, but both are {args.output}; change one.")
 
     graph = read(args)
     n, edges, base = graph.n, graph.edges, graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config)
-    compilation = compile_kernels(weights, selection)
+    compilation = compile_kernels(weights, selection, predecessors=args.predecessors is not None)
     is_small = warm_up_size(n, selection, device) == n
     try:
         options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}

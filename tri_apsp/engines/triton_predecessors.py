@@ -45,9 +45,10 @@ _CONSTANTS: dict[Any, dict[str, int]] = {
 
 def workspace(weights: torch.Tensor) -> float:
     """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
-    values = (4 + weights.itemsize) / weights.itemsize
-    strips = min(1.0, _WIDTH / max(1, weights.shape[-1]))
-    return (1 / _PAIRS_PER_EDGE + strips) * values + 8 * 3 / _TILE[0]
+    n, itemsize = max(1, weights.shape[-1]), weights.itemsize
+    lists = (1 / _PAIRS_PER_EDGE + min(1.0, _WIDTH / n)) * (4 + itemsize)  # and strips
+    counts, rows = 3 * 8 / _TILE[0], 4 * min(1.0, _programs(weights) / n)
+    return (lists + counts + rows) / itemsize
 
 
 def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
@@ -88,12 +89,17 @@ def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tens
         run(search._search_kernel, whole, codes, known, weights, sizes, ends, margins, capacity, blocks, width, *strides)
         run(search._collect_kernel, strip, pred, flags, codes, weights, distances, margins, i0, width, *strides)
     run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
-    programs = min(batch * n, 8 * describe(distances.device).units)
+    programs = min(batch * n, _programs(distances))
     run(
         search._fewest_edges_kernel, (programs, 1, 1), pred, flags, pred.new_empty((programs, n)), sources, ends, weights,
         distances, margins, capacity, blocks, batch * n, *strides,
     )  # fmt: skip
     return pred
+
+
+def _programs(like: torch.Tensor) -> int:
+    """Return how many programs search paths of the fewest edges, each with a row of its own."""
+    return 8 * describe(like.device).units
 
 
 def _launch(dtype: torch.dtype, relative: float, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 
@@ -75,7 +76,9 @@ class Result:
 
         Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
         """
-        vertices: list[int] = self.paths([source], [target], graph).vertices.tolist()
+        batch, n, _ = self._predecessors("paths").shape
+        i, j = _index(source, "source", n), _index(target, "target", n)
+        vertices: list[int] = self.paths([i], [j], _index(graph, "graph", batch)).vertices.tolist()
         return vertices
 
     def paths(
@@ -125,7 +128,17 @@ class Result:
             raise InputError(
                 f"{wanted} need predecessors, but the result has none; call shortest_paths with predecessors=True."
             )
-        return self.predecessors.view(-1, *self.predecessors.shape[-2:])
+        return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
+
+
+def _index(value: int, name: str, count: int) -> int:
+    """Return a number as an int in [0, count)."""
+    if not isinstance(value, SupportsIndex):
+        raise InputError(f"`{name}` must be a whole number, but is {value!r}; give one in [0, {count}).")
+    found = value.__index__()
+    if not 0 <= found < count:
+        raise InputError(f"`{name}` must lie in [0, {count}), but is {found}; give a number in range.")
+    return found
 
 
 def _indices(values: torch.Tensor | Sequence[int], name: str, count: int, like: torch.Tensor) -> torch.Tensor:

@@ -19,10 +19,8 @@ def small_predecessors(  # type: ignore[no-untyped-def]
     The arguments are as for search_strip; the predecessors of other vertices are -1.
     """
     batch, n, _ = d.shape
-    starts = np.arange(0, n * n + 1, max(n, 1))  # edges to every vertex
-    targets = np.empty(n * n, np.int32)
-    for e in range(n * n):
-        targets[e] = e % n
+    starts, targets = np.empty(n + 1, np.intp), np.empty(n * n, np.int32)  # edges to every vertex, of graphs of `listed`
+    listed = 0
     best = np.empty(n, d.dtype)
     found = np.empty(n, np.int32)
     for g in range(batch):
@@ -57,4 +55,10 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                     if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
                         flags |= LOOP
             if flags & LOOP or flags == RISKY | HIDDEN:
-                fewest_edges(pred[g], w[g], d[g], size, i, starts[: size + 1], targets, no_edge, relative, absolute)
+                if listed != size:
+                    listed = size
+                    for e in range(size * size):
+                        targets[e] = e % size
+                    for k in range(size + 1):
+                        starts[k] = k * size
+                fewest_edges(pred[g], w[g], d[g], size, i, starts, targets, no_edge, relative, absolute)
