@@ -18,7 +18,7 @@ from tri_apsp.semirings import floor, no_edge
 __all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 
 # Rows and columns of a tile of a pass.
-_TILE = (64, 64)
+_TILE = (32, 64)
 # Sources whose distances are transposed at a time: a strip of them fits the L2 cache.
 _WIDTH = 1024
 # A program that searches lists: bytes of the distances from its sources, its vertices, and edges between two tests of whether
