@@ -48,6 +48,15 @@ def thirds(n: int) -> torch.Tensor:
     return torch.full((n, n), 1 / 3, dtype=torch.float64).masked_fill(missing, cases.INF)
 
 
+def road(n: int) -> torch.Tensor:
+    """A long road of weight 0 in both directions, with a few other edges: as many rounds as vertices, for the fewest edges."""
+    weights = torch.rand(n, n, generator=random(n), dtype=torch.float64)
+    weights.masked_fill_(torch.rand(n, n, generator=random(n, 1)) > 0.05, cases.INF)
+    order = torch.randperm(n, generator=random(n, 2))
+    weights[order[:-1], order[1:]] = weights[order[1:], order[:-1]] = 0
+    return weights
+
+
 HARD: dict[str, Callable[[int], torch.Tensor]] = {
     "metric": metric,
     "narrow": narrow,
@@ -55,6 +64,7 @@ HARD: dict[str, Callable[[int], torch.Tensor]] = {
     "powers": powers,
     "shifted": shifted,
     "thirds": thirds,
+    "road": road,
     "all equal": lambda n: torch.full((n, n), 3.0, dtype=torch.float64),
     "all zero": lambda n: torch.zeros(n, n, dtype=torch.float64),
 }

@@ -28,8 +28,8 @@ _STRIP_BYTES, _GROUP, _CHUNK = 2048, 8, 16
 _SEARCH_TILE = (32, 64)
 # Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
 _PAIRS_PER_EDGE = 8
-# Values at a time of a program that owns a whole row.
-_BLOCK = 256
+# Values at a time of a program that owns a whole row; and of one that searches paths of the fewest edges.
+_BLOCK, _WIDE_BLOCK = 256, 512
 # Rows of a program that looks for nearest vertices.
 _ROWS = 8
 
@@ -39,16 +39,16 @@ _CONSTANTS: dict[Any, dict[str, int]] = {
     search._search_lists_kernel: {"GROUP": _GROUP, "CHUNK": _CHUNK, "UNROLL": 4},
     search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": 8},
     search._search_rest_kernel: {"BLOCK": _BLOCK},
-    search._fewest_edges_kernel: {"BLOCK": _BLOCK},
+    search._fewest_edges_kernel: {"BLOCK": _WIDE_BLOCK},
 }
 
 
 def workspace(weights: torch.Tensor) -> float:
     """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
-    lists = (1 / _PAIRS_PER_EDGE + min(1.0, _WIDTH / n)) * (4 + itemsize)  # and strips
+    lists, strips = (8 + itemsize) / _PAIRS_PER_EDGE, min(1.0, _WIDTH / n) * (4 + itemsize)
     counts, rows = 3 * 8 / _TILE[0], 4 * min(1.0, _programs(weights) / n)
-    return (lists + counts + rows) / itemsize
+    return (lists + strips + counts + rows) / itemsize
 
 
 def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
@@ -73,8 +73,9 @@ def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tens
     bounds, counts = parts.amax(1), torch.empty((batch, n, blocks), dtype=torch.int64, device=distances.device)
     run(lists._count_kernel, tiles, counts, bounds, weights, distances, margins, *strides)
     ends, capacity = counts.view(-1).cumsum(0), max(1, pred.numel() // _PAIRS_PER_EDGE)
-    sources, lengths = pred.new_empty(capacity), distances.new_empty(capacity)
-    run(lists._list_kernel, tiles, sources, lengths, ends, counts, bounds, weights, distances, margins, capacity, *strides)
+    (sources, targets), lengths = pred.new_empty((2, capacity)), distances.new_empty(capacity)
+    listing = sources, targets, lengths, ends
+    run(lists._list_kernel, tiles, *listing, counts, bounds, weights, distances, margins, capacity, *strides)
     # Searches, a strip of sources at a time.
     flags = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
     widest = min(n, _WIDTH)
@@ -91,8 +92,8 @@ def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tens
     run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
     programs = min(batch * n, _programs(distances))
     run(
-        search._fewest_edges_kernel, (programs, 1, 1), pred, flags, pred.new_empty((programs, n)), sources, ends, weights,
-        distances, margins, capacity, blocks, batch * n, *strides,
+        search._fewest_edges_kernel, (programs, 1, 1), pred, flags, pred.new_empty((programs, n)), *listing, weights, distances,
+        margins, capacity, blocks, batch * n, *strides,
     )  # fmt: skip
     return pred
 

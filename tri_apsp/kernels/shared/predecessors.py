@@ -31,7 +31,7 @@ SEARCH: tl.constexpr = tl.constexpr(-2)
 # Flags of a source: a predecessor is no closer to it; or its predecessors may form a loop.
 RISKY: tl.constexpr = tl.constexpr(1)
 LOOP: tl.constexpr = tl.constexpr(2)
-# The edges of a path that is still to be found, or that does not exist.
+# The edges of a path, and its last vertex but one, while it is still to be found; the edges of a path that does not exist.
 NOT_REACHED: tl.constexpr = tl.constexpr(2147483647)
 NO_PATH: tl.constexpr = tl.constexpr(2147483646)
 
@@ -249,116 +249,142 @@ def _search_rest_kernel(
 
 
 @triton.jit
-def _first_source(
-    edges_ptr, sources_ptr, w_ptr, d_row, start, end, listed, j, fewest, most, scale, absolute,
-    n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Return the smallest k with fewest <= edges[k] <= most from which an edge completes a shortest path to j, else n.
-
-    If `listed`, k is searched in a list, else among all vertices. `scale` widens the tolerance.
-    """
-    y = widen(tl.load(d_row + j))
-    longest = y
-    if RELATIVE != 0:
-        longest = y + scale * (RELATIVE * tl.abs(y) + absolute)
-    found = n
-    while (start < end) & (found == n):
-        offs = start + tl.arange(0, BLOCK)
-        k = offs.to(tl.int32)
-        if listed:
-            k = tl.load(sources_ptr + offs, mask=offs < end, other=0)
-        mask = (offs < end) & (k != j)
-        edges = tl.load(edges_ptr + k, mask=mask, other=NO_PATH)
-        mask = mask & (edges >= fewest) & (edges <= most)
-        before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
-        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
-        fits = mask & (x < NO_EDGE) & (before < NO_EDGE)
-        fits = fits & (tl.where(fits, before + x, NO_EDGE) <= longest)
-        found = tl.min(tl.where(fits, k, n))
-        start += BLOCK
-    return found
-
-
-@triton.jit
 def _take_edges(
-    pred_row,
-    edges_ptr,
-    w_row,
-    d_row,
-    i,
-    n,
-    stride_wn,
-    absolute,
-    NO_EDGE: tl.constexpr,
-    RELATIVE: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Begin the paths of one source with the edges that are shortest paths; return how many vertices remain to be reached."""
-    remaining = 0
+    pred_row, edges_ptr, w_row, d_row, i, n, stride_wn, absolute,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Begin the paths of one source with the edges that are shortest paths; return how many, and how many are to be found."""
+    taken, remaining = 0, 0
     for start in range(0, n, BLOCK):
         offs = start + tl.arange(0, BLOCK)
         mask = (offs < n) & (offs != i)
         y = widen(tl.load(d_row + offs, mask=mask, other=NO_EDGE))
         w = widen(tl.load(w_row + offs.to(tl.int64) * stride_wn, mask=mask, other=NO_EDGE))
-        direct = w <= limit(y, absolute, RELATIVE)
-        edges = tl.where(y < NO_EDGE, tl.where(direct, 1, NOT_REACHED), NO_PATH)
-        tl.store(pred_row + offs, tl.where(edges == 1, i, -1), mask=offs < n)
+        path, direct = y < NO_EDGE, w <= limit(y, absolute, RELATIVE)
+        edges = tl.where(path, tl.where(direct, 1, NOT_REACHED), NO_PATH)
+        tl.store(pred_row + offs, tl.where(path, tl.where(direct, i, NOT_REACHED), -1), mask=offs < n)
         tl.store(edges_ptr + offs, tl.where(offs == i, 0, edges), mask=offs < n)
+        taken += tl.sum((edges == 1).to(tl.int32))
         remaining += tl.sum((edges == NOT_REACHED).to(tl.int32))
-    return remaining
+    return taken, remaining
+
+
+@triton.jit
+def _extend(pred_row, d_row, k, j, x, mask, scale, absolute, NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr):
+    """pred[j] <- min(pred[j], k) for edges (k, j) of weights x that complete a shortest path; `scale` widens the tolerance."""
+    y = widen(tl.load(d_row + j, mask=mask, other=NO_EDGE))
+    before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
+    longest = y
+    if RELATIVE != 0:
+        longest = y + scale * (RELATIVE * tl.abs(y) + absolute)
+    fits = mask & (x < NO_EDGE) & (before < NO_EDGE)
+    fits = fits & (tl.where(fits, before + x, NO_EDGE) <= longest)
+    tl.atomic_min(pred_row + j, k, mask=fits)
+
+
+@triton.jit
+def _extend_from_rows(
+    pred_row, edges_ptr, w_graph, d_row, fewest, most, scale, absolute, n, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Extend all paths with fewest <= edges <= most by the rows of W."""
+    for start in range(0, n, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        edges = tl.load(edges_ptr + offs, mask=offs < n, other=NO_PATH)
+        ends = tl.where((edges >= fewest) & (edges <= most), offs, n)
+        k = tl.min(ends)
+        while k < n:
+            for first in range(0, n, BLOCK):
+                j = first + tl.arange(0, BLOCK)
+                mask = tl.load(edges_ptr + j, mask=j < n, other=NO_PATH) == NOT_REACHED
+                x = tl.load(w_graph + wide(k) * stride_wm + j.to(tl.int64) * stride_wn, mask=mask, other=NO_EDGE)
+                _extend(pred_row, d_row, tl.zeros_like(j) + k, j, widen(x), mask, scale, absolute, NO_EDGE, RELATIVE)
+            ends = tl.where(ends == k, n, ends)
+            k = tl.min(ends)
+
+
+@triton.jit
+def _extend_from_lists(
+    pred_row, edges_ptr, sources_ptr, targets_ptr, weights_ptr, start, end, d_row, level, absolute,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Extend all paths of `level` edges by the listed edges of a graph, from `start` to `end`."""
+    while start < end:
+        offs = start + tl.arange(0, BLOCK)
+        k = tl.load(sources_ptr + offs, mask=offs < end, other=0)
+        mask = (offs < end) & (tl.load(edges_ptr + k, mask=offs < end, other=NO_PATH) == level)
+        j = tl.load(targets_ptr + offs, mask=mask, other=0)
+        mask = mask & (tl.load(edges_ptr + j, mask=mask, other=NO_PATH) == NOT_REACHED)
+        x = tl.load(weights_ptr + offs, mask=mask, other=NO_EDGE)
+        _extend(pred_row, d_row, k, j, widen(x), mask, 1.0, absolute, NO_EDGE, RELATIVE)
+        start += BLOCK
+
+
+@triton.jit
+def _count_reached(pred_row, edges_ptr, level, n, BLOCK: tl.constexpr):
+    """Set the number of edges of the paths that the last extension found; return how many these are."""
+    reached = 0
+    for start in range(0, n, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        found = tl.load(edges_ptr + offs, mask=offs < n, other=NO_PATH) == NOT_REACHED
+        found = found & (tl.load(pred_row + offs, mask=found, other=NOT_REACHED) != NOT_REACHED)
+        tl.store(edges_ptr + offs, tl.zeros_like(offs) + level, mask=found)
+        reached += tl.sum(found.to(tl.int32))
+    return reached
 
 
 @triton.jit
 def _fewest_edges_kernel(
     pred_ptr, flags_ptr,  # as above
     edges_ptr,  # (programs, n) of int32: how many edges the path to each vertex has, in the row of this program
-    sources_ptr, ends_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    sources_ptr, targets_ptr, weights_ptr, ends_ptr, w_ptr, d_ptr, margins_ptr,  # as above
     capacity, blocks, rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Rewrite the predecessors of sources with the flag LOOP: by the fewest edges, and of several paths the smallest vertex.
 
-    What rounding hides from this search is found with wider and wider tolerance.
+    Each round adds one edge to the paths, by all listed edges, or by the rows of W for the vertices that the last round
+    reached if those are fewer values: n^2 at most in all rounds. What rounding hides is found with wider and wider tolerance.
     """
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     edges_ptr += tl.program_id(0).to(tl.int64) * n
     absolute = absolute_margin(margins_ptr, INTEGER)
-    fits = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
+    listed = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         if tl.load(flags_ptr + row) == LOOP:
-            i = row % n
+            i, graph = row % n, wide(row // n)
             pred_row, d_row = pred_ptr + wide(row) * n, d_ptr + wide(row) * n
-            w_graph = w_ptr + wide(row // n) * stride_wb
-            remaining = _take_edges(
+            w_graph = w_ptr + graph * stride_wb
+            first = tl.load(ends_ptr + graph * n * blocks - 1, mask=row >= n, other=0)
+            last = tl.load(ends_ptr + (graph + 1) * n * blocks - 1)
+            reached, remaining = _take_edges(
                 pred_row, edges_ptr, w_graph + wide(i) * stride_wm, d_row, i, n, stride_wn, absolute, NO_EDGE, RELATIVE, BLOCK
             )
             tl.debug_barrier()
-            # One more edge in each round; once that reaches no vertex, twice the tolerance.
             level = 1
             scale = 1.0
             while (remaining > 0) & (scale < WIDEST):
-                changed = 0
-                fewest = tl.where(scale == 1.0, level, 0)
-                for start in range(0, n, BLOCK):
-                    offs = start + tl.arange(0, BLOCK)
-                    if tl.max(tl.load(edges_ptr + offs, mask=offs < n, other=0)) == NOT_REACHED:
-                        for j in range(start, tl.minimum(start + BLOCK, n)):
-                            if tl.load(edges_ptr + j) == NOT_REACHED:
-                                listed = fits & (scale == 1.0)
-                                place = wide(row // n * n + j) * blocks
-                                first = tl.load(ends_ptr + place - 1, mask=listed & (place > 0), other=0)
-                                last = tl.load(ends_ptr + place + blocks - 1, mask=listed, other=n)
-                                k = _first_source(
-                                    edges_ptr, sources_ptr, w_graph, d_row, first, last, listed, j, fewest, level, scale,
-                                    absolute, n, stride_wm, stride_wn, NO_EDGE, RELATIVE, BLOCK,
-                                )  # fmt: skip
-                                if k < n:
-                                    tl.store(pred_row + j, k)
-                                    tl.store(edges_ptr + j, level + 1)
-                                    changed += 1
+                if listed & (scale == 1.0) & (last - first <= wide(reached) * n):
+                    _extend_from_lists(
+                        pred_row, edges_ptr, sources_ptr, targets_ptr, weights_ptr, first, last, d_row, level, absolute,
+                        NO_EDGE, RELATIVE, BLOCK,
+                    )  # fmt: skip
+                else:
+                    fewest = tl.where(scale == 1.0, level, 0)
+                    _extend_from_rows(
+                        pred_row, edges_ptr, w_graph, d_row, fewest, level, scale, absolute, n, stride_wm, stride_wn,
+                        NO_EDGE, RELATIVE, BLOCK,
+                    )  # fmt: skip
                 tl.debug_barrier()
-                remaining -= changed
-                if changed > 0:
+                reached = _count_reached(pred_row, edges_ptr, level + 1, n, BLOCK)
+                tl.debug_barrier()
+                remaining -= reached
+                if reached > 0:
                     level += 1
                 else:
                     scale = WIDEST if INTEGER else 2 * scale
+            if remaining > 0:  # only if the distances are not those of the weights
+                for start in range(0, n, BLOCK):
+                    offs = start + tl.arange(0, BLOCK)
+                    mask = tl.load(edges_ptr + offs, mask=offs < n, other=NO_PATH) == NOT_REACHED
+                    tl.store(pred_row + offs, -1, mask=mask)

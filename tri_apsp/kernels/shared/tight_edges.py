@@ -143,7 +143,7 @@ def _count_kernel(
 
 @triton.jit
 def _list_kernel(
-    sources_ptr,  # (capacity,) of int32
+    sources_ptr, targets_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
     ends_ptr,  # (batch, n, n / ROWS): where the edges from each block of vertices end, counted from the first list
     counts_ptr, bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above
@@ -162,4 +162,5 @@ def _list_kernel(
     place = first[None, :] + tl.cumsum(tight.to(tl.int32), axis=0) - 1
     mask = tight & (place < capacity)
     tl.store(sources_ptr + place, tl.broadcast_to(offs_k[:, None], [ROWS, COLUMNS]), mask=mask)
+    tl.store(targets_ptr + place, tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS]), mask=mask)
     tl.store(weights_ptr + place, w.to(weights_ptr.dtype.element_ty), mask=mask)
