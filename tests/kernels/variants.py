@@ -176,7 +176,7 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     kernel = getattr(tight_edges, name, None) or getattr(predecessor_kernels, name)
     relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     constants = triton_predecessors.predecessor_constants(kernel, dtype, relative)
-    types = dict.fromkeys(("codes_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr", "edges_ptr"), "*i32")
+    types = dict.fromkeys(("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr", "edges_ptr"), "*i32")
     types |= {"counts_ptr": "*i64", "ends_ptr": "*i64", "capacity": "i64"}
     signature = _signature(kernel, dtype, constants, **types)
     return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))

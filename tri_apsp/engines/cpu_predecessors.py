@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
-from tri_apsp.kernels.cpu.predecessors import HIDDEN, LOOP, RISKY, fewest_edges, lanes, search_strip
+from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE, fewest_edges, lanes, search_strip
 from tri_apsp.kernels.cpu.small_predecessors import small_predecessors
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, bound_edges, list_sources, list_targets, mark_tight
 
@@ -88,7 +88,7 @@ def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants
         search_strip(pred, flags, w, d, n, i, *lists, no_edge, constants.lowest, *margins, *constants.cycle)
 
     run_tasks(search, [(i,) for i in range(0, n, lanes(d.dtype))], 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
-    unsafe = np.flatnonzero((flags >= LOOP) | (flags == RISKY | HIDDEN))
+    unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
     _find_fewest_edges(pred, w, d, n, masks, int(starts[n]), unsafe, constants, threads)
 
 

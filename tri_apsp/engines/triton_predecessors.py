@@ -79,16 +79,17 @@ def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tens
     # Searches, a strip of sources at a time.
     flags = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
     widest = min(n, _WIDTH)
-    known, codes = distances.new_empty(batch * n * widest), pred.new_empty(batch * n * widest)
+    d_strip, pred_strip = distances.new_empty(batch * n * widest), pred.new_empty(batch * n * widest)
     for i0 in range(0, n, widest):
         width = min(widest, n - i0)
         strip = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
-        run(search._transpose_kernel, strip, known, codes, weights, distances, margins, i0, width, *strides)
+        run(search._transpose_kernel, strip, d_strip, pred_strip, weights, distances, margins, i0, width, *strides)
         listed = triton.cdiv(width, _STRIP_BYTES // distances.itemsize) * triton.cdiv(n, _GROUP), batch, 1
-        run(search._search_lists_kernel, listed, codes, known, sources, lengths, ends, margins, capacity, blocks, width, n)
+        limits = margins, capacity, blocks, width
+        run(search._search_lists_kernel, listed, pred_strip, d_strip, sources, lengths, ends, *limits, n)
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), batch, 1
-        run(search._search_kernel, whole, codes, known, weights, sizes, ends, margins, capacity, blocks, width, *strides)
-        run(search._collect_kernel, strip, pred, flags, codes, weights, distances, margins, i0, width, *strides)
+        run(search._search_kernel, whole, pred_strip, d_strip, weights, sizes, ends, *limits, *strides)
+        run(search._collect_kernel, strip, pred, flags, pred_strip, weights, distances, margins, i0, width, *strides)
     run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
     programs = min(batch * n, _programs(distances))
     run(

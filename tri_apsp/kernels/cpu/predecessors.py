@@ -26,13 +26,14 @@ from numba.extending import intrinsic
 
 from tri_apsp.kernels.cpu.tight_edges import COLUMNS, tolerance
 from tri_apsp.kernels.cpu.transpose import transpose
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS, VectorCode, addresses
+from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES, VECTORS
 
-__all__ = ["HIDDEN", "LOOP", "RISKY", "fewest_edges", "lanes", "search_strip"]
+__all__ = ["INEXACT", "NOT_CLOSER", "ZERO_CYCLE", "fewest_edges", "lanes", "search_strip"]
 
-RISKY, HIDDEN, LOOP = 1, 2, 4
+NOT_CLOSER, INEXACT, ZERO_CYCLE = 1, 2, 4
 """Flags of a source: a predecessor is no closer to it; a distance that is no sum within the tolerance; an edge from a
-predecessor that is no closer may lie on a cycle of weight 0. LOOP, or both others, may mean a loop of predecessors."""
+predecessor that is no closer may lie on a cycle of weight 0. ZERO_CYCLE, or both others, may mean a loop of predecessors."""
 
 # Edges between two tests of whether every sum of a strip is small enough.
 _CHUNK = 8
@@ -64,7 +65,7 @@ def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowe
         code = VectorCode(context, builder, no_edge)
         pred, best, known, edges = addresses(context, builder, signature.args[:4], args[:4])
         infinity, nothing, *margins = map(code.broadcast, args[5:])
-        first = code.broadcast_place(builder.trunc(args[4], ir.IntType(32)))
+        first = code.broadcast_index(builder.trunc(args[4], ir.IntType(32)))
         remaining = []
         for item in range(VECTORS):
             y = code.load(known, item)
@@ -72,9 +73,9 @@ def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowe
             longer = code.less(code.add(y, tolerance(code, y, *margins)), code.load(edges, item))
             remaining.append(builder.and_(reached, longer))
             code.store(builder.select(remaining[-1], infinity, nothing), best, item)
-            source = builder.add(first, code.places(item))
+            source = builder.add(first, code.indices(item))
             edge = builder.and_(reached, builder.not_(longer))
-            code.store_places(builder.select(edge, source, code.no_place), pred, item)
+            code.store_indices(builder.select(edge, source, code.no_index), pred, item)
         return code.any_of(remaining)
 
     return types.boolean(pred, best, distances, direct, i0, no_edge, lowest, relative, absolute), emit
@@ -98,7 +99,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
         start, stop = args[6:]
         integer = stop.type
         minima = [cgutils.alloca_once_value(builder, code.load(best, item)) for item in range(VECTORS)]
-        found = [cgutils.alloca_once_value(builder, code.load_places(pred, item)) for item in range(VECTORS)]
+        found = [cgutils.alloca_once_value(builder, code.load_indices(pred, item)) for item in range(VECTORS)]
         with cgutils.for_range_slice(builder, start, stop, ir.Constant(integer, _CHUNK), inc=True) as (begin, _):
             larger = [code.less(code.load(known, item), builder.load(minima[item])) for item in range(VECTORS)]
             end = builder.add(begin, ir.Constant(integer, _CHUNK))
@@ -108,22 +109,22 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
                 source = builder.load(builder.gep(sources, [at]))
                 weight = code.broadcast(builder.load(builder.gep(weights, [at])))
                 offset = builder.mul(builder.sext(source, integer), ir.Constant(integer, VECTORS * VECTOR_BYTES))
-                row, place = builder.add(rows, offset), code.broadcast_place(source)
+                row, index = builder.add(rows, offset), code.broadcast_index(source)
                 for item in range(VECTORS):
                     total, before = code.add(code.load(row, item), weight), builder.load(minima[item])
                     less = code.less(total, before)
                     builder.store(builder.select(less, total, before), minima[item])
-                    builder.store(builder.select(less, place, builder.load(found[item])), found[item])
+                    builder.store(builder.select(less, index, builder.load(found[item])), found[item])
         for item in range(VECTORS):
             code.store(builder.load(minima[item]), best, item)
-            code.store_places(builder.load(found[item]), pred, item)
+            code.store_indices(builder.load(found[item]), pred, item)
         return context.get_dummy_value()
 
     return types.void(pred, best, distances, strip, sources, weights, start, stop), emit
 
 
 @intrinsic
-def _is_doubtful(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
+def _needs_check(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
     """Return whether a pair that was searched needs a closer look.
 
     Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of the edges, is so small that a
@@ -134,13 +135,13 @@ def _is_doubtful(typing_context, best, distances, lightest, lowest, relative, ab
         code = VectorCode(context, builder, lowest)
         best, known = addresses(context, builder, signature.args[:2], args[:2])
         smallest, nothing, *margins = map(code.broadcast, args[2:])
-        doubtful = []
+        uncertain = []
         for item in range(VECTORS):
             x, y = code.load(best, item), code.load(known, item)
             slack = tolerance(code, y, *margins)
             light = builder.and_(code.less(nothing, x), builder.not_(code.less(code.add(slack, slack), smallest)))
-            doubtful += [light, code.less(code.add(y, slack), x)]
-        return code.any_of(doubtful)
+            uncertain += [light, code.less(code.add(y, slack), x)]
+        return code.any_of(uncertain)
 
     return types.boolean(best, distances, lightest, lowest, relative, absolute), emit
 
@@ -196,15 +197,15 @@ def search_strip(  # type: ignore[no-untyped-def]
                 start, stop = starts[j0 + c] + first, min(starts[j0 + c] + first + _SEGMENT, ends[j0 + c])
                 _search(tile[c], best[c], strip[j0 + c], strip, sources, weights, start, stop)
         for c in range(COLUMNS):
-            if _is_doubtful(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
-                _look_closer(
+            if _needs_check(best[c], strip[j0 + c], lightest[j0 + c], lowest, relative, absolute):
+                _check_sources(
                     tile[c], flags, w, d, n, i0, i1, j0 + c, no_edge, relative, absolute, cycle_relative, cycle_absolute
                 )
         transpose(pred[i0:i1, j0 : j0 + COLUMNS], tile[:, : i1 - i0])
 
 
 @njit(nogil=True, cache=True)
-def _look_closer(  # type: ignore[no-untyped-def]
+def _check_sources(  # type: ignore[no-untyped-def]
     pred, flags, w, d, n, i0, i1, j, no_edge, relative, absolute, cycle_relative, cycle_absolute
 ):
     """Check the predecessors of j; where rounding hid the right edge, take the best of all edges. Set flags."""
@@ -219,11 +220,11 @@ def _look_closer(  # type: ignore[no-untyped-def]
                 if other != j and x < no_edge and z < no_edge and z + x < best:
                     best, k = z + x, other
             pred[i - i0] = k
-            flags[i] |= HIDDEN
+            flags[i] |= INEXACT
         if k >= 0 and d[i, k] >= y and d[j, k] < no_edge:
-            flags[i] |= RISKY
+            flags[i] |= NOT_CLOSER
             if w[k, j] + d[j, k] <= cycle_relative * abs(y) + cycle_absolute:
-                flags[i] |= LOOP
+                flags[i] |= ZERO_CYCLE
 
 
 @njit(nogil=True, cache=True)

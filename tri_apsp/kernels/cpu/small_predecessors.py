@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tri_apsp.kernels.cpu.predecessors import HIDDEN, LOOP, RISKY, fewest_edges
+from tri_apsp.kernels.cpu.predecessors import INEXACT, NOT_CLOSER, ZERO_CYCLE, fewest_edges
 
 __all__ = ["small_predecessors"]
 
@@ -49,12 +49,12 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                 pred[g, i, j] = k
                 back = d[g, j, k]
                 if best[j] > y + (relative * abs(y) + absolute):
-                    flags |= HIDDEN
+                    flags |= INEXACT
                 if d[g, i, k] >= y and back < no_edge:
-                    flags |= RISKY
+                    flags |= NOT_CLOSER
                     if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
-                        flags |= LOOP
-            if flags & LOOP or flags == RISKY | HIDDEN:
+                        flags |= ZERO_CYCLE
+            if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
                 if listed != size:
                     listed = size
                     for e in range(size * size):

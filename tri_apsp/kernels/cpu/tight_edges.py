@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vectors import VectorCode, addresses
+from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 
 __all__ = ["COLUMNS", "bound_edges", "list_sources", "list_targets", "mark_tight", "tolerance"]
 

@@ -1,11 +1,11 @@
 """Predecessors of all pairs from weights, distances and lists of tight edges, in plain Triton.
 
     for each strip of sources i, whose distances are transposed:
-        codes[j, i] = i where the edge (i, j) is a shortest path, SEARCH where there is another path   # _transpose_kernel
-        codes[j, i] = argmin of D[i, k] + W[k, j], where SEARCH     # _search_lists_kernel, or _search_kernel without lists
-        pred[i, j] = codes[j, i]                                    # _collect_kernel
-    where every sum over a list is larger than the distance because of rounding: all edges         # _search_rest_kernel
-    for each source whose predecessors may form a loop: breadth-first search                       # _fewest_edges_kernel
+        pred_strip[j, i] = i where the edge (i, j) is a shortest path, SEARCH where there is another path  # _transpose_kernel
+        pred_strip[j, i] = argmin of D[i, k] + W[k, j], where SEARCH    # _search_lists_kernel, or _search_kernel without lists
+        pred[i, j] = pred_strip[j, i]                                   # _collect_kernel
+    where every sum over a list is larger than the distance because of rounding: all edges             # _search_rest_kernel
+    for each source whose predecessors may form a loop: breadth-first search                           # _fewest_edges_kernel
 
 A loop has an edge (k, j) with D[i, k] >= D[i, j]. If every sum along it is its distance within the tolerance, then its weight
 is so small that W[k, j] + D[j, k] is within that of a cycle.
@@ -29,8 +29,8 @@ __all__ = [
 # Where a predecessor is still to be found; -1 means that there is none.
 SEARCH: tl.constexpr = tl.constexpr(-2)
 # Flags of a source: a predecessor is no closer to it; or its predecessors may form a loop.
-RISKY: tl.constexpr = tl.constexpr(1)
-LOOP: tl.constexpr = tl.constexpr(2)
+NOT_CLOSER: tl.constexpr = tl.constexpr(1)
+POSSIBLE_LOOP: tl.constexpr = tl.constexpr(2)
 # The edges of a path, and its last vertex but one, while it is still to be found; the edges of a path that does not exist.
 NOT_REACHED: tl.constexpr = tl.constexpr(2147483647)
 NO_PATH: tl.constexpr = tl.constexpr(2147483646)
@@ -38,36 +38,37 @@ NO_PATH: tl.constexpr = tl.constexpr(2147483646)
 
 @triton.jit
 def _transpose_kernel(
-    known_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
-    codes_ptr,  # (batch, n, width) of int32
+    d_strip_ptr,  # (batch, n, width): D of the sources i0 and those after it, transposed; NO_EDGE on the diagonal
+    pred_strip_ptr,  # (batch, n, width) of int32
     w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, cycle_relative, cycle_absolute), for floats
     i0, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Fill a tile of `known`, and of `codes`: i for an edge that is a shortest path, SEARCH for another path, -1 for none."""
+    """Transpose a tile of D and of predecessors: i for an edge that is a shortest path, SEARCH for other paths, -1 for none."""
     pid_b = tl.program_id(1).to(tl.int64)
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
+    # Both (ROWS, COLUMNS).
     w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_i, offs_j, n, stride_wm, stride_wn, NO_EDGE)
     direct = w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)
-    codes = tl.where(d < NO_EDGE, tl.where(direct, offs_i[:, None], SEARCH), -1)
+    pred = tl.where(d < NO_EDGE, tl.where(direct, offs_i[:, None], SEARCH), -1)
     mask = (offs < width)[:, None] & (offs_j < n)[None, :]
-    places = (pid_b * n + offs_j)[None, :] * width + offs[:, None]
-    tl.store(known_ptr + places, d.to(known_ptr.dtype.element_ty), mask=mask)
-    tl.store(codes_ptr + places, codes, mask=mask)
+    offs_s = (pid_b * n + offs_j)[None, :] * width + offs[:, None]
+    tl.store(d_strip_ptr + offs_s, d.to(d_strip_ptr.dtype.element_ty), mask=mask)
+    tl.store(pred_strip_ptr + offs_s, pred, mask=mask)
 
 
 @triton.jit
 def _accept(best, found, y, need, absolute, RELATIVE: tl.constexpr):
-    """Return the codes of a search: what it found, unless the sum is larger than the distance beyond the tolerance."""
+    """Return what a search found; SEARCH where its sum is larger than the distance beyond the tolerance."""
     return tl.where(need & (best > limit(y, absolute, RELATIVE)), SEARCH, found)
 
 
 @triton.jit
 def _search_lists_kernel(
-    codes_ptr, known_ptr,  # as above
+    pred_strip_ptr, d_strip_ptr,  # as above
     sources_ptr, weights_ptr, ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
     margins_ptr, capacity, blocks, width, n,
     NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
@@ -84,37 +85,37 @@ def _search_lists_kernel(
     offs = tl.program_id(0) // groups * STRIP + tl.arange(0, STRIP)
     mask = offs < width
     first = tl.program_id(1).to(tl.int64) * n
-    codes_ptr += first * width  # of this graph; width * n fits 32 bits
-    known_ptr += first * width
+    pred_strip_ptr += first * width  # of this graph; width * n fits 32 bits
+    d_strip_ptr += first * width
     absolute = absolute_margin(margins_ptr, INTEGER)
     for j in range(tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)):
-        codes_ptrs = codes_ptr + j * width + offs
-        found = tl.load(codes_ptrs, mask=mask, other=-1)
+        pred_strip_ptrs = pred_strip_ptr + j * width + offs
+        found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # (STRIP,), as y and best
         need = found == SEARCH
         if tl.max(need.to(tl.int32)) == 1:
-            y = widen(tl.load(known_ptr + j * width + offs, mask=mask, other=NO_EDGE))
+            y = widen(tl.load(d_strip_ptr + j * width + offs, mask=mask, other=NO_EDGE))
             best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
             start = tl.load(ends_ptr + (first + j) * blocks - 1, mask=first + j > 0, other=0)
             end = tl.load(ends_ptr + (first + j + 1) * blocks - 1)
-            open_ = True
-            while (start < end) & open_:
+            searching = True
+            while (start < end) & searching:
                 stop = tl.minimum(start + CHUNK, end)
                 while start < stop:
                     for step in tl.static_range(UNROLL):
                         inside = start + step < end
                         k = tl.load(sources_ptr + start + step, mask=inside, other=0)
                         x = widen(tl.load(weights_ptr + start + step, mask=inside, other=NO_EDGE))
-                        total = widen(tl.load(known_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
+                        total = widen(tl.load(d_strip_ptr + k * width + offs, mask=mask, other=NO_EDGE)) + x
                         less = total < best
                         best, found = tl.where(less, total, best), tl.where(less, k, found)
                     start += UNROLL
-                open_ = tl.max((best > y).to(tl.int32)) == 1
-            tl.store(codes_ptrs, _accept(best, found, y, need, absolute, RELATIVE), mask=mask)
+                searching = tl.max((best > y).to(tl.int32)) == 1
+            tl.store(pred_strip_ptrs, _accept(best, found, y, need, absolute, RELATIVE), mask=mask)
 
 
 @triton.jit
 def _search_kernel(
-    codes_ptr, known_ptr, w_ptr,  # as above
+    pred_strip_ptr, d_strip_ptr, w_ptr,  # as above
     sizes_ptr,  # (batch,) of int32: the leading vertices of each graph
     ends_ptr, margins_ptr, capacity, blocks, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
@@ -129,52 +130,52 @@ def _search_kernel(
     offs = tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
     mask_j, mask = offs_j < n, offs < width
     pid_b = tl.program_id(1).to(tl.int64)
-    places = (pid_b * n + offs_j)[:, None] * width + offs[None, :]
+    offs_s = (pid_b * n + offs_j)[:, None] * width + offs[None, :]
     mask_c = mask_j[:, None] & mask[None, :]
-    found = tl.load(codes_ptr + places, mask=mask_c, other=-1)
+    found = tl.load(pred_strip_ptr + offs_s, mask=mask_c, other=-1)  # (ROWS, COLUMNS), as y and best
     need = found == SEARCH
     if tl.max(need.to(tl.int32)) == 0:
         return
-    y = widen(tl.load(known_ptr + places, mask=mask_c, other=NO_EDGE))
+    y = widen(tl.load(d_strip_ptr + offs_s, mask=mask_c, other=NO_EDGE))
     best = tl.where(need, NO_EDGE, LOWEST).to(y.dtype)
     w_ptrs = w_ptr + pid_b * stride_wb + offs_j.to(tl.int64) * stride_wn
-    known_ptrs = known_ptr + pid_b * n * width + offs
+    d_strip_ptrs = d_strip_ptr + pid_b * n * width + offs
     size = tl.load(sizes_ptr + pid_b)  # beyond it, weights may be anything
     k = 0
-    open_ = True
-    while (k < size) & open_:
+    searching = True
+    while (k < size) & searching:
         for _ in tl.static_range(UNROLL):
             x = widen(tl.load(w_ptrs, mask=(offs_j < size) & (offs_j != k) & (k < size), other=NO_EDGE))
-            total = x[:, None] + widen(tl.load(known_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
+            total = x[:, None] + widen(tl.load(d_strip_ptrs, mask=mask & (k < size), other=NO_EDGE))[None, :]
             less = total < best
             best, found = tl.where(less, total, best), tl.where(less, k, found)
             w_ptrs += stride_wm
-            known_ptrs += width
+            d_strip_ptrs += width
             k += 1
-        open_ = tl.max((best > y).to(tl.int32)) == 1
+        searching = tl.max((best > y).to(tl.int32)) == 1
     absolute = absolute_margin(margins_ptr, INTEGER)
-    tl.store(codes_ptr + places, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c)
+    tl.store(pred_strip_ptr + offs_s, _accept(best, found, y, need, absolute, RELATIVE), mask=mask_c)
 
 
 @triton.jit
-def _flags(w_ptr, d_ptr, margins_ptr, k, offs_j, y, risky, n, stride_wm, stride_wn,
+def _flags(w_ptr, d_ptr, margins_ptr, k, offs_j, y, not_closer, n, stride_wm, stride_wn,
            NO_EDGE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
-    """Return the flags of edges (k, j) of one graph, where y = D[i, j] and, if `risky`, D[i, k] >= y.
+    """Return the flags of edges (k, j) of one graph, where y = D[i, j] and, if `not_closer`, D[i, k] >= y.
 
-    RISKY if there is a path back, and LOOP if the edge may then lie on a cycle of weight 0.
+    NOT_CLOSER if there is a path back, and POSSIBLE_LOOP if the edge may then lie on a cycle of weight 0.
     """
-    back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=risky, other=NO_EDGE))
-    w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=risky, other=NO_EDGE))
-    returns = risky & (back < NO_EDGE) & (w < NO_EDGE)
+    back = widen(tl.load(d_ptr + offs_j.to(tl.int64) * n + k, mask=not_closer, other=NO_EDGE))
+    w = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + offs_j.to(tl.int64) * stride_wn, mask=not_closer, other=NO_EDGE))
+    returns = not_closer & (back < NO_EDGE) & (w < NO_EDGE)
     most = tl.zeros_like(y) if INTEGER else tl.load(margins_ptr + 1) * tl.abs(y) + tl.load(margins_ptr + 2)
-    return tl.where(returns, tl.where(w + back <= most, LOOP, RISKY), 0)
+    return tl.where(returns, tl.where(w + back <= most, POSSIBLE_LOOP, NOT_CLOSER), 0)
 
 
 @triton.jit
 def _collect_kernel(
     pred_ptr,  # (batch, n, n) of int32
     flags_ptr,  # (batch, n) of int32, in which the flags of sources are set
-    codes_ptr, w_ptr, d_ptr, margins_ptr,  # as above
+    pred_strip_ptr, w_ptr, d_ptr, margins_ptr,  # as above
     i0, width, n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -184,20 +185,38 @@ def _collect_kernel(
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
     mask = (offs < width)[:, None] & (offs_i < n)[:, None] & (offs_j < n)[None, :]
-    codes = tl.load(codes_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1)
-    places = offs_i.to(tl.int64)[:, None] * n + offs_j[None, :]
-    tl.store(pred_ptr + pid_b * n * n + places, codes, mask=mask)
+    k = tl.load(pred_strip_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1)
+    offs_p = offs_i.to(tl.int64)[:, None] * n + offs_j[None, :]
+    tl.store(pred_ptr + pid_b * n * n + offs_p, k, mask=mask)
     d_ptr += pid_b * n * n
-    searched = mask & (codes >= 0) & (codes != offs_i[:, None])
-    y = widen(tl.load(d_ptr + places, mask=searched, other=NO_EDGE))
-    before = widen(tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + codes, mask=searched, other=NO_EDGE))
-    risky = searched & (before >= y)
-    if tl.max(risky.to(tl.int32)) == 1:
+    searched = mask & (k >= 0) & (k != offs_i[:, None])
+    y = widen(tl.load(d_ptr + offs_p, mask=searched, other=NO_EDGE))
+    before = widen(tl.load(d_ptr + offs_i.to(tl.int64)[:, None] * n + k, mask=searched, other=NO_EDGE))
+    not_closer = searched & (before >= y)
+    if tl.max(not_closer.to(tl.int32)) == 1:
         w_ptr += pid_b * stride_wb
         all_j = tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS])
-        flags = _flags(w_ptr, d_ptr, margins_ptr, codes, all_j, y, risky, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
+        flags = _flags(w_ptr, d_ptr, margins_ptr, k, all_j, y, not_closer, n, stride_wm, stride_wn, NO_EDGE, INTEGER)
         flags = tl.max(flags, axis=1)
         tl.atomic_max(flags_ptr + pid_b * n + offs_i, flags, mask=flags > 0)
+
+
+@triton.jit
+def _best_of_all(w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE: tl.constexpr, BLOCK: tl.constexpr):
+    """Return the k, (1,), of the least D[i, k] + W[k, j] of all edges to j: the smallest of several, -1 if there is no edge."""
+    best = widen(tl.full([1], NO_EDGE, d_row.dtype.element_ty))
+    found = tl.full([1], -1, tl.int32)
+    for start in range(0, n, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        mask = (k < n) & (k != j)
+        before = widen(tl.load(d_row + k, mask=mask, other=NO_EDGE))
+        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
+        total = tl.where((before < NO_EDGE) & (x < NO_EDGE), before + x, NO_EDGE)
+        least = tl.min(total, axis=0, keep_dims=True)
+        k = tl.min(tl.where(total == least, k, n), axis=0, keep_dims=True)
+        less = least < best
+        best, found = tl.where(less, least, best), tl.where(less, k, found)
+    return found
 
 
 @triton.jit
@@ -212,40 +231,30 @@ def _search_rest_kernel(
     """
     pid_b = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0)
-    row = (pid_b * n + i) * n
     w_ptr += pid_b * stride_wb
-    offs = tl.arange(0, BLOCK)
-    worst = 0
-    hidden = False
+    d_ptr += pid_b * n * n
+    pred_row, d_row = pred_ptr + (pid_b * n + i) * n, d_ptr + wide(i) * n
+    inexact = False
+    flag = 0
     for start in range(0, n, BLOCK):
-        codes = tl.load(pred_ptr + row + start + offs, mask=start + offs < n, other=-1)
-        if tl.min(codes) == SEARCH:
+        offs = start + tl.arange(0, BLOCK)
+        if tl.min(tl.load(pred_row + offs, mask=offs < n, other=-1)) == SEARCH:
             for j in range(start, tl.minimum(start + BLOCK, n)):
-                if tl.load(pred_ptr + row + j) == SEARCH:
-                    best = widen(tl.full([1], NO_EDGE, d_ptr.dtype.element_ty))
-                    found = tl.full([1], -1, tl.int32)
-                    for first in range(0, n, BLOCK):
-                        k = first + offs
-                        mask = (k < n) & (k != j)
-                        known = widen(tl.load(d_ptr + row + k, mask=mask, other=NO_EDGE))
-                        x = widen(tl.load(w_ptr + k.to(tl.int64) * stride_wm + wide(j) * stride_wn, mask=mask, other=NO_EDGE))
-                        total = tl.where((known < NO_EDGE) & (x < NO_EDGE), known + x, NO_EDGE)
-                        least = tl.min(total, axis=0, keep_dims=True)
-                        k = tl.min(tl.where(total == least, k, n), axis=0, keep_dims=True)
-                        less = least < best
-                        best, found = tl.where(less, least, best), tl.where(less, k, found)
-                    tl.store(pred_ptr + row + j + tl.arange(0, 1), found)
-                    y = widen(tl.load(d_ptr + row + j + tl.arange(0, 1)))
-                    risky = (found >= 0) & (found != i) & (widen(tl.load(d_ptr + row + found, mask=found >= 0, other=0)) >= y)
+                if tl.load(pred_row + j) == SEARCH:
+                    k = _best_of_all(w_ptr, d_row, j, n, stride_wm, stride_wn, NO_EDGE, BLOCK)
+                    all_j = tl.zeros_like(k) + j
+                    tl.store(pred_row + all_j, k)
+                    y = widen(tl.load(d_row + all_j))
+                    searched = (k >= 0) & (k != i)
+                    not_closer = searched & (widen(tl.load(d_row + k, mask=searched, other=0)) >= y)
                     flags = _flags(
-                        w_ptr, d_ptr + pid_b * n * n, margins_ptr, found, tl.full([1], j, tl.int32), y, risky,
-                        n, stride_wm, stride_wn, NO_EDGE, INTEGER,
-                    )  # fmt: skip
-                    worst = tl.maximum(worst, tl.max(flags))
-                    hidden = True
-    if hidden:
-        if tl.maximum(worst, tl.load(flags_ptr + pid_b * n + i)) >= RISKY:
-            tl.store(flags_ptr + pid_b * n + i, LOOP)
+                        w_ptr, d_ptr, margins_ptr, k, all_j, y, not_closer, n, stride_wm, stride_wn, NO_EDGE, INTEGER
+                    )
+                    flag = tl.maximum(flag, tl.max(flags))
+                    inexact = True
+    if inexact:
+        if tl.maximum(flag, tl.load(flags_ptr + pid_b * n + i)) >= NOT_CLOSER:
+            tl.store(flags_ptr + pid_b * n + i, POSSIBLE_LOOP)
 
 
 @triton.jit
@@ -341,7 +350,7 @@ def _fewest_edges_kernel(
     capacity, blocks, rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Rewrite the predecessors of sources with the flag LOOP: by the fewest edges, and of several paths the smallest vertex.
+    """Rewrite the predecessors of sources with POSSIBLE_LOOP: by the fewest edges, and of several paths the smallest vertex.
 
     Each round adds one edge to the paths, by all listed edges, or by the rows of W for the vertices that the last round
     reached if those are fewer values: n^2 at most in all rounds. What rounding hides is found with wider and wider tolerance.
@@ -351,7 +360,7 @@ def _fewest_edges_kernel(
     absolute = absolute_margin(margins_ptr, INTEGER)
     listed = tl.load(ends_ptr + wide(rows) * blocks - 1) <= capacity
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
-        if tl.load(flags_ptr + row) == LOOP:
+        if tl.load(flags_ptr + row) == POSSIBLE_LOOP:
             i, graph = row % n, wide(row // n)
             pred_row, d_row = pred_ptr + wide(row) * n, d_ptr + wide(row) * n
             w_graph = w_ptr + graph * stride_wb
