@@ -52,13 +52,22 @@ class NegativeCycleError(ApspError, ValueError):
         batch: index of the offending graph in a batch, or None for a single graph.
         base: the number that the message gives to vertex 0.
         weight: of the cycle, or None if it could not be traced.
+        graphs: the indices of all graphs that may have a negative cycle, as far as they were solved; (0,) for a single graph.
     """
 
-    def __init__(self, vertices: Sequence[int], batch: int | None = None, base: int = 0, weight: float | None = None) -> None:
+    def __init__(
+        self,
+        vertices: Sequence[int],
+        batch: int | None = None,
+        base: int = 0,
+        weight: float | None = None,
+        graphs: Sequence[int] | None = None,
+    ) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
         self.base = base
         self.weight = weight
+        self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
         shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
         of_weight = "" if weight is None else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
         where = "" if batch is None else f" of graph {batch} in the batch"
@@ -70,7 +79,7 @@ class NegativeCycleError(ApspError, ValueError):
 
     def numbered_from(self, base: int) -> NegativeCycleError:
         """Return the same error with a message that numbers vertices from `base`, as a file does."""
-        return type(self)(self.vertices, self.batch, base, self.weight)
+        return type(self)(self.vertices, self.batch, base, self.weight, self.graphs)
 
-    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[tuple[int, ...], int | None, int, float | None]]:
-        return type(self), (self.vertices, self.batch, self.base, self.weight)
+    def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
+        return type(self), (self.vertices, self.batch, self.base, self.weight, self.graphs)

@@ -127,9 +127,10 @@ def test_large_potentials_form_no_cycle() -> None:
         weights[chain, chain + 1] = -1
         weights[n - 4, n - 3] = -1
         weights[n - 3, n - 2], weights[n - 2, n - 1], weights[n - 1, n - 3] = a, b, -(a + b)
-        assert NegativeCycleSearch(weights).run()[0] == []
+        assert not NegativeCycleSearch(weights).run()[0]
         weights[n - 1, n - 3] -= 1e-9
-        assert set(NegativeCycleSearch(weights).run()[0]) == {n - 3, n - 2, n - 1}
+        (cycle,) = NegativeCycleSearch(weights).run()[0]
+        assert set(cycle) == {n - 3, n - 2, n - 1}
 
 
 def test_integers_that_no_float_holds() -> None:

@@ -1,4 +1,4 @@
-"""The search for a negative cycle, always on the CPU: a queue of changed vertices leaves too little parallel work for a GPU."""
+"""The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds of torch operations on a GPU."""
 
 from __future__ import annotations
 
@@ -8,72 +8,119 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
+from tri_apsp.kernels.cpu.bellman_ford import bellman_ford, find_cycles
 from tri_apsp.semirings import no_edge
 
 __all__ = ["NegativeCycleSearch"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the largest weight, for each edge.
 _UNITS = 4
-
-
 # Rounding of a sum of two potentials, relative to them.
 _RELATIVE = 2.0**-51
 # The smallest potential of integers, whose sums with weights fit int64. A path to it is below the range of every dtype.
 _LOWEST = -(1 << 62)
+# Vertices from which on a graph stays on its GPU.
+_LARGE = 1024
+# Sums at a time on a GPU.
+_AT_A_TIME = 1 << 24
+# Rounds between two looks for a cycle on a GPU.
+_ROUNDS = 4
 
 
 class NegativeCycleSearch:
-    """Searches one graph, whose weights (n, n) are copied to the CPU if they are elsewhere.
+    """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
 
     Attributes:
         tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its edges; 0 for integers.
     """
 
     def __init__(self, weights: torch.Tensor) -> None:
-        host = weights.detach().cpu()
-        self._weights, self._no_edge = host.numpy(), no_edge(host.dtype)
-        self.tolerance = 0.0
-        if host.is_floating_point() and host.numel():
-            largest = host.masked_fill(host == self._no_edge, 0).abs_().amax().item()
-            self.tolerance = _UNITS * torch.finfo(host.dtype).eps * largest
+        weights = weights.detach()
+        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE
+        self._weights = weights if self._in_rounds else weights.cpu()
+        self._no_edge, self._is_float = no_edge(weights.dtype), weights.is_floating_point()
+        self.tolerance: float = 0
+        if self._is_float and weights.numel():
+            largest = self._weights.masked_fill(self._weights == self._no_edge, 0).abs_().amax().item()
+            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest
 
-    def run(self, vertices: torch.Tensor | None = None) -> tuple[list[int], torch.Tensor]:
-        """Return the vertices of a simple negative cycle in order, [] if there is none; and potentials.
+    def run(self, labels: torch.Tensor | None = None) -> tuple[list[list[int]], torch.Tensor]:
+        """Return simple negative cycles, and potentials.
 
         Args:
-            vertices: (k,) of an integer dtype, distinct: the subgraph to search; None: the whole graph.
+            labels: (n,) of int64, a number in [0, n) for each of the components that are searched, -1 for vertices that are
+                not; only edges within a component count. None: the whole graph is one.
 
         Returns:
-            The cycle; and the potentials, (n,) of float64 or int64 on the CPU. If there is no cycle, weights[i, j] +
-            potentials[i] - potentials[j] is not negative, within rounding, for all vertices that were searched.
+            The vertices of one cycle in order, for each component that has one; and the potentials, (n,) of float64 or int64
+            on the CPU. Without a cycle, weights[i, j] + potentials[i] - potentials[j] is not negative, within rounding, for
+            the edges of the component.
 
-        Cost: k^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most k.
+        Cost: n^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most n.
         """
-        integer = np.issubdtype(self._weights.dtype, np.integer)
-        every = np.arange(len(self._weights)) if vertices is None else vertices.cpu().numpy().astype(np.int64)
-        cycle, potentials = self._search(every, integer)
+        components = np.zeros(len(self._weights), np.int64) if labels is None else labels.cpu().numpy()
+        cycles, potentials = self._search(components, 0)
         # Rounding of large potentials may form a cycle that is not negative; then potentials change only beyond it.
-        if cycle and not integer and not self._weight(cycle) < -self.tolerance * len(cycle):
-            cycle, potentials = self._search(every, integer, _RELATIVE)
-        return cycle, torch.from_numpy(potentials)
+        if any(not self.weight(cycle) < -self.tolerance * len(cycle) for cycle in cycles):
+            cycles, potentials = self._search(components, _RELATIVE)
+        return cycles, potentials
 
-    def _search(self, vertices: Array, integer: bool, relative: float = 0.0) -> tuple[list[int], Array]:
-        """As run, where a potential of floats changes only by more than `relative` of itself, beside the tolerance."""
-        weights, n = self._weights, len(self._weights)
-        number = np.int64 if integer else np.float64
-        lowest = number(_LOWEST if integer else -math.inf)
-        potentials, parents = np.zeros(n, number), np.full(n, -1, np.int64)
-        start = bellman_ford(
-            weights, vertices, weights.dtype.type(self._no_edge), lowest, number(self.tolerance), number(relative), potentials,
-            parents,
-        )  # fmt: skip
-        cycle = list[int]()
-        if start >= 0:
-            cycle.append(int(start))
-            while parents[cycle[-1]] != start:
-                cycle.append(int(parents[cycle[-1]]))
-        return cycle[::-1], potentials
+    def weight(self, cycle: list[int]) -> float:
+        """Return the sum of the edges of a cycle: exact for integers, rounded once for floats."""
+        source = torch.tensor(cycle, device=self._weights.device)
+        edges = self._weights[source, source.roll(-1)].tolist()
+        return math.fsum(edges) if self._is_float else sum(edges)
 
-    def _weight(self, cycle: list[int]) -> float:
-        return math.fsum(self._weights[cycle, cycle[1:] + cycle[:1]].tolist())
+    def _search(self, labels: Array, relative: float) -> tuple[list[list[int]], torch.Tensor]:
+        """As run, where a potential changes only by more than `relative` of itself."""
+        n = len(labels)
+        parents, on_cycle = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+        if self._in_rounds:
+            potentials = self._search_in_rounds(labels, relative, parents, on_cycle)
+        else:
+            number = np.float64 if self._is_float else np.int64
+            weights, lowest = self._weights.numpy(), number(-math.inf if self._is_float else _LOWEST)
+            found = np.zeros(n, number)
+            constants = weights.dtype.type(self._no_edge), lowest, number(self.tolerance), number(relative)
+            bellman_ford(weights, labels, *constants, found, parents, on_cycle)
+            potentials = torch.from_numpy(found)
+        return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
+
+    def _search_in_rounds(self, labels: Array, relative: float, parents: Array, on_cycle: Array) -> torch.Tensor:
+        """As the kernel bellman_ford, in rounds from all vertices whose potential changed in the last one."""
+        weights, n = self._weights, len(labels)
+        number, lowest = (torch.float64, -math.inf) if self._is_float else (torch.int64, _LOWEST)
+        none = math.inf if self._is_float else torch.iinfo(torch.int64).max
+        potentials, before = weights.new_zeros(n, dtype=number), weights.new_full((n,), -1, dtype=torch.int64)
+        components = torch.from_numpy(labels).to(weights.device)
+        changed, searched, rounds = components >= 0, components >= 0, 0
+        while len(rows := changed.nonzero().flatten()):
+            best, source = torch.full_like(potentials, none), torch.zeros_like(before)
+            for part in torch.split(rows, max(1, _AT_A_TIME // n)):
+                edges = weights[part]
+                missing = (edges == self._no_edge) | (components[part, None] != components)
+                sums = edges.to(number).add_(self.tolerance).add_(potentials[part, None]).masked_fill_(missing, none)
+                least, place = sums.min(dim=0)
+                less = least < best
+                best, source = torch.where(less, least, best), torch.where(less, part[place], source)
+            best = best.clamp_(min=lowest)
+            changed = searched & (best < potentials - relative * potentials.abs())
+            potentials, before = torch.where(changed, best, potentials), torch.where(changed, source, before)
+            rounds += 1
+            if rounds % _ROUNDS == 0:
+                parents[:] = before.cpu().numpy()
+                find_cycles(parents, labels, on_cycle)
+                searched = components >= 0
+                if (on_cycle >= 0).any():
+                    finished = torch.from_numpy(np.flatnonzero(on_cycle >= 0)).to(weights.device)
+                    searched &= ~torch.isin(components, finished)
+                    changed &= searched
+        return potentials.cpu()
+
+
+def _trace(parents: Array, start: int) -> list[int]:
+    """Return the cycle through a vertex, in its order."""
+    cycle = [start]
+    while parents[cycle[-1]] != start:
+        cycle.append(int(parents[cycle[-1]]))
+    return cycle[::-1]

@@ -16,6 +16,7 @@ For floats, the rounding bound of the graph without them may be smaller, so that
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 
 import torch
@@ -24,8 +25,8 @@ from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.negative_cycle import weighed
-from tri_apsp.solver.reachability import closure
+from tri_apsp.solver.negative_cycle import NegativeCycle
+from tri_apsp.solver.reachability import transitive_closure
 from tri_apsp.solver.result import Result
 
 __all__ = ["minus_infinity", "solve_marked"]
@@ -44,35 +45,38 @@ class NegativeComponents:
 
     Args:
         weights: (n, n), checked.
+        known: a negative cycle, if one is known.
 
     Attributes:
         cycle: one negative cycle, or None.
         vertices: (n,) of bool, whether a vertex lies in such a component.
     """
 
-    def __init__(self, weights: torch.Tensor) -> None:
-        search = NegativeCycleSearch(weights)
-        cycle, _ = search.run()
-        self.cycle = weighed(cycle, weights) if cycle else None
-        self.vertices = torch.zeros(len(weights), dtype=torch.bool, device=weights.device)
-        if not cycle:
-            return
-        self._reachable = closure(weights, True)
+    def __init__(self, weights: torch.Tensor, known: NegativeCycle | None) -> None:
+        self._reachable = transitive_closure(weights[None], no_edge(weights.dtype))[0]
         mutual = (self._reachable & self._reachable.mT).to(torch.uint8)
         labels = mutual.argmax(dim=1)  # the first vertex of each component
-        negative = labels[cycle[:1]].tolist()
-        alone = (weights.diagonal() < -search.tolerance).tolist()
-        for label, size in zip(*(found.tolist() for found in torch.unique(labels, return_counts=True)), strict=True):
-            members = (labels == label).nonzero().flatten() if size > 1 else None
-            if label not in negative and (alone[label] if members is None else search.run(members)[0]):
-                negative.append(label)
-        self._representatives = torch.tensor(negative, device=weights.device)
+        searched, representatives = labels, list[int]()
+        if known is not None:
+            representatives.append(int(labels[known.vertices[0]]))
+            searched = labels.masked_fill(labels == representatives[0], -1)
+        self.cycle = known
+        if bool((searched >= 0).any()):
+            search = NegativeCycleSearch(weights)
+            cycles, _ = search.run(searched)
+            representatives += labels[[cycle[0] for cycle in cycles]].tolist()
+            if cycles and known is None:
+                self.cycle = NegativeCycle(tuple(cycles[0]), search.weight(cycles[0]))
+        self._representatives = torch.tensor(representatives, dtype=torch.int64, device=weights.device)
         self.vertices = torch.isin(labels, self._representatives)
 
-    def unbounded(self, rows: slice) -> torch.Tensor:
-        """Return which pairs of these sources and all targets have a walk through such a component: (rows, n) of bool."""
-        before, after = self._reachable[rows][:, self._representatives], self._reachable[self._representatives]
-        return (before.to(torch.float32) @ after.to(torch.float32)) > 0
+    def unbounded(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield rows, and which pairs of these sources and all targets have a walk through such a component, as bool."""
+        n = len(self.vertices)
+        before, after = self._reachable[:, self._representatives], self._reachable[self._representatives].to(torch.float32)
+        for first in range(0, n, _ROWS):
+            rows = slice(first, min(first + _ROWS, n))
+            yield rows, (before[rows].to(torch.float32) @ after) > 0
 
 
 def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
@@ -85,17 +89,17 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
     Cost: without a negative cycle, that of a solve. Else, beside what a solve takes until it finds one, a solve, and for each
     graph with a cycle its reachability, Bellman-Ford and a Boolean product; as workspace, three matrices.
     """
-    found = list[tuple[int, NegativeComponents]]()
+    found = list[tuple[NegativeCycle, NegativeComponents]]()
     remaining = problem
     while True:
         try:
             result = solve(remaining)
             break
-        except NegativeCycleError:
+        except NegativeCycleError as error:
             if not found:
                 weights = problem.weights.clone(memory_format=torch.contiguous_format)
                 remaining = Problem(weights, problem.batched, problem.sizes)
-            removed = [*_remove_negative_components(remaining)]
+            removed = [*_remove_negative_components(remaining, error)]
             if not removed:
                 raise
             found += removed
@@ -104,24 +108,26 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
     shape = remaining.weights.shape
     graphs = result.distances.view(shape)
     predecessors = None if result.predecessors is None else result.predecessors.view(shape)
-    for item, components in found:
+    for cycle, components in found:
         n = len(components.vertices)
-        for first in range(0, n, _ROWS):
-            rows = slice(first, min(first + _ROWS, n))
-            unbounded = components.unbounded(rows)
-            graphs[item, rows, :n].masked_fill_(unbounded, minus_infinity(graphs.dtype))
+        for rows, unbounded in components.unbounded():
+            graphs[cycle.graph, rows, :n].masked_fill_(unbounded, minus_infinity(graphs.dtype))
             if predecessors is not None:
-                predecessors[item, rows, :n].masked_fill_(unbounded, -1)
-    cycles = (dataclasses.replace(components.cycle, graph=item) for item, components in found if components.cycle is not None)
-    return dataclasses.replace(result, negative_cycle=next(cycles))
+                predecessors[cycle.graph, rows, :n].masked_fill_(unbounded, -1)
+    return dataclasses.replace(result, negative_cycle=min((cycle for cycle, _ in found), key=operator.attrgetter("graph")))
 
 
-def _remove_negative_components(problem: Problem) -> Iterator[tuple[int, NegativeComponents]]:
-    """Remove the edges of vertices in negative components from the weights; yield these components with their graphs."""
-    for item, weights in enumerate(problem.weights):
+def _remove_negative_components(
+    problem: Problem, error: NegativeCycleError
+) -> Iterator[tuple[NegativeCycle, NegativeComponents]]:
+    """Remove the edges of vertices in negative components from the weights; yield a cycle of each graph and its components."""
+    for item in error.graphs:
         size = problem.n if problem.sizes is None else int(problem.sizes[item])
-        graph = weights[:size, :size]
-        components = NegativeComponents(graph)
+        graph = problem.weights[item, :size, :size]
+        known = None
+        if item == (error.batch or 0) and error.weight is not None:
+            known = NegativeCycle(error.vertices, error.weight, item)
+        components = NegativeComponents(graph, known)
         if components.cycle is not None:
-            graph[components.vertices], graph[:, components.vertices] = (no_edge(weights.dtype),) * 2
-            yield item, components
+            graph[components.vertices], graph[:, components.vertices] = (no_edge(graph.dtype),) * 2
+            yield dataclasses.replace(components.cycle, graph=item), components

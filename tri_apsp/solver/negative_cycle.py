@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -14,7 +12,7 @@ from tri_apsp.errors import NegativeCycleError
 from tri_apsp.semirings import distance_range
 from tri_apsp.solver.values import raise_out_of_range
 
-__all__ = ["NegativeCycle", "OnlyRoundingError", "find_negative_cycle", "raise_negative_cycle", "weighed"]
+__all__ = ["NegativeCycle", "OnlyRoundingError", "find_negative_cycle", "raise_negative_cycle"]
 
 
 @dataclass(frozen=True)
@@ -53,30 +51,25 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
         OnlyRoundingError: there is no cycle of floats.
     """
     diagonal = distances.diagonal(dim1=-2, dim2=-1)
-    item = int((diagonal < 0).any(dim=-1).nonzero()[0])
+    graphs = tuple((diagonal < 0).any(dim=-1).nonzero().flatten().tolist())
+    item = graphs[0]
     batch = item if distances.shape[0] > 1 else None
     size = distances.shape[-1] if sizes is None else int(sizes[item])
     if weights is not None:
         cycle, _ = find_negative_cycle(weights[item, :size, :size])
         if cycle is not None:
-            raise NegativeCycleError(cycle.vertices, batch, weight=cycle.weight)
+            raise NegativeCycleError(cycle.vertices, batch, weight=cycle.weight, graphs=graphs)
         if distances.is_floating_point():
             raise OnlyRoundingError
     vertices = [int(v) for v in (diagonal[item, :size] < 0).nonzero().flatten()]
     clamped = distances[item].amin().item() < distance_range(distances.dtype, negative=True).lowest
     if clamped and not distances.is_floating_point() and (weights is not None or not vertices):
         raise_out_of_range(distances.dtype, "a path weighs too little")
-    raise NegativeCycleError(vertices, batch)
+    raise NegativeCycleError(vertices, batch, graphs=graphs)
 
 
 def find_negative_cycle(weights: torch.Tensor) -> tuple[NegativeCycle | None, torch.Tensor]:
     """Return a simple negative cycle of weights (n, n), or None; and potentials; see NegativeCycleSearch.run."""
-    cycle, potentials = NegativeCycleSearch(weights).run()
-    return (weighed(cycle, weights) if cycle else None), potentials
-
-
-def weighed(cycle: Sequence[int], weights: torch.Tensor) -> NegativeCycle:
-    """Return a cycle of weights (n, n) with the sum of its edges."""
-    source = torch.tensor(cycle, device=weights.device)
-    edges = weights[source, source.roll(-1)].tolist()
-    return NegativeCycle(tuple(cycle), math.fsum(edges) if weights.is_floating_point() else sum(edges))
+    search = NegativeCycleSearch(weights)
+    cycles, potentials = search.run()
+    return (NegativeCycle(tuple(cycles[0]), search.weight(cycles[0])) if cycles else None), potentials

@@ -15,19 +15,17 @@ from tri_apsp.solver.arguments import check_adjacency
 from tri_apsp.solver.memory import memory_for_reachability
 from tri_apsp.solver.values import check_values
 
-__all__ = ["closure"]
+__all__ = ["closure", "transitive_closure"]
 
 
 def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
     """Return which vertices a path leads to; see tri_apsp.reachability."""
     problem = check_adjacency(adjacency, weights=weights)
-    graphs, n, device = problem.weights, problem.n, problem.weights.device
-    name = engines.choose(device, tuned.with_forced(None))
-    engine = boolean.make(name, n, device)
+    graphs, device = problem.weights, problem.weights.device
     with memory_for_reachability(problem), current(device):
         missing = None if graphs.dtype == torch.bool or not weights else no_edge(graphs.dtype)
         if graphs.dtype in DTYPES and graphs.numel():
-            (found,) = engines.type_of(name).value_ranges([graphs], no_edge(graphs.dtype))
+            (found,) = engines.type_of(_engine(device)).value_ranges([graphs], no_edge(graphs.dtype))
             if missing is not None:
                 check_values(graphs, "adjacency", found)
             elif found.highest == no_edge(graphs.dtype):
@@ -35,10 +33,19 @@ def closure(adjacency: torch.Tensor, weights: bool) -> torch.Tensor:
                     f"`adjacency` must have 0 where there is no edge, but holds {found.highest}, which means no edge in "
                     "weights; give weights=True."
                 )
-        if graphs.numel() == 0:
-            result = graphs.new_empty(graphs.shape, dtype=torch.bool)
-        else:
-            matrix = engine.pack(graphs, missing)
-            Kleene().solve(matrix, engine, Observer())
-            result = engine.unpack(matrix)
+        result = transitive_closure(graphs, missing)
     return result if problem.batched else result[0]
+
+
+def transitive_closure(graphs: torch.Tensor, missing: float | int | None) -> torch.Tensor:
+    """Return the closure (batch, n, n) of checked graphs, in which `missing` is no edge; None: 0 or False is."""
+    if graphs.numel() == 0:
+        return graphs.new_empty(graphs.shape, dtype=torch.bool)
+    engine = boolean.make(_engine(graphs.device), graphs.shape[-1], graphs.device)
+    matrix = engine.pack(graphs, missing)
+    Kleene().solve(matrix, engine, Observer())
+    return engine.unpack(matrix)
+
+
+def _engine(device: torch.device) -> str:
+    return engines.choose(device, tuned.with_forced(None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -19,8 +19,8 @@ from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
 from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import Result, Selection
+from tri_apsp.solver.reweighting import solve_reweighted
 from tri_apsp.solver.selection import call_of, is_one_closure, select
-from tri_apsp.solver.shifting import solve_shifted
 from tri_apsp.solver.staging import stage
 from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
@@ -36,7 +36,7 @@ NegativeCycles = Literal["raise", "mark"]
 # Matrices that marking takes, beside those of a solve.
 _MARKING = 3.0
 # Matrices that potentials take beside those of a solve: the weights with them.
-_SHIFTING = 1.0
+_REWEIGHTING = 1.0
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 """Makes an engine, as tri_apsp.engines.make does."""
@@ -44,9 +44,9 @@ Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 Report = Callable[[float], None]
 """Receives the fraction of a solve that is done."""
 
-# The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during which
-# the host evaluates the previous check and queues more work.
-CHECK_EVERY = 1 << 33
+# The least number of operations between two checks for a negative cycle, by the type of the device: at least half a millisecond
+# on an H200, during which the host evaluates the previous check and queues more work; a few milliseconds on a CPU.
+CHECK_EVERY = {"cuda": 1 << 33, "cpu": 1 << 28}
 
 
 def solve(
@@ -82,13 +82,23 @@ def solve(
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
 
-def run(problem: Problem, select: Select, *, overwrite: bool = False, check: bool = True, **options: Any) -> Result:
+def run(
+    problem: Problem,
+    select: Select,
+    *,
+    overwrite: bool = False,
+    check: bool = True,
+    predecessors: bool = False,
+    report: Report | None = None,
+    make: Make = engines.make,
+) -> Result:
     """As run_once; but if rounding made a cycle of weight 0 look negative, solve with potentials, without a negative weight."""
+    solve_once = partial(run_once, select=select, predecessors=predecessors, report=report, make=make)
     try:
-        return run_once(problem, select, overwrite=overwrite, check=check, **options)
+        return solve_once(problem, overwrite=overwrite, check=check)
     except OnlyRoundingError:
-        with memory_for_solve(problem, _SHIFTING), current(problem.weights.device):
-            return solve_shifted(problem, partial(run_once, select=select, **options))
+        with memory_for_solve(problem, _REWEIGHTING), current(problem.weights.device):
+            return solve_reweighted(problem, solve_once)
 
 
 def run_once(
@@ -160,7 +170,7 @@ def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tenso
 def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report: Report | None) -> Observer:
     total = problem.batch * method.operations(problem.n)
     if report is None:
-        return Observer(total, early, None, max(total // 16, CHECK_EVERY))
+        return Observer(total, early, None, max(total // 16, CHECK_EVERY[problem.weights.device.type]))
     return Observer(total, early, partial(_report, report, problem.weights.device), total // 100)
 
 

@@ -5,65 +5,61 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["bellman_ford"]
+__all__ = ["bellman_ford", "find_cycles"]
 
 
 @njit(nogil=True, cache=True)
-def bellman_ford(w, vertices, no_edge, lowest, absolute, relative, potentials, parents):  # type: ignore[no-untyped-def]
-    """Lower potentials until none changes, or until the parents form a cycle, which is then negative.
+def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, parents, cycles):  # type: ignore[no-untyped-def]
+    """Lower potentials along the edges within components, until none changes but those of components with a negative cycle.
 
     Args:
         w: [n, n], weights of any strides.
-        vertices: the part of the graph to look at; distinct.
+        labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left out.
         lowest: no potential becomes smaller.
-        absolute, relative: a potential p[j] becomes p[i] + w[i, j] only if it changes by more than `absolute` + `relative` *
-            |p[i]|.
-        potentials: [n] of float64 for floats, which have no lowest, or of int64; 0 at first.
-        parents: [n] of int64, -1 at first.
-
-    Returns:
-        A vertex on the cycle; following `parents` from it runs along the cycle backwards. -1 if there is none.
+        absolute: added to each weight: a cycle is negative if it weighs less than -`absolute` for each of its edges.
+        relative: a potential p[j] changes only by more than `relative` * |p[j]|.
+        potentials: [n] of float64 for floats, or of int64; 0 at first.
+        parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j].
+        cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of the component.
     """
-    n = len(vertices)
-    queue = vertices.copy()
-    waits = np.zeros(len(potentials), np.bool_)
-    for vertex in vertices:
-        waits[vertex] = True
-    head, count, taken = 0, n, 0
+    queue = np.flatnonzero(labels >= 0)
+    vertices = queue.copy()
+    queued = labels >= 0
+    capacity = len(queue)
+    head, count, taken = 0, capacity, 0
     while count:
         k = queue[head]
-        head = (head + 1) % n
+        head = (head + 1) % capacity
         count -= 1
-        waits[k] = False
-        known = potentials[k]
-        margin = absolute + relative * abs(known)
-        for j in vertices:
-            x = w[k, j]
-            total = max(known + x, lowest)
-            if x < no_edge and total < potentials[j] - margin:
-                potentials[j] = total
-                parents[j] = k
-                if not waits[j]:
-                    waits[j] = True
-                    queue[(head + count) % n] = j
-                    count += 1
+        queued[k] = False
+        label = labels[k]
+        if cycles[label] < 0:
+            known = potentials[k]
+            for j in vertices:
+                x = w[k, j]
+                if labels[j] != label or not x < no_edge:
+                    continue
+                total = max(known + (x + absolute), lowest)
+                if total < potentials[j] - relative * abs(potentials[j]):
+                    potentials[j] = total
+                    parents[j] = k
+                    if not queued[j]:
+                        queued[j] = True
+                        queue[(head + count) % capacity] = j
+                        count += 1
         taken += 1
-        if taken % n == 0 or parents[k] == k:
-            vertex = _on_a_cycle(parents, vertices)
-            if vertex >= 0:
-                return vertex
-    return -1
+        if taken % capacity == 0 or parents[k] == k:
+            find_cycles(parents, labels, cycles)
 
 
 @njit(nogil=True, cache=True)
-def _on_a_cycle(parents, vertices):  # type: ignore[no-untyped-def]
-    """Return a vertex on a cycle of the graph v -> parents[v], or -1."""
+def find_cycles(parents, labels, cycles):  # type: ignore[no-untyped-def]
+    """cycles[label] = a vertex on a cycle of the graph v -> parents[v], for each component where one is found first."""
     seen = np.zeros(len(parents), np.int64)
-    for start in vertices:
+    for start in range(len(parents)):
         vertex = start
         while vertex >= 0 and seen[vertex] == 0:
             seen[vertex] = start + 1
             vertex = parents[vertex]
-        if vertex >= 0 and seen[vertex] == start + 1:
-            return vertex
-    return -1
+        if vertex >= 0 and seen[vertex] == start + 1 and cycles[labels[vertex]] < 0:
+            cycles[labels[vertex]] = vertex

@@ -1,4 +1,4 @@
-"""Solving graphs in which cycles weigh 0 but rounding made one look negative: with potentials that leave no negative weight."""
+"""Reweighting by potentials that leave no weight negative, for graphs in which rounding makes a cycle look negative."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.negative_cycle import find_negative_cycle
+from tri_apsp.solver.negative_cycle import NegativeCycle, find_negative_cycle
 from tri_apsp.solver.result import Result
 from tri_apsp.value_range import row_blocks
 
-__all__ = ["solve_shifted"]
+__all__ = ["solve_reweighted"]
 
 
-def solve_shifted(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
+def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Result:
     """Return the result of `solve` for floats, from weights w[i, j] + p[i] - p[j] that are not negative.
 
     Such potentials p change no shortest path, and no negative value is left that a cycle of weight 0 could make lower and
@@ -29,28 +29,31 @@ def solve_shifted(problem: Problem, solve: Callable[[Problem], Result]) -> Resul
     """
     batch, n, _ = problem.weights.shape
     potentials = problem.weights.new_zeros((batch, n), dtype=torch.float64)
+    negative = dict[int, NegativeCycle]()
     for item in range(batch):
         size = n if problem.sizes is None else int(problem.sizes[item])
         cycle, found = find_negative_cycle(problem.weights[item, :size, :size])
         if cycle is not None:
-            raise NegativeCycleError(cycle.vertices, item if batch > 1 else None, weight=cycle.weight)
+            negative[item] = cycle
         potentials[item, :size] = found
+    for item, cycle in negative.items():
+        raise NegativeCycleError(cycle.vertices, item if batch > 1 else None, weight=cycle.weight, graphs=[*negative])
     weights = problem.weights.clone(memory_format=torch.contiguous_format)
-    _shift(weights, potentials, lowest=0)
+    _reweight(weights, potentials, lowest=0)
     result = solve(Problem(weights, True, problem.sizes))
-    _shift(result.distances, -potentials)
+    _reweight(result.distances, -potentials)
     if problem.batched:
         return result
     predecessors = None if result.predecessors is None else result.predecessors[0]
     return dataclasses.replace(result, distances=result.distances[0], predecessors=predecessors)
 
 
-def _shift(matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None) -> None:
+def _reweight(matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None) -> None:
     """m[b, i, j] += p[b, i] - p[b, j], and at least `lowest`, rounded once."""
     for matrix, potential in zip(matrices, potentials, strict=True):
         first = 0
         for block in row_blocks(matrix[None]):
             rows = block.view(-1, matrix.shape[-1])
-            shifted = rows.to(torch.float64) + (potential[first : first + len(rows), None] - potential)
-            rows.copy_(shifted if lowest is None else shifted.clamp_(min=lowest))
+            reweighted = rows.to(torch.float64) + (potential[first : first + len(rows), None] - potential)
+            rows.copy_(reweighted if lowest is None else reweighted.clamp_(min=lowest))
             first += len(rows)

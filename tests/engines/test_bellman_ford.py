@@ -1,0 +1,60 @@
+"""The search for negative cycles: with a queue as on CPUs, and in rounds as on GPUs."""
+
+from __future__ import annotations
+
+import cases
+import pytest
+import torch
+
+from tri_apsp import no_edge
+from tri_apsp.engines.bellman_ford import NegativeCycleSearch
+
+N = 60
+
+
+def graph(seed: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random weights, some of them negative, and a random component for each vertex; -1 for a few."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.randint(-3, 40, (N, N), generator=generator).to(dtype)
+    missing = torch.rand(N, N, generator=generator) > 4 * (1 + seed % 4) / N
+    labels = torch.randint(-1, 1 + seed % 7, (N,), generator=generator)
+    return weights.masked_fill(missing, no_edge(dtype)), labels
+
+
+@pytest.mark.parametrize("in_rounds", [False, True], ids=["queue", "rounds"])
+@pytest.mark.parametrize("dtype", cases.DTYPES)
+def test_a_cycle_of_each_negative_component(in_rounds: bool, dtype: torch.dtype) -> None:
+    negative = 0
+    for seed in range(30):
+        weights, labels = graph(seed, dtype)
+        search = NegativeCycleSearch(weights)
+        search._in_rounds = in_rounds
+        cycles, potentials = search.run(labels)
+        found = set[int]()
+        for cycle in cycles:
+            assert len(set(cycle)) == len(cycle)
+            (label,) = set(labels[cycle].tolist())
+            assert label >= 0
+            assert search.weight(cycle) < 0
+            assert label not in found
+            found.add(label)
+        negative += len(found)
+        for label in set(labels.tolist()) - found - {-1}:
+            part = (labels == label).nonzero().flatten()
+            edges = weights[part][:, part]
+            reduced = edges.double() + potentials[part].double()[:, None] - potentials[part].double()
+            assert (reduced[edges < no_edge(dtype)] >= -2 * search.tolerance).all()  # so no cycle is negative
+    assert negative > 20
+
+
+@pytest.mark.parametrize("in_rounds", [False, True], ids=["queue", "rounds"])
+def test_the_longest_cycle_and_large_integers(in_rounds: bool) -> None:
+    weights, cycle = cases.negative_cycle(90, 90)
+    big = torch.full((3, 3), no_edge(torch.int64))
+    big[0, 1], big[1, 0] = 1 << 55, -(1 << 55) - 1
+    for matrix, members in ((cases.tensor(weights, torch.float32), set(cycle)), (big, {0, 1})):
+        search = NegativeCycleSearch(matrix)
+        search._in_rounds = in_rounds
+        (found,) = search.run()[0]
+        assert set(found) == members
+        assert search.weight(found) == -1
