@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "solver": "errors device semirings value_range paths configs tuned engines methods",
     "api": "configs solver",
     "interop": "errors device graphs api",
-    "__init__": "api configs errors graphs semirings",
+    "__init__": "api configs errors graphs paths semirings",
     "csgraph": "errors graphs api",
     "console": "errors messages device engines __init__",
     "bench": "messages python_process device semirings configs tuned gpu engines methods solver api console",

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tri_apsp.api import Result, Selection, min_plus, reachability, select, shortest_paths
+    from tri_apsp.api import NegativeCycle, Result, Selection, min_plus, reachability, select, shortest_paths
     from tri_apsp.configs import Config, CpuTiles, GpuTiles
     from tri_apsp.errors import (
         ApspError,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TuningWarning,
     )
     from tri_apsp.graphs import from_networkx, from_numpy, from_scipy, read_graph, write_distances
+    from tri_apsp.paths import Paths
     from tri_apsp.semirings import no_edge
 
 __all__ = [
@@ -32,7 +33,9 @@ __all__ = [
     "EngineError",
     "GpuTiles",
     "InputError",
+    "NegativeCycle",
     "NegativeCycleError",
+    "Paths",
     "Result",
     "RoundingWarning",
     "Selection",
@@ -55,13 +58,17 @@ __version__ = "0.1.0"
 
 # The names above by their module, for __getattr__; a test compares them with the imports that type checkers read.
 _NAMES = {
-    "api": ("Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"),
+    "api": (
+        *("NegativeCycle", "Result", "Selection"),
+        *("min_plus", "reachability", "select", "shortest_paths"),
+    ),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (
         *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),
         *("RoundingWarning", "TooLargeError", "TuningWarning"),
     ),
     "graphs": ("from_networkx", "from_numpy", "from_scipy", "read_graph", "write_distances"),
+    "paths": ("Paths",),
     "semirings": ("no_edge",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -7,12 +7,13 @@ import torch
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.solver import selection
 from tri_apsp.solver.arguments import check_weights
+from tri_apsp.solver.negative_cycle import NegativeCycle
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve
 
-__all__ = ["Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]
+__all__ = ["NegativeCycle", "Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]
 
 
 def select(weights: torch.Tensor, *, method: MethodChoice = "auto", config: Config | None = None) -> Selection:
@@ -47,7 +48,8 @@ def shortest_paths(
             are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.
         method: "auto", "floyd_warshall", "kleene", "squaring" or "iterative"; see select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in.
-        overwrite: solve in the memory of `weights`, which then holds the distances (undefined values after an error).
+        overwrite: solve in the memory of `weights`, which then holds the distances (undefined values after an error). A cycle
+            of floats that rounding makes lighter than 0 then raises, since the weights that would tell are gone.
         check: check for invalid values, negative cycles and integer distances out of range. Without it the call neither
             reads a value nor blocks until the GPU is done; then the result for NaN is undefined, a negative cycle is not
             reported, and integer weights must not be negative. The shape, dtype and device of `sizes` are always checked;
@@ -77,8 +79,9 @@ def shortest_paths(
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
     more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
     `predecessors` takes at most n^3 / 4 further operations, mostly far fewer, and n^3 more where cycles weigh 0; as workspace,
-    4 bytes and a weight for each edge that is a shortest path, or on a GPU for n^2 / 8 edges and n min(n, 1024) pairs. "mark"
-    takes three more matrices; if there is a negative cycle, another solve, the reachability, and Bellman-Ford on the CPU.
+    4 bytes and a weight for each edge that is a shortest path; on a GPU, 8 bytes and a weight for n^2 / 8 edges, and 4 bytes
+    and a distance for n min(n, 1024) pairs. "mark" takes three more matrices; if there is a negative cycle, another solve, the
+    reachability, and Bellman-Ford.
     """
     return solve(
         weights,

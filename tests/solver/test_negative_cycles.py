@@ -176,6 +176,7 @@ def test_a_cycle_of_weight_zero_is_not_negative_by_rounding(
         ({"negative_cycles": "ignore"}, "must be 'raise' or 'mark', but is 'ignore'; give one of these"),
         ({"negative_cycles": "mark", "overwrite": True}, "but overwrite was given; leave it out"),
         ({"negative_cycles": "mark", "check": False}, "but check=False was given; leave it out"),
+        ({"predecessors": "yes"}, "`predecessors` must be True or False, but is 'yes'; give one of these"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, object], message: str) -> None:

@@ -13,6 +13,7 @@ from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 __all__ = [
     "Problem",
     "check_adjacency",
+    "check_flags",
     "check_negative_cycles",
     "check_numbering",
     "check_operands",
@@ -210,6 +211,17 @@ def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
                 "call contiguous() on it first, or leave overwrite out."
             )
         span = max(span, stride * size)
+
+
+def check_flags(**flags: object) -> None:
+    """Check options that are on or off.
+
+    Raises:
+        InputError: one is no bool.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise InputError(f"`{name}` must be True or False, but is {value!r}; give one of these.")
 
 
 def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> None:

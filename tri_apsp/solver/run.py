@@ -13,7 +13,14 @@ from tri_apsp.configs import CompleteConfig, Config, MethodChoice
 from tri_apsp.device import current, synchronize
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.methods import Method, Observer, method_of
-from tri_apsp.solver.arguments import Problem, check_negative_cycles, check_numbering, check_overwrite, check_weights
+from tri_apsp.solver.arguments import (
+    Problem,
+    check_flags,
+    check_negative_cycles,
+    check_numbering,
+    check_overwrite,
+    check_weights,
+)
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -62,6 +69,7 @@ def solve(
     report: Report | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
+    check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     problem = check_weights(weights, sizes=sizes, check_sizes=check)
     if overwrite:
         check_overwrite(weights, predecessors=predecessors)
