@@ -47,7 +47,8 @@ def shortest_path(
     Raises:
         InputError: a ValueError: a graph that is not square or not of real numbers, -inf as a masked or sparse weight, an
             unknown method, indices out of range, "FW" with indices.
-        NegativeCycleError: there is a cycle of negative weight; also a scipy.sparse.csgraph.NegativeCycleError.
+        NegativeCycleError: there is a cycle of negative weight, beyond rounding as in tri_apsp.shortest_paths; also a
+            scipy.sparse.csgraph.NegativeCycleError.
         TooLargeError: the dense matrix does not fit the memory.
 
     Cost: n^3 min-plus operations and one or two dense (n, n) matrices, also for a sparse graph and for few `indices`, whose

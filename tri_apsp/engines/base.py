@@ -139,6 +139,7 @@ class Engine(BlockOperations):
         for target, source in copies:
             target.copy_(source)
 
+    @abstractmethod
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path from i.
 
@@ -156,12 +157,11 @@ class Engine(BlockOperations):
         Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t) n^3 additions and
         comparisons, mostly far fewer; a further n^3 where cycles weigh 0. Workspace as predecessors_workspace() states.
         """
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
         """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
-        raise NotImplementedError
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:

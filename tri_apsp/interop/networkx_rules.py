@@ -45,18 +45,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
 def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return True, or that NetworkX is expected to be quicker; NetworkX asks this where the backend was not named.
 
-    Both times are estimated, in seconds, from n nodes and the edges, those of an undirected graph counted twice. The constants
-    are fitted to milliseconds measured on two cores of an AMD EPYC 9004 (cpu engine; NetworkX 3.6.1), here / NetworkX. W stands
-    for all_pairs_dijkstra with weights, U for all_pairs_shortest_path.
-
-    | n, edges | floyd_warshall | floyd_warshall_numpy | W_path_length | W_path | U_path_length | U_path | diameter |
-    |---|---|---|---|---|---|---|---|
-    | 30, 120 | 1.7 / 8.4 | 1.4 / 0.2 | 1.8 / 1.8 | 2.6 / 6.4 | 2.2 / 0.6 | 2.6 / 0.7 | 0.9 / 0.8 |
-    | 100, 586 | 3.3 / 445 | 2.1 / 1.3 | 7.8 / 32 | 10 / 41 | 7.8 / 8.0 | 10 / 8.1 | 1.2 / 8.4 |
-    | 300, 6000 | 21 / 2808 | 8.0 / 25 | 31 / 379 | 47 / 427 | 43 / 39 | 47 / 39 | 7.8 / 38 |
-    | 1000, 20000 | 225 / 167581 | 53 / 1331 | 178 / 5153 | 659 / 6728 | 210 / 615 | 543 / 821 | 112 / 552 |
-
-    Not counted: the first call of a process takes 2.2 s longer, to import torch and load the engine.
+    Both times are estimated from the numbers of nodes and edges. Not counted: the first call of a process takes about two
+    seconds longer, to import torch and load the engine.
     """
     arguments = _arguments(name, args, kwargs)
     graph = _original(arguments["G"])
@@ -65,8 +55,22 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     return here < there or f"NetworkX is expected to be quicker with {n} nodes ({there:.1g} s, here {here:.1g} s)"
 
 
+# The constants of both estimates are fitted to milliseconds on two cores of an AMD EPYC 9004, with the cpu engine and NetworkX
+# 3.6.1, here / there; "weighted" is all_pairs_dijkstra, "unweighted" is all_pairs_shortest_path:
+#
+# n, edges     floyd_warshall  ..._numpy  weighted ..._length  weighted ..._path  unweighted ..._length  unweighted  diameter
+# 30, 120      1.7 / 8.4       1.4 / 0.2  1.8 / 1.8            2.6 / 6.4          2.2 / 0.6              2.6 / 0.7   0.9 / 0.8
+# 100, 586     3.3 / 445       2.1 / 1.3  7.8 / 32             10 / 41            7.8 / 8.0              10 / 8.1    1.2 / 8.4
+# 300, 6000    21 / 2808       8.0 / 25   31 / 379             47 / 427           43 / 39                47 / 39     7.8 / 38
+# 1000, 20000  225 / 167581    53 / 1331  178 / 5153           659 / 6728         210 / 615              543 / 821   112 / 552
+
+
 def _seconds_here(name: str, n: int, edges: int) -> float:
-    """Return the time of a call, of conversion, solve, and output of n^2 paths, dictionary entries, or numbers."""
+    """Return the time of a call: of conversion, solve, and output of n^2 paths, dictionary entries, or numbers.
+
+    Args:
+        edges: those of an undirected graph counted twice.
+    """
     if name == "johnson" or name in ("all_pairs_dijkstra", "floyd_warshall_predecessor_and_distance") or name.endswith("_path"):
         output = 0.7e-6
     elif name == "floyd_warshall" or name.endswith("_path_length"):
