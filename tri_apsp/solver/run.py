@@ -51,9 +51,9 @@ Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 Report = Callable[[float], None]
 """Receives the fraction of a solve that is done."""
 
-# The least number of operations between two checks for a negative cycle, by the type of the device: at least half a millisecond
-# on an H200, during which the host evaluates the previous check and queues more work; a few milliseconds on a CPU.
-CHECK_EVERY = {"cuda": 1 << 33, "cpu": 1 << 28}
+# The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during which
+# the host evaluates the previous check and queues more work; a few milliseconds on a CPU.
+CHECK_EVERY, CHECK_EVERY_ON_CPU = 1 << 33, 1 << 28
 
 
 def solve(
@@ -178,7 +178,8 @@ def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tenso
 def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report: Report | None) -> Observer:
     total = problem.batch * method.operations(problem.n)
     if report is None:
-        return Observer(total, early, None, max(total // 16, CHECK_EVERY[problem.weights.device.type]))
+        on_cpu = problem.weights.device.type == "cpu"
+        return Observer(total, early, None, max(total // 16, CHECK_EVERY_ON_CPU if on_cpu else CHECK_EVERY))
     return Observer(total, early, partial(_report, report, problem.weights.device), total // 100)
 
 
