@@ -79,7 +79,7 @@ class NegativeCycleSearch:
             potentials = self._search_in_rounds(labels, relative, parents, on_cycle)
         else:
             number = np.float64 if self._is_float else np.int64
-            weights, lowest = self._weights.numpy(), number(-math.inf if self._is_float else _LOWEST)
+            weights, lowest = np.ascontiguousarray(self._weights.numpy()), number(-math.inf if self._is_float else _LOWEST)
             found = np.zeros(n, number)
             constants = weights.dtype.type(self._no_edge), lowest, number(self.tolerance), number(relative)
             bellman_ford(weights, labels, *constants, found, parents, on_cycle)

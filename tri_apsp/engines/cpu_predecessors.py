@@ -89,7 +89,15 @@ def _find_in_graph(pred: Array, w: Array, d: Array, n: int, constants: Constants
 
     run_tasks(search, [(i,) for i in range(0, n, lanes(d.dtype))], 8 * n**2 + n * int(ends.sum() - starts[:n].sum()), threads)
     unsafe = np.flatnonzero((flags >= ZERO_CYCLE) | (flags == NOT_CLOSER | INEXACT))
-    _find_fewest_edges(pred, w, d, n, masks, int(starts[n]), unsafe, constants, threads)
+    if not len(unsafe):
+        return
+    out_starts, targets = np.empty(n + 1, np.intp), np.empty(starts[n], np.int32)
+    list_targets(targets, out_starts, masks, n)
+
+    def find(i: int) -> None:
+        fewest_edges(pred, w, d, n, i, out_starts, targets, *lists[:4], no_edge, *margins)
+
+    run_tasks(find, [(int(i),) for i in unsafe], int(starts[n]) * len(unsafe) // 2, threads)
 
 
 def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> Array:
@@ -104,19 +112,3 @@ def _bounds(w: Array, d: Array, n: int, constants: Constants, threads: int) -> A
     run_tasks(bound, [(part,) for part in range(threads)], 8 * n**2, threads)
     longest: Array = bounds.max(axis=0)
     return longest
-
-
-def _find_fewest_edges(
-    pred: Array, w: Array, d: Array, n: int, masks: Array, count: int, rows: Array, constants: Constants, threads: int
-) -> None:
-    """Write the predecessors of some sources, given the masks of all `count` tight edges."""
-    if not len(rows):
-        return
-    starts = np.empty(n + 1, np.intp)
-    targets = np.empty(count, np.int32)
-    list_targets(targets, starts, masks, n)
-
-    def find(i: int) -> None:
-        fewest_edges(pred, w, d, n, i, starts, targets, constants.no_edge, *constants.margins)
-
-    run_tasks(find, [(int(i),) for i in rows], count * len(rows) // 2, threads)

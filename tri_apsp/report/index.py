@@ -25,7 +25,7 @@ _ORDER = (
     "How deep a pipeline?",
     "Which steps may run side by side?",
     "What does squaring cost?",
-    "What do predecessors cost?",
+    "What do paths and negative cycles cost?",
     "How much energy does it take?",
     "What does tuning gain?",
 )

@@ -13,7 +13,7 @@ __all__ = ["STUDIES", "study_of"]
 STUDIES = {
     "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
     "squaring": "repeated squaring, beside Malison",
-    "predecessors": "predecessors beside distances alone, beside Okuyama, Ino and Hagihara",
+    "paths": "predecessors and marked negative cycles beside distances alone, beside Okuyama, Ino and Hagihara",
     "energy": "joules of products and solves on an NVIDIA GPU, beside Buluç",
     "cutoff": "the recursion cutoff β, beside Henriod",
     "stages": "pipeline depth and slices of k, beside Lund & Smith",

@@ -13,7 +13,7 @@ def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, par
     """Lower potentials along the edges within components, until none changes but those of components with a negative cycle.
 
     Args:
-        w: [n, n], weights of any strides.
+        w: [n, n], contiguous.
         labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left out.
         lowest: no potential becomes smaller.
         absolute: added to each weight: a cycle is negative if it weighs less than -`absolute` for each of its edges.
@@ -22,8 +22,8 @@ def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, par
         parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j].
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of the component.
     """
+    n = len(w)
     queue = np.flatnonzero(labels >= 0)
-    vertices = queue.copy()
     queued = labels >= 0
     capacity = len(queue)
     head, count, taken = 0, capacity, 0
@@ -35,12 +35,15 @@ def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, par
         label = labels[k]
         if cycles[label] < 0:
             known = potentials[k]
-            for j in vertices:
-                x = w[k, j]
-                if labels[j] != label or not x < no_edge:
-                    continue
-                total = max(known + (x + absolute), lowest)
-                if total < potentials[j] - relative * abs(potentials[j]):
+            lower = 0
+            for j in range(n):  # LLVM vectorizes this loop
+                total = max(known + (w[k, j] + absolute), lowest)
+                less = total < potentials[j] - relative * abs(potentials[j])
+                lower += less & (labels[j] == label) & (w[k, j] < no_edge)
+            for j in range(n if lower else 0):
+                total = max(known + (w[k, j] + absolute), lowest)
+                less = total < potentials[j] - relative * abs(potentials[j])
+                if less & (labels[j] == label) & (w[k, j] < no_edge):
                     potentials[j] = total
                     parents[j] = k
                     if not queued[j]:

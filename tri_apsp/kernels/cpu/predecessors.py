@@ -228,15 +228,22 @@ def _check_sources(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def fewest_edges(pred, w, d, n, i, starts, targets, no_edge, relative, absolute):  # type: ignore[no-untyped-def]
+def fewest_edges(  # type: ignore[no-untyped-def]
+    pred, w, d, n, i, starts, targets, begins, ends, sources, weights, no_edge, relative, absolute
+):
     """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the smallest vertex.
+
+    A breadth-first search that looks at the edges from the last level, or at those to the vertices that are left, whichever
+    should be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing Breadth-First Search, 2012).
 
     Args:
         starts, targets: edges from each vertex, as from list_targets.
+        begins, ends, sources, weights: edges to each vertex, as from list_sources.
     """
+    edges = np.full(n, n + 1, np.int32)  # on the path to each vertex; n if it is left to reach, n + 1 if there is no path
     queue = np.empty(n, np.int32)
-    edges = np.full(n, n, np.int32)  # on the path to each vertex
     tail, left = 0, 0
+    edges[i] = 0
     for j in range(n):
         y = d[i, j]
         pred[i, j] = -1
@@ -247,25 +254,71 @@ def fewest_edges(pred, w, d, n, i, starts, targets, no_edge, relative, absolute)
                 queue[tail] = j
                 tail += 1
             else:
+                edges[j] = n
                 left += 1
-    head = 0
-    while head < tail and (left or edges[queue[head]] < edges[queue[tail - 1]]):
-        k = queue[head]
-        head += 1
-        for e in range(starts[k], starts[k + 1]):
-            j = targets[e]
-            if edges[j] <= edges[k] or (edges[j] == edges[k] + 1 and pred[i, j] < k):
-                continue
-            y = d[i, j]
-            if j != i and w[k, j] < no_edge and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
-                if edges[j] == n:
-                    queue[tail] = j
-                    tail += 1
-                    left -= 1
-                edges[j] = edges[k] + 1
-                pred[i, j] = k
+    degree = starts[n] / n
+    head, level = 0, 1
+    while left and head < tail:
+        count = tail - head
+        if count * degree <= left * min(degree, n / count):
+            reached = _extend_level(
+                pred, edges, queue, head, tail, w, d, i, level, starts, targets, no_edge, relative, absolute
+            )
+        else:
+            reached = _reach_next(
+                pred, edges, queue, tail, d, n, i, level, begins, ends, sources, weights, no_edge, relative, absolute
+            )
+        head = tail
+        tail += reached
+        left -= reached
+        level += 1
     if left and relative > 0:
         _reach_rest(pred, w, d, n, i, no_edge, relative, absolute)
+
+
+@njit(nogil=True, cache=True)
+def _extend_level(  # type: ignore[no-untyped-def]
+    pred, edges, queue, head, tail, w, d, i, level, starts, targets, no_edge, relative, absolute
+):
+    """Reach vertices by edges from those of the last level, queue[head:tail]; append them, and return their number."""
+    n = len(queue)
+    end = tail
+    for place in range(head, tail):
+        k = queue[place]
+        for e in range(starts[k], starts[k + 1]):
+            j = targets[e]
+            if edges[j] <= level or edges[j] > n or (edges[j] == level + 1 and pred[i, j] < k):
+                continue
+            y = d[i, j]
+            if w[k, j] < no_edge and d[i, k] + w[k, j] <= y + (relative * abs(y) + absolute):
+                if edges[j] == n:
+                    queue[end] = j
+                    end += 1
+                edges[j] = level + 1
+                pred[i, j] = k
+    return end - tail
+
+
+@njit(nogil=True, cache=True)
+def _reach_next(  # type: ignore[no-untyped-def]
+    pred, edges, queue, tail, d, n, i, level, begins, ends, sources, weights, no_edge, relative, absolute
+):
+    """Reach vertices that are left, by edges to them from those of the last level; append them, and return their number."""
+    end = tail
+    for j in range(n):
+        if edges[j] != n:
+            continue
+        y = d[i, j]
+        longest = y + (relative * abs(y) + absolute)
+        for e in range(begins[j], ends[j]):
+            k = sources[e]
+            if edges[k] == level and weights[e] < no_edge and d[i, k] + weights[e] <= longest:
+                queue[end] = j
+                end += 1
+                edges[j] = level + 1
+                pred[i, j] = k
+                break
+    return end - tail
 
 
 @njit(nogil=True, cache=True)

@@ -61,4 +61,20 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                         targets[e] = e % size
                     for k in range(size + 1):
                         starts[k] = k * size
-                fewest_edges(pred[g], w[g], d[g], size, i, starts, targets, no_edge, relative, absolute)
+                weights = w[g, :size, :size].T.copy().ravel()
+                fewest_edges(
+                    pred[g],
+                    w[g],
+                    d[g],
+                    size,
+                    i,
+                    starts,
+                    targets,
+                    starts,
+                    starts[1:],
+                    targets,
+                    weights,
+                    no_edge,
+                    relative,
+                    absolute,
+                )

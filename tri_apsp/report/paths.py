@@ -1,4 +1,4 @@
-"""What do predecessors cost? Solves with and without them, for graphs of which few or many edges are shortest paths."""
+"""What do paths and negative cycles cost? Solves with and without predecessors, and with a negative cycle to be marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tri_apsp.tune.space.task import Task
 __all__ = ["STUDY"]
 
 _PARAMETERS = ("call", "graph")
-_ALONE, _BOTH = "distances", "distances and predecessors"
+_ALONE, _BOTH, _MARKED = "distances", "distances and predecessors", "distances with a negative cycle marked"
 # Random pairs whose paths are added up before a call is timed.
 _PATHS = 1000
 
@@ -41,6 +41,24 @@ def _weights(share: float, low: int, high: int) -> Callable[[int, torch.dtype], 
     return draw
 
 
+def _any_sign(n: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return a graph with negative weights, whose last two vertices have edges only to each other."""
+    weights = _weights(0.03, 0, 1000)(n, torch.int32)
+    potentials = torch.randint(0, 100, (n,), generator=torch.Generator().manual_seed(n), dtype=torch.int32)
+    missing = weights == no_edge(torch.int32)
+    missing[-2:], missing[:, -2:], missing[-2:, -2:] = True, True, False
+    return (weights % 1000 + potentials[:, None] - potentials).to(dtype).masked_fill_(missing, no_edge(dtype))
+
+
+def _with_cycle(weights: torch.Tensor) -> torch.Tensor:
+    """Return a graph of _any_sign with a cycle of weight -1, which a solve finds last; other graphs as they are."""
+    if bool((weights[-2:, :-2] < no_edge(weights.dtype)).any()):
+        return weights
+    weights = weights.clone()
+    weights[-2, -1], weights[-1, -2] = 4, -5
+    return weights
+
+
 _GRAPHS = {
     "3% of the edges, 1 to 1000": _weights(0.03, 1, 1000),
     "complete, 1 to 10000": _weights(1.0, 1, 10000),
@@ -48,12 +66,15 @@ _GRAPHS = {
     "30% of the edges, 1": _weights(0.3, 1, 1),
     "half of the edges, 1000 to 2000": _weights(0.5, 1000, 2000),
     "3% of the edges, 0 and 1": _weights(0.03, 0, 1),
+    "3% of the edges, any sign": _any_sign,
 }
+# The call that is compared with the distances alone.
+_CALLS = {graph: _MARKED if draw is _any_sign else _BOTH for graph, draw in _GRAPHS.items()}
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    points = [Point({"call": call, "graph": graph}) for graph in _GRAPHS for call in (_ALONE, _BOTH)]
-    return [Grid("predecessors", "predecessors", task, (), tuple(points))]
+    points = [Point({"call": call, "graph": graph}) for graph, other in _CALLS.items() for call in (_ALONE, other)]
+    return [Grid("paths", "paths", task, (), tuple(points))]
 
 
 class _Solves:
@@ -66,8 +87,27 @@ class _Solves:
         return _GRAPHS[self.graph_kind(point)](task.n, task.torch_dtype).to(device)
 
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
-        wanted, config = point.values["call"] == _BOTH, Config(engine=task.engine)
-        return lambda: (shortest_paths(weights, config=config, predecessors=wanted).distances, None)
+        kind, config = point.values["call"], Config(engine=task.engine)
+        if kind == _MARKED:
+            return _Marked(weights, config)
+        return lambda: (shortest_paths(weights, config=config, predecessors=kind == _BOTH).distances, None)
+
+
+class _Marked:
+    """Solves a graph of _any_sign with a negative cycle, and returns the distances of the graph without it."""
+
+    def __init__(self, weights: torch.Tensor, config: Config) -> None:
+        self._weights, self._config = _with_cycle(weights), config
+        self._last = shortest_paths(weights[-2:, -2:]).distances
+        self._planted = self._weights is not weights
+
+    def __call__(self) -> tuple[torch.Tensor, float | None]:
+        result = shortest_paths(self._weights, config=self._config, negative_cycles="mark")
+        if self._planted != (result.negative_cycle is not None):
+            raise WrongResultError("the negative cycle was not marked")
+        if self._planted:
+            result.distances[-2:, -2:] = self._last
+        return result.distances, None
 
 
 class _Measurer(CallMeasurer):
@@ -109,14 +149,20 @@ def _label(measured: Measured) -> str:
 
 
 def _ratios(curves: Mapping[str, Mapping[int, Measured]]) -> dict[str, dict[int, float]]:
-    """Return the time with predecessors over that without, by graph and n."""
+    """Return the time over that of the distances alone, by graph and n."""
     found: dict[str, dict[int, float]] = {}
-    for graph in _GRAPHS:
-        alone, both = (curves.get(f"{graph}: {call}", {}) for call in (_ALONE, _BOTH))
-        ratios = {n: both[n].ms / alone[n].ms for n in alone if n in both}
+    for graph, other in _CALLS.items():
+        alone, more = (curves.get(f"{graph}: {call}", {}) for call in (_ALONE, other))
+        ratios = {n: more[n].ms / alone[n].ms for n in alone if n in more}
         if ratios:
             found[graph] = ratios
     return found
+
+
+_ROWS = paragraph(
+    "With predecessors; in the last row without them, but with a negative cycle of two vertices that the solve finds last, and "
+    'that `negative_cycles="mark"` marks.'
+)
 
 
 def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
@@ -129,14 +175,18 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         for dtype, found in ratios.items()
     ]
     drawn, _ = plots.line_plots(
-        "Predecessors", panels, y_label="time with / without predecessors", width=4.5 * len(panels), height=3.5
+        "Predecessors and negative cycles",
+        panels,
+        y_label="time / time of the distances alone",
+        width=4.5 * len(panels),
+        height=3.5,
     )
     tables = [part for dtype, found in ratios.items() for part in (f"### {dtype}", _ratio_table(by_dtype[dtype], found))]
     return Page(
         lead=_lead(ratios),
         plots={name: drawn},
-        caption="Time of a solve with predecessors over that without.",
-        results=[section("Time with predecessors over that without", *tables)],
+        caption="Time of a solve with predecessors, or with a negative cycle that is marked, over that of the distances alone.",
+        results=[section("Time over that of the distances alone", _ROWS, *tables)],
         details=[
             PROTOCOL,
             paragraph(f"Also, {_PATHS} random paths are added up before a call is timed."),
@@ -146,7 +196,7 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 
 
 def _ratio_table(curves: Mapping[str, Mapping[int, Measured]], ratios: Mapping[str, Mapping[int, float]]) -> str:
-    named = {graph: known for graph in ratios if (known := curves.get(f"{graph}: {_BOTH}"))}
+    named = {graph: known for graph in ratios if (known := curves.get(f"{graph}: {_CALLS[graph]}"))}
     return table_over_n(named, lambda graph, n, one: f"{ratios[graph][n]:.2f}" if n in ratios.get(graph, {}) else "")
 
 
@@ -154,19 +204,21 @@ def _lead(ratios: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
     """Return the opening, for the largest n of the first dtype."""
     dtype, found = next(iter(ratios.items()))
     n = max(max(known) for known in found.values())
-    at = {graph: known[n] for graph, known in found.items() if n in known}
+    at = {graph: known[n] for graph, known in found.items() if n in known and _CALLS[graph] == _BOTH}
+    marked = [known[n] for graph, known in found.items() if n in known and _CALLS[graph] == _MARKED]
     least, most = min(at, key=lambda graph: at[graph]), max(at, key=lambda graph: at[graph])
-    return then_now_why(
-        "paths added 7.7% to the time of distances (Okuyama, Ino and Hagihara)",
-        f"for n = {n} in {dtype}, a solve with them takes {at[least]:.2f} ({least}) to {at[most]:.2f} times ({most}) as long",
-    )
+    times = f"{at[least]:.2f} ({least}) to {at[most]:.2f} ({most}) times as long"
+    now = f"for n = {n} in {dtype}, a solve with predecessors takes {times}"
+    if marked:
+        now += f", and one that marks a negative cycle {marked[0]:.2f} times"
+    return then_now_why("paths added 7.7% to the time of distances (Okuyama, Ino and Hagihara)", now)
 
 
 STUDY = Study(
-    name="predecessors",
-    question="What do predecessors cost?",
+    name="paths",
+    question="What do paths and negative cycles cost?",
     parameters=_PARAMETERS,
-    cases=solve_cases(gpu=(1024, 4096, 8192), cpu=(512, 1024, 2048)),
+    cases=solve_cases(gpu=(1024, 4096, 8192), cpu=(512, 1024, 2048), gpu_dtypes=("float32", "int16")),
     grids_of=_grids,
     measurer=_Measurer,
     page=_page,
