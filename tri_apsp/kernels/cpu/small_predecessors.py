@@ -27,16 +27,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
         size = sizes[g]
         pred[g] = -1
         for i in range(size):
-            best[:] = no_edge
-            found[:] = -1
-            for k in range(size):
-                known = d[g, i, k]
-                if k != i and known < no_edge:
-                    for j in range(size):
-                        total = known + w[g, k, j]
-                        less = (total < best[j]) & (j != k)
-                        best[j] = total if less else best[j]
-                        found[j] = k if less else found[j]
+            _search_all(best, found, w[g], d[g], size, i, no_edge)
             flags = 0
             for j in range(size):
                 y = d[g, i, j]
@@ -78,3 +69,18 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                     relative,
                     absolute,
                 )
+
+
+@njit(nogil=True, cache=True)
+def _search_all(best, found, w, d, n, i, no_edge):  # type: ignore[no-untyped-def]
+    """best[j] = min of d[i, k] + w[k, j] over all k but i and j, and found[j] = its first k, -1 if there is none."""
+    best[:] = no_edge
+    found[:] = -1
+    for k in range(n):
+        known = d[i, k]
+        if k != i and known < no_edge:
+            for j in range(n):
+                total = known + w[k, j]
+                less = (total < best[j]) & (j != k)
+                best[j] = total if less else best[j]
+                found[j] = k if less else found[j]
