@@ -73,8 +73,12 @@ _CALLS = {graph: _MARKED if draw is _any_sign else _BOTH for graph, draw in _GRA
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
-    points = [Point({"call": call, "graph": graph}) for graph, other in _CALLS.items() for call in (_ALONE, other)]
-    return [Grid("paths", "paths", task, (), tuple(points))]
+    """Return a grid for each graph, whose two calls are timed in turns."""
+    grids = list[Grid]()
+    for graph, other in _CALLS.items():
+        points = tuple(Point({"call": call, "graph": graph}) for call in (_ALONE, other))
+        grids.append(Grid(graph, graph, task, (), points, all_in_final=True))
+    return grids
 
 
 class _Solves:

@@ -17,8 +17,8 @@ from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 
 __all__ = ["COLUMNS", "bound_edges", "list_sources", "list_targets", "mark_tight", "tolerance"]
 
-COLUMNS = 32
-"""Vertices whose edges are tested together; a graph must have as many."""
+COLUMNS = 64
+"""Vertices whose edges are tested together, the bits of an int64; a graph must have as many vertices."""
 
 
 def tolerance(code: VectorCode, distance: Any, relative: Any, absolute: Any) -> Any:
