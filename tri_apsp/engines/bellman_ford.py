@@ -23,7 +23,7 @@ _LOWEST = -(1 << 62)
 _LARGE = 1024
 # Sums at a time on a GPU.
 _AT_A_TIME = 1 << 24
-# Rounds between two looks for a cycle on a GPU.
+# Rounds between two checks for a cycle on a GPU.
 _ROUNDS = 4
 
 
@@ -90,25 +90,26 @@ class NegativeCycleSearch:
         """As the kernel bellman_ford, in rounds from all vertices whose potential changed in the last one."""
         weights, n = self._weights, len(labels)
         number, lowest = (torch.float64, -math.inf) if self._is_float else (torch.int64, _LOWEST)
-        none = math.inf if self._is_float else torch.iinfo(torch.int64).max
-        potentials, before = weights.new_zeros(n, dtype=number), weights.new_full((n,), -1, dtype=torch.int64)
+        infinity = math.inf if self._is_float else torch.iinfo(torch.int64).max
+        potentials, device_parents = weights.new_zeros(n, dtype=number), weights.new_full((n,), -1, dtype=torch.int64)
         components = torch.from_numpy(labels).to(weights.device)
         changed, searched, rounds = components >= 0, components >= 0, 0
         while len(rows := changed.nonzero().flatten()):
-            best, source = torch.full_like(potentials, none), torch.zeros_like(before)
+            best, source = torch.full_like(potentials, infinity), torch.zeros_like(device_parents)
             for part in torch.split(rows, max(1, _AT_A_TIME // n)):
                 edges = weights[part]
                 missing = (edges == self._no_edge) | (components[part, None] != components)
-                sums = edges.to(number).add_(self.tolerance).add_(potentials[part, None]).masked_fill_(missing, none)
-                least, place = sums.min(dim=0)
+                sums = edges.to(number).add_(self.tolerance).add_(potentials[part, None]).masked_fill_(missing, infinity)
+                least, row = sums.min(dim=0)
                 less = least < best
-                best, source = torch.where(less, least, best), torch.where(less, part[place], source)
+                best, source = torch.where(less, least, best), torch.where(less, part[row], source)
             best = best.clamp_(min=lowest)
             changed = searched & (best < potentials - relative * potentials.abs())
-            potentials, before = torch.where(changed, best, potentials), torch.where(changed, source, before)
+            potentials = torch.where(changed, best, potentials)
+            device_parents = torch.where(changed, source, device_parents)
             rounds += 1
             if rounds % _ROUNDS == 0:
-                parents[:] = before.cpu().numpy()
+                parents[:] = device_parents.cpu().numpy()
                 find_cycles(parents, labels, on_cycle)
                 searched = components >= 0
                 if (on_cycle >= 0).any():

@@ -10,7 +10,8 @@ paths when these vertices are removed. So:
         solve the graph without them
     mark (i, j) where i reaches a negative component that reaches j
 
-For floats, the rounding bound of the graph without them may be smaller, so that it may have a negative cycle too.
+For floats, the rounding bound of the remaining graph may be smaller, since its largest weight may be; then a cycle that was
+within the bound before is negative, and so the loop goes on.
 """
 
 from __future__ import annotations
@@ -129,5 +130,5 @@ def _remove_negative_components(
             known = NegativeCycle(error.vertices, error.weight, item)
         components = NegativeComponents(graph, known)
         if components.cycle is not None:
-            graph[components.vertices], graph[:, components.vertices] = (no_edge(graph.dtype),) * 2
+            graph[components.vertices] = graph[:, components.vertices] = no_edge(graph.dtype)
             yield dataclasses.replace(components.cycle, graph=item), components

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import torch
@@ -36,16 +35,14 @@ def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Re
         if cycle is not None:
             negative[item] = cycle
         potentials[item, :size] = found
-    for item, cycle in negative.items():
+    if negative:
+        item, cycle = next(iter(negative.items()))
         raise NegativeCycleError(cycle.vertices, item if batch > 1 else None, weight=cycle.weight, graphs=[*negative])
     weights = problem.weights.clone(memory_format=torch.contiguous_format)
     _reweight(weights, potentials, lowest=0)
-    result = solve(Problem(weights, True, problem.sizes))
-    _reweight(result.distances, -potentials)
-    if problem.batched:
-        return result
-    predecessors = None if result.predecessors is None else result.predecessors[0]
-    return dataclasses.replace(result, distances=result.distances[0], predecessors=predecessors)
+    result = solve(Problem(weights, problem.batched, problem.sizes))
+    _reweight(result.distances.view(weights.shape), -potentials)
+    return result
 
 
 def _reweight(matrices: torch.Tensor, potentials: torch.Tensor, lowest: float | None = None) -> None:
