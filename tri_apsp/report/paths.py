@@ -47,11 +47,15 @@ def _any_sign(n: int, dtype: torch.dtype) -> torch.Tensor:
     potentials = torch.randint(0, 100, (n,), generator=torch.Generator().manual_seed(n), dtype=torch.int32)
     missing = weights == no_edge(torch.int32)
     missing[-2:], missing[:, -2:], missing[-2:, -2:] = True, True, False
+    # The remainder turns the missing weights of the last two vertices into whole numbers.
     return (weights % 1000 + potentials[:, None] - potentials).to(dtype).masked_fill_(missing, no_edge(dtype))
 
 
 def _with_cycle(weights: torch.Tensor) -> torch.Tensor:
-    """Return a graph of _any_sign with a cycle of weight -1, which a solve finds last; other graphs as they are."""
+    """Return a graph of _any_sign with a cycle of weight -1, which a solve finds last; other graphs as they are.
+
+    The other graphs are the small ones on which a call is checked for correctness; their last vertices have other edges.
+    """
     if bool((weights[-2:, :-2] < no_edge(weights.dtype)).any()):
         return weights
     weights = weights.clone()
@@ -98,19 +102,19 @@ class _Solves:
 
 
 class _Marked:
-    """Solves a graph of _any_sign with a negative cycle, and returns the distances of the graph without it."""
+    """Marks the negative cycle of _with_cycle, and returns the distances without it, which CallMeasurer can compare."""
 
     def __init__(self, weights: torch.Tensor, config: Config) -> None:
         self._weights, self._config = _with_cycle(weights), config
-        self._last = shortest_paths(weights[-2:, -2:]).distances
-        self._planted = self._weights is not weights
+        self._unmarked = shortest_paths(weights[-2:, -2:]).distances
+        self._has_cycle = self._weights is not weights
 
     def __call__(self) -> tuple[torch.Tensor, float | None]:
         result = shortest_paths(self._weights, config=self._config, negative_cycles="mark")
-        if self._planted != (result.negative_cycle is not None):
+        if self._has_cycle != (result.negative_cycle is not None):
             raise WrongResultError("the negative cycle was not marked")
-        if self._planted:
-            result.distances[-2:, -2:] = self._last
+        if self._has_cycle:
+            result.distances[-2:, -2:] = self._unmarked
         return result.distances, None
 
 
