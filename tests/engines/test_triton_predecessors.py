@@ -85,9 +85,10 @@ class TestPredecessorsOnGpu(PredecessorContract):
 
     def test_many_pairs(self) -> None:
         for n in (4097, 16384):
-            weights = torch.rand(n, n, generator=torch.Generator().manual_seed(n))
-            result = self.check(weights.masked_fill(torch.rand(n, n) > 0.03, cases.INF))
-            sources, targets = torch.randint(0, n, (2, 1000))
+            generator = torch.Generator().manual_seed(n)
+            weights = torch.rand(n, n, generator=generator)
+            result = self.check(weights.masked_fill(torch.rand(n, n, generator=generator) > 0.03, cases.INF))
+            sources, targets = torch.randint(0, n, (2, 1000), generator=generator)
             found = result.paths(sources, targets)
             assert found.vertices.is_cuda
             hops = result.next_hops()
