@@ -9,7 +9,7 @@ import torch
 
 __all__ = ["Paths", "next_hops", "paths"]
 
-# Values of a matrix that next_hops() looks up at a time; the places that it keeps for each take 16 bytes.
+# Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64, 16 bytes.
 _AT_A_TIME = 1 << 24
 
 
@@ -44,7 +44,8 @@ def paths(predecessors: torch.Tensor, rows: torch.Tensor, sources: torch.Tensor,
         rows: (paths,) of int64, the row of each source.
         sources, targets: (paths,) of int64.
 
-    Cost: two steps for each edge of the longest path, each over the paths that are longer; blocks until the lengths are known.
+    Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks after each vertex of the
+    longest path.
     """
     lengths = torch.zeros_like(sources)
     for active, _ in _steps(predecessors, rows, sources, targets):
@@ -79,7 +80,8 @@ def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
     Returns:
         A new tensor of the same shape and dtype.
 
-    Cost: log2 of the edges of the longest path, rounds of n^2 lookups; blocks after each round.
+    Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the longest path; the host blocks
+    after each round.
     """
     batch, n, _ = predecessors.shape
     hops = torch.empty_like(predecessors)
@@ -89,7 +91,8 @@ def next_hops(predecessors: torch.Tensor) -> torch.Tensor:
         before = rows[start : start + step]
         source = torch.arange(start, start + len(before), device=rows.device)[:, None] % n
         vertex = torch.arange(n, device=rows.device)
-        # A vertex behind the source stays; the others go to their predecessor, then twice as far in each round.
+        # A vertex whose predecessor is the source is a first hop, and stays; the others go to their predecessor, and twice as
+        # far in each round.
         back = torch.where((before == source) | (before < 0), vertex, before)
         while True:
             further = back.gather(1, back)

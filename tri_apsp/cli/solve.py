@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--negative-cycles",
         default="raise",
         choices=["raise", "mark"],
-        help="raise (default): an error; mark: distances of -inf",
+        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the distances of all others",
     )
     parser.add_argument(
         "--predecessors",

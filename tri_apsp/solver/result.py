@@ -93,10 +93,13 @@ class Result:
             sources, targets: (paths,) of an integer dtype, on any device.
             graph: of a batch; one for all paths, or (paths,).
 
+        Returns:
+            Paths: the vertices of all paths, one after another, and the offset of each; empty where there is no path.
+
         Raises:
             InputError: the result has no predecessors; shapes or dtypes that do not fit; a vertex or a graph out of range.
 
-        Cost: two lookups for each edge; the host blocks after each edge of the longest path.
+        Cost: two lookups for each vertex of each path; the host blocks after each vertex of the longest path.
         """
         predecessors = self._predecessors("paths")
         batch, n, _ = predecessors.shape
@@ -117,7 +120,8 @@ class Result:
         Raises:
             InputError: the result has no predecessors.
 
-        Cost: n^2 lookups, as often as the longest path can be halved.
+        Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the longest path; the host blocks
+        after each round.
         """
         found = find_next_hops(self._predecessors("next hops"))
         return found.view(self.distances.shape)

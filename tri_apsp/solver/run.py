@@ -42,7 +42,7 @@ NegativeCycles = Literal["raise", "mark"]
 
 # Matrices that marking takes, beside those of a solve.
 _MARKING = 3.0
-# Matrices that potentials take beside those of a solve: the weights with them.
+# Matrices that reweighting takes beside those of a solve: the new weights.
 _REWEIGHTING = 1.0
 
 Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
@@ -100,7 +100,7 @@ def run(
     report: Report | None = None,
     make: Make = engines.make,
 ) -> Result:
-    """As run_once; but if rounding made a cycle of weight 0 look negative, solve with potentials, without a negative weight."""
+    """As run_once; but if rounding made a cycle of weight 0 look negative, solve with weights of which none is."""
     solve_once = partial(run_once, select=select, predecessors=predecessors, report=report, make=make)
     try:
         return solve_once(problem, overwrite=overwrite, check=check)
