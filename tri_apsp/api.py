@@ -79,8 +79,9 @@ def shortest_paths(
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
     more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
     `predecessors` takes at most n^3 / 4 further operations, mostly far fewer, and n^3 more where cycles weigh 0; as workspace,
-    4 bytes and a weight for each edge that is a shortest path; on a GPU, 8 bytes and a weight for n^2 / 8 edges, and 4 bytes
-    and a distance for n min(n, 1024) pairs. "mark" takes three more matrices; if there is a negative cycle, another solve, the
+    8 bytes and a weight for each edge that is a shortest path; on a GPU, 8 bytes and a weight for n^2 / 8 edges, and 4 bytes
+    and a distance for n min(n, 1024) pairs. "mark" takes a copy of the weights and
+    5 bytes for each pair; if there is a negative cycle, another solve, the
     reachability, and Bellman-Ford.
     """
     return solve(

@@ -49,7 +49,7 @@ class NegativeCycleError(ApspError, ValueError):
 
     Attributes:
         vertices: vertices on negative cycles, numbered from 0: one cycle in its order where it could be traced, else ascending.
-        batch: index of the offending graph in a batch, or None for a single graph.
+        batch: index of the graph with these vertices in a batch, or None for a single graph.
         base: the number that the message gives to vertex 0.
         weight: of the cycle, or None if it could not be traced.
         graphs: the indices of all graphs that may have a negative cycle, as far as they were solved; (0,) for a single graph.

@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.semirings import no_edge
 
-__all__ = ["PendingRanges", "ValueRange", "limits", "row_blocks", "value_range"]
+__all__ = ["PendingRanges", "ValueRange", "largest_magnitude", "limits", "row_blocks", "value_range"]
 
 # A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory.
 _BLOCKS = 32
@@ -92,6 +92,16 @@ def _highest_below(tensor: torch.Tensor, below: float | int, padding: torch.Tens
     ]
     value: float | int = torch.stack(highest).amax().item()
     return None if value == smallest else value
+
+
+def largest_magnitude(matrices: torch.Tensor) -> torch.Tensor:
+    """Return the largest magnitude of a value of (batch, m, n) that is not no_edge, 0 if there is none; does not block."""
+    largest = matrices.new_zeros(())
+    for block in row_blocks(matrices):
+        finite = block.masked_fill(block == no_edge(block.dtype), 0)
+        if finite.numel():
+            largest = torch.maximum(largest, finite.abs_().amax())
+    return largest
 
 
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:

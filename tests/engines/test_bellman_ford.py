@@ -27,8 +27,7 @@ def test_a_cycle_of_each_negative_component(in_rounds: bool, dtype: torch.dtype)
     negative = 0
     for seed in range(30):
         weights, labels = graph(seed, dtype)
-        search = NegativeCycleSearch(weights)
-        search._in_rounds = in_rounds
+        search = NegativeCycleSearch(weights, in_rounds)
         cycles, potentials = search.run(labels)
         found = set[int]()
         for cycle in cycles:
@@ -53,8 +52,7 @@ def test_the_longest_cycle_and_large_integers(in_rounds: bool) -> None:
     big = torch.full((3, 3), no_edge(torch.int64))
     big[0, 1], big[1, 0] = 1 << 55, -(1 << 55) - 1
     for matrix, members in ((cases.tensor(weights, torch.float32), set(cycle)), (big, {0, 1})):
-        search = NegativeCycleSearch(matrix)
-        search._in_rounds = in_rounds
+        search = NegativeCycleSearch(matrix, in_rounds)
         (found,) = search.run()[0]
         assert set(found) == members
         assert search.weight(found) == -1

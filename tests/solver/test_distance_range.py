@@ -150,8 +150,8 @@ def test_negative_cycles_are_checked_during_the_solve(monkeypatch: pytest.Monkey
     steps: list[float] = []
     step = methods.Observer.step
     monkeypatch.setattr(methods.Observer, "step", lambda self, *args: (steps.append(1), step(self, *args)))
-    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
-    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY_ON_CPU", 1)
+    monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
+    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
     n = 640
     weights = torch.ones(n, n, dtype=torch.int32)
     weights[0, 0] = -1

@@ -117,20 +117,31 @@ def test_a_cycle_that_a_larger_weight_hid() -> None:
     assert torch.equal(result.distances, torch.where(together, -cases.INF, cases.INF))
 
 
-def test_large_potentials_form_no_cycle() -> None:
+@pytest.mark.parametrize("length", [3, 30, 100])
+def test_large_potentials_form_no_cycle(length: int) -> None:
     """A chain of -1 leads to a cycle of weight 0, whose rounding at a potential of -999 is above the bound."""
     for seed in range(20):
-        a, b = (torch.rand(2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 0.5).tolist()
-        n = 1002
+        ring = torch.rand(length - 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 0.5
+        n = 999 + length
         weights = torch.full((n, n), cases.INF, dtype=torch.float64)
-        chain = torch.arange(n - 3)
+        chain = torch.arange(999)
         weights[chain, chain + 1] = -1
-        weights[n - 4, n - 3] = -1
-        weights[n - 3, n - 2], weights[n - 2, n - 1], weights[n - 1, n - 3] = a, b, -(a + b)
+        members = torch.arange(999, n)
+        weights[members[:-1], members[1:]] = ring
+        weights[n - 1, 999] = -ring.sum()
         assert not NegativeCycleSearch(weights).run()[0]
-        weights[n - 1, n - 3] -= 1e-9
+        weights[n - 1, 999] -= 1e-9
         (cycle,) = NegativeCycleSearch(weights).run()[0]
-        assert set(cycle) == {n - 3, n - 2, n - 1}
+        assert set(cycle) == set(members.tolist())
+
+
+def test_a_weight_whose_parts_exceed_a_float() -> None:
+    weights = torch.full((3, 3), cases.INF, dtype=torch.float64)
+    weights[0, 1], weights[1, 2], weights[2, 0] = 1e308, -1e308, -1e308
+    search = NegativeCycleSearch(weights)
+    assert search.weight([2, 0, 1]) == -1e308
+    weights[1, 2] = 1e308
+    assert NegativeCycleSearch(weights).weight([0, 1, 2]) == 1e308
 
 
 def test_integers_that_no_float_holds() -> None:

@@ -222,8 +222,8 @@ def test_a_negative_cycle_says_which_graph(
     dtype: torch.dtype, garbage: float, overwrite: bool, early: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if early:
-        monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
-        monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY_ON_CPU", 1)
+        monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
+        monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
     weights, cycle = cases.negative_cycle(12, 3)
     parts = [*graphs(sizes=(5, 0, 20)), weights]
     padded, sizes = pad(parts, 20, dtype, garbage)

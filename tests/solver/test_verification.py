@@ -102,8 +102,8 @@ def test_only_the_diagonal_counts(log: Log) -> None:
 
 def test_the_last_step_of_a_solve_is_not_checked_early(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last step is verified with the result, so it needs no check of its own."""
-    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY", 1)
-    monkeypatch.setattr("tri_apsp.solver.run.CHECK_EVERY_ON_CPU", 1)
+    monkeypatch.setattr("tri_apsp.engines.base.Engine.check_interval", 1)
+    monkeypatch.setattr("tri_apsp.engines.cpu.CpuEngine.check_interval", 1)
     monkeypatch.setattr("tri_apsp.engines.type_of", lambda name: ReadingEngine)
     weights = torch.ones(40, 40)
     weights[0, 1] = -0.5

@@ -124,6 +124,10 @@ class Engine(BlockOperations):
     Every operation keeps stored values in [floor, no_edge] (tri_apsp.semirings).
     """
 
+    check_interval: ClassVar[int] = 1 << 33
+    """The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during
+    which the host evaluates the previous check and queues more work."""
+
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(config)
         self.spec = spec

@@ -10,12 +10,13 @@ import torch
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.kernels.cpu.bellman_ford import bellman_ford, find_cycles
 from tri_apsp.semirings import no_edge
+from tri_apsp.value_range import largest_magnitude
 
 __all__ = ["NegativeCycleSearch"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the largest weight, for each edge.
 _UNITS = 4
-# Rounding of a sum of two potentials, relative to them.
+# Rounding of a sum of a few potentials, relative to them; that of a long cycle may be some times as large.
 _RELATIVE = 2.0**-51
 # The smallest potential of integers, whose sums with weights fit int64. A path to it is below the range of every dtype.
 _LOWEST = -(1 << 62)
@@ -30,19 +31,21 @@ _ROUNDS = 4
 class NegativeCycleSearch:
     """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
 
+    Args:
+        in_rounds: search by torch operations on the device of the weights; None: if that is a GPU, and the graph is large.
+
     Attributes:
         tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its edges; 0 for integers.
     """
 
-    def __init__(self, weights: torch.Tensor) -> None:
+    def __init__(self, weights: torch.Tensor, in_rounds: bool | None = None) -> None:
         weights = weights.detach()
-        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE
+        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
         self._weights = weights if self._in_rounds else weights.cpu()
         self._no_edge, self._is_float = no_edge(weights.dtype), weights.is_floating_point()
         self.tolerance: float = 0
         if self._is_float and weights.numel():
-            largest = self._weights.masked_fill(self._weights == self._no_edge, 0).abs_().amax().item()
-            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest
+            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest_magnitude(self._weights[None]).item()
 
     def run(self, labels: torch.Tensor | None = None) -> tuple[list[list[int]], torch.Tensor]:
         """Return simple negative cycles, and potentials.
@@ -59,17 +62,24 @@ class NegativeCycleSearch:
         Cost: n^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most n.
         """
         components = np.zeros(len(self._weights), np.int64) if labels is None else labels.cpu().numpy()
-        cycles, potentials = self._search(components, 0)
-        # Rounding of large potentials may form a cycle that is not negative; then potentials change only beyond it.
-        if any(not self.weight(cycle) < -self.tolerance * len(cycle) for cycle in cycles):
-            cycles, potentials = self._search(components, _RELATIVE)
-        return cycles, potentials
+        relative: float = 0
+        while True:
+            cycles, potentials = self._search(components, relative)
+            if all(self.weight(cycle) < -self.tolerance * len(cycle) for cycle in cycles):
+                return cycles, potentials
+            # Rounding of large potentials formed a cycle that is not negative: let potentials change only beyond it.
+            relative = max(_RELATIVE, 2 * relative)
 
     def weight(self, cycle: list[int]) -> float:
         """Return the sum of the edges of a cycle: exact for integers, rounded once for floats."""
         source = torch.tensor(cycle, device=self._weights.device)
         edges = self._weights[source, source.roll(-1)].tolist()
-        return math.fsum(edges) if self._is_float else sum(edges)
+        if not self._is_float:
+            return sum(edges)
+        try:
+            return math.fsum(edges)
+        except OverflowError:  # a part of the sum is beyond a float, though the whole need not be
+            return 2.0**64 * math.fsum(edge * 2.0**-64 for edge in edges)
 
     def _search(self, labels: Array, relative: float) -> tuple[list[list[int]], torch.Tensor]:
         """As run, where a potential changes only by more than `relative` of itself."""

@@ -28,6 +28,7 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
+    check_interval = 1 << 28  # a few milliseconds
     config: CpuConfig
 
     def __init__(self, spec: MatrixSpec, config: CpuConfig) -> None:
@@ -92,7 +93,7 @@ class CpuEngine(Engine):
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
-        lists = (4 + weights.itemsize) / weights.itemsize  # if every edge is tight
+        lists = (8 + weights.itemsize + 1 / 8) / weights.itemsize  # and masks; if every edge is tight
         return lists if weights.is_contiguous() else lists + 1
 
     def _task_shape(self, batch: int, m: int, n: int) -> tuple[int, int]:

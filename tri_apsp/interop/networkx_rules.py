@@ -55,14 +55,8 @@ def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     return here < there or f"NetworkX is expected to be quicker with {n} nodes ({there:.1g} s, here {here:.1g} s)"
 
 
-# The constants of both estimates are fitted to milliseconds on two cores of an AMD EPYC 9004, with the cpu engine and NetworkX
-# 3.6.1, here / there; "weighted" is all_pairs_dijkstra, "unweighted" is all_pairs_shortest_path:
-#
-# n, edges     floyd_warshall  ..._numpy  weighted ..._length  weighted ..._path  unweighted ..._length  unweighted  diameter
-# 30, 120      1.7 / 8.4       1.4 / 0.2  1.8 / 1.8            2.6 / 6.4          2.2 / 0.6              2.6 / 0.7   0.9 / 0.8
-# 100, 586     3.3 / 445       2.1 / 1.3  7.8 / 32             10 / 41            7.8 / 8.0              10 / 8.1    1.2 / 8.4
-# 300, 6000    21 / 2808       8.0 / 25   31 / 379             47 / 427           43 / 39                47 / 39     7.8 / 38
-# 1000, 20000  225 / 167581    53 / 1331  178 / 5153           659 / 6728         210 / 615              543 / 821   112 / 552
+# The constants of both estimates are fitted to calls on two cores of an AMD EPYC 9004, with the cpu engine and NetworkX 3.6.1,
+# for graphs of 30 to 1000 nodes.
 
 
 def _seconds_here(name: str, n: int, edges: int) -> float:

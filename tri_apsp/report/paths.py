@@ -56,7 +56,8 @@ def _with_cycle(weights: torch.Tensor) -> torch.Tensor:
 
     The other graphs are the small ones on which a call is checked for correctness; their last vertices have other edges.
     """
-    if bool((weights[-2:, :-2] < no_edge(weights.dtype)).any()):
+    others = torch.cat((weights[-2:, :-2], weights[:-2, -2:].mT))
+    if bool((others < no_edge(weights.dtype)).any()):
         return weights
     weights = weights.clone()
     weights[-2, -1], weights[-1, -2] = 4, -5
@@ -209,16 +210,19 @@ def _ratio_table(curves: Mapping[str, Mapping[int, Measured]], ratios: Mapping[s
 
 
 def _lead(ratios: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
-    """Return the opening, for the largest n of the first dtype."""
+    """Return the opening, for the largest n of the first dtype; empty if no predecessors were timed."""
     dtype, found = next(iter(ratios.items()))
-    n = max(max(known) for known in found.values())
-    at = {graph: known[n] for graph, known in found.items() if n in known and _CALLS[graph] == _BOTH}
-    marked = [known[n] for graph, known in found.items() if n in known and _CALLS[graph] == _MARKED]
+    by_graph = {graph: known for graph, known in found.items() if _CALLS[graph] == _BOTH}
+    if not by_graph:
+        return ""
+    n = max(max(known) for known in by_graph.values())
+    at = {graph: known[n] for graph, known in by_graph.items() if n in known}
     least, most = min(at, key=lambda graph: at[graph]), max(at, key=lambda graph: at[graph])
     times = f"{at[least]:.2f} ({least}) to {at[most]:.2f} ({most}) times as long"
     now = f"for n = {n} in {dtype}, a solve with predecessors takes {times}"
-    if marked:
-        now += f", and one that marks a negative cycle {marked[0]:.2f} times"
+    for graph in found.keys() - by_graph.keys():
+        marked = found[graph]
+        now += f", and one that marks a negative cycle {min(marked.values()):.2f} to {max(marked.values()):.2f} times, by n"
     return then_now_why("paths added 7.7% to the time of distances (Okuyama, Ino and Hagihara)", now)
 
 

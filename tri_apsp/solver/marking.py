@@ -67,7 +67,7 @@ class NegativeComponents:
             cycles, _ = search.run(searched)
             representatives += labels[[cycle[0] for cycle in cycles]].tolist()
             if cycles and known is None:
-                self.cycle = NegativeCycle(tuple(cycles[0]), search.weight(cycles[0]))
+                self.cycle = NegativeCycle.of(cycles[0], search)
         self._representatives = torch.tensor(representatives, dtype=torch.int64, device=weights.device)
         self.vertices = torch.isin(labels, self._representatives)
 
@@ -88,7 +88,8 @@ def solve_marked(problem: Problem, solve: Callable[[Problem], Result]) -> Result
         solve: returns the Result of a problem.
 
     Cost: without a negative cycle, that of a solve. Else, beside what a solve takes until it finds one, a solve, and for each
-    graph with a cycle its reachability, Bellman-Ford and a Boolean product; as workspace, three matrices.
+    graph with a cycle its reachability, Bellman-Ford and a Boolean product; as workspace, a copy of the weights and 5 bytes
+    for each pair.
     """
     found = list[tuple[NegativeCycle, NegativeComponents]]()
     remaining = problem

@@ -29,6 +29,11 @@ class NegativeCycle:
     weight: float
     graph: int = 0
 
+    @classmethod
+    def of(cls, vertices: list[int], search: NegativeCycleSearch) -> NegativeCycle:
+        """Return a cycle that `search` has found."""
+        return cls(tuple(vertices), search.weight(vertices))
+
 
 class OnlyRoundingError(Exception):
     """A diagonal became negative although no cycle is: cycles weigh 0, and rounding made one look lighter."""
@@ -72,4 +77,4 @@ def find_negative_cycle(weights: torch.Tensor) -> tuple[NegativeCycle | None, to
     """Return a simple negative cycle of weights (n, n), or None; and potentials; see NegativeCycleSearch.run."""
     search = NegativeCycleSearch(weights)
     cycles, potentials = search.run()
-    return (NegativeCycle(tuple(cycles[0]), search.weight(cycles[0])) if cycles else None), potentials
+    return (NegativeCycle.of(cycles[0], search) if cycles else None), potentials

@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 
 from tri_apsp.engines import Engine, Tolerance
-from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.values import Bounds
-from tri_apsp.value_range import row_blocks
+from tri_apsp.value_range import largest_magnitude
 
 __all__ = ["predecessors"]
 
@@ -41,15 +40,5 @@ def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
     cycle = 2 * distances.shape[-1] * relative
     if bounds is not None and bounds.lowest >= 0:
         return Tolerance(relative, 0, cycle, 0)
-    largest = _largest(distances)
+    largest = largest_magnitude(distances)
     return Tolerance(relative, relative * largest, 0, cycle * largest)
-
-
-def _largest(distances: torch.Tensor) -> torch.Tensor:
-    """Return the largest magnitude of a finite distance, without blocking."""
-    largest = distances.new_zeros(())
-    for block in row_blocks(distances):
-        finite = block.masked_fill(block == no_edge(block.dtype), 0)
-        if finite.numel():
-            largest = torch.maximum(largest, finite.abs_().amax())
-    return largest

@@ -104,7 +104,8 @@ class Result:
         predecessors = self._predecessors("paths")
         batch, n, _ = predecessors.shape
         from_, to = (_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
-        graphs = _indices(graph if isinstance(graph, torch.Tensor | Sequence) else [graph], "graph", batch, predecessors)
+        several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
+        graphs = _indices(graph if several else [graph], "graph", batch, predecessors)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
@@ -137,7 +138,7 @@ class Result:
 
 def _index(value: int, name: str, count: int) -> int:
     """Return a number as an int in [0, count)."""
-    if not isinstance(value, SupportsIndex):
+    if not isinstance(value, SupportsIndex) or isinstance(value, bool):
         raise InputError(f"`{name}` must be a whole number, but is {value!r}; give one in [0, {count}).")
     found = value.__index__()
     if not 0 <= found < count:
@@ -145,7 +146,7 @@ def _index(value: int, name: str, count: int) -> int:
     return found
 
 
-def _indices(values: torch.Tensor | Sequence[int], name: str, count: int, like: torch.Tensor) -> torch.Tensor:
+def _indices(values: object, name: str, count: int, like: torch.Tensor) -> torch.Tensor:
     """Return `values` as int64 on the device of `like`, each in [0, count)."""
     try:
         found = torch.as_tensor(values, device=like.device)

@@ -40,8 +40,8 @@ Select = Callable[[bool], Selection]
 NegativeCycles = Literal["raise", "mark"]
 """What to do about negative cycles."""
 
-# Matrices that marking takes, beside those of a solve.
-_MARKING = 3.0
+# Bytes for each pair that marking takes beside a solve and a copy of the weights: reachability, of bool, and of float32.
+_MARKING_BYTES = 1 + 4
 # Matrices that reweighting takes beside those of a solve: the new weights.
 _REWEIGHTING = 1.0
 
@@ -50,10 +50,6 @@ Make = Callable[[str, MatrixSpec, CompleteConfig], Engine]
 
 Report = Callable[[float], None]
 """Receives the fraction of a solve that is done."""
-
-# The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during which
-# the host evaluates the previous check and queues more work; a few milliseconds on a CPU.
-CHECK_EVERY, CHECK_EVERY_ON_CPU = 1 << 33, 1 << 28
 
 
 def solve(
@@ -82,7 +78,7 @@ def solve(
         predecessors=predecessors, report=report,
     )  # fmt: skip
     if negative_cycles == "mark":
-        with memory_for_solve(problem, _MARKING), current(weights.device):
+        with memory_for_solve(problem, 1 + _MARKING_BYTES / weights.itemsize), current(weights.device):
             result = solve_marked(problem, run_this)
     else:
         result = run_this(problem, overwrite=overwrite, check=check)
@@ -157,7 +153,7 @@ def run_once(
             method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
-        method.solve(staged.matrix, engine, _observer(problem, method, early if negative else None, report))
+        method.solve(staged.matrix, engine, _observer(problem, method, engine, early if negative else None, report))
         early.finish()
         distances = staged.distances if in_place else staged.distances.contiguous()
         del staged, early  # frees a padded matrix before verification may allocate
@@ -175,11 +171,10 @@ def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tenso
     return Result(distances, selection.method, selection.engine, selection.config, predecessors)
 
 
-def _observer(problem: Problem, method: Method, early: EarlyCheck | None, report: Report | None) -> Observer:
+def _observer(problem: Problem, method: Method, engine: Engine, early: EarlyCheck | None, report: Report | None) -> Observer:
     total = problem.batch * method.operations(problem.n)
     if report is None:
-        on_cpu = problem.weights.device.type == "cpu"
-        return Observer(total, early, None, max(total // 16, CHECK_EVERY_ON_CPU if on_cpu else CHECK_EVERY))
+        return Observer(total, early, None, max(total // 16, engine.check_interval))
     return Observer(total, early, partial(_report, report, problem.weights.device), total // 100)
 
 

@@ -64,7 +64,7 @@ def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowe
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = VectorCode(context, builder, no_edge)
         pred, best, known, edges = addresses(context, builder, signature.args[:4], args[:4])
-        infinity, nothing, *margins = map(code.broadcast, args[5:])
+        infinity, least, *margins = map(code.broadcast, args[5:])
         first = code.broadcast_index(builder.trunc(args[4], ir.IntType(32)))
         remaining = []
         for item in range(VECTORS):
@@ -72,7 +72,7 @@ def _take_edges(typing_context, pred, best, distances, direct, i0, no_edge, lowe
             reached = code.less(y, infinity)
             longer = code.less(code.add(y, tolerance(code, y, *margins)), code.load(edges, item))
             remaining.append(builder.and_(reached, longer))
-            code.store(builder.select(remaining[-1], infinity, nothing), best, item)
+            code.store(builder.select(remaining[-1], infinity, least), best, item)
             source = builder.add(first, code.indices(item))
             edge = builder.and_(reached, builder.not_(longer))
             code.store_indices(builder.select(edge, source, code.no_index), pred, item)
@@ -125,7 +125,7 @@ def _search(typing_context, pred, best, distances, strip, sources, weights, star
 
 @intrinsic
 def _needs_check(typing_context, best, distances, lightest, lowest, relative, absolute):  # type: ignore[no-untyped-def]
-    """Return whether a pair that was searched needs a closer look.
+    """Return whether a pair that was searched must be checked.
 
     Either no sum equals its distance within the tolerance; or `lightest`, the smallest weight of the edges, is so small that a
     sum may be no larger than what it was added to.
@@ -134,12 +134,12 @@ def _needs_check(typing_context, best, distances, lightest, lowest, relative, ab
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = VectorCode(context, builder, lowest)
         best, known = addresses(context, builder, signature.args[:2], args[:2])
-        smallest, nothing, *margins = map(code.broadcast, args[2:])
+        smallest, least, *margins = map(code.broadcast, args[2:])
         uncertain = []
         for item in range(VECTORS):
             x, y = code.load(best, item), code.load(known, item)
             slack = tolerance(code, y, *margins)
-            light = builder.and_(code.less(nothing, x), builder.not_(code.less(code.add(slack, slack), smallest)))
+            light = builder.and_(code.less(least, x), builder.not_(code.less(code.add(slack, slack), smallest)))
             uncertain += [light, code.less(code.add(y, slack), x)]
         return code.any_of(uncertain)
 
@@ -229,16 +229,16 @@ def _check_sources(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def fewest_edges(  # type: ignore[no-untyped-def]
-    pred, w, d, n, i, starts, targets, begins, ends, sources, weights, no_edge, relative, absolute
+    pred, w, d, n, i, out_starts, targets, in_starts, in_ends, sources, weights, no_edge, relative, absolute
 ):
     """Write the predecessors pred[i, :] on shortest paths of the fewest edges; of several, the smallest vertex.
 
-    A breadth-first search that looks at the edges from the last level, or at those to the vertices that are left, whichever
-    should be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing Breadth-First Search, 2012).
+    A breadth-first search that reads the edges from the last level, or those to the vertices that are left, whichever should
+    be fewer (Beamer, Asanovic, Patterson, Direction-Optimizing Breadth-First Search, 2012).
 
     Args:
-        starts, targets: edges from each vertex, as from list_targets.
-        begins, ends, sources, weights: edges to each vertex, as from list_sources.
+        out_starts, targets: edges from each vertex, as from list_targets.
+        in_starts, in_ends, sources, weights: edges to each vertex, as from list_sources.
     """
     edges = np.full(n, n + 1, np.int32)  # on the path to each vertex; n if it is left to reach, n + 1 if there is no path
     queue = np.empty(n, np.int32)
@@ -256,17 +256,17 @@ def fewest_edges(  # type: ignore[no-untyped-def]
             else:
                 edges[j] = n
                 left += 1
-    degree = starts[n] / n
+    degree = out_starts[n] / n
     head, level = 0, 1
     while left and head < tail:
         count = tail - head
         if count * degree <= left * min(degree, n / count):
             reached = _extend_level(
-                pred, edges, queue, head, tail, w, d, i, level, starts, targets, no_edge, relative, absolute
+                pred, edges, queue, head, tail, w, d, i, level, out_starts, targets, no_edge, relative, absolute
             )
         else:
             reached = _reach_next(
-                pred, edges, queue, tail, d, n, i, level, begins, ends, sources, weights, no_edge, relative, absolute
+                pred, edges, queue, tail, d, n, i, level, in_starts, in_ends, sources, weights, no_edge, relative, absolute
             )
         head = tail
         tail += reached
@@ -301,7 +301,7 @@ def _extend_level(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _reach_next(  # type: ignore[no-untyped-def]
-    pred, edges, queue, tail, d, n, i, level, begins, ends, sources, weights, no_edge, relative, absolute
+    pred, edges, queue, tail, d, n, i, level, in_starts, in_ends, sources, weights, no_edge, relative, absolute
 ):
     """Reach vertices that are left, by edges to them from those of the last level; append them, and return their number."""
     end = tail
@@ -310,7 +310,7 @@ def _reach_next(  # type: ignore[no-untyped-def]
             continue
         y = d[i, j]
         longest = y + (relative * abs(y) + absolute)
-        for e in range(begins[j], ends[j]):
+        for e in range(in_starts[j], in_ends[j]):
             k = sources[e]
             if edges[k] == level and weights[e] < no_edge and d[i, k] + weights[e] <= longest:
                 queue[end] = j

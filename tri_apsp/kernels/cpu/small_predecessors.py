@@ -26,6 +26,7 @@ def small_predecessors(  # type: ignore[no-untyped-def]
     for g in range(batch):
         size = sizes[g]
         pred[g] = -1
+        weights = np.empty(0, w.dtype)  # of all edges to each vertex in turn, once a source needs them
         for i in range(size):
             _search_all(best, found, w[g], d[g], size, i, no_edge)
             flags = 0
@@ -46,13 +47,14 @@ def small_predecessors(  # type: ignore[no-untyped-def]
                     if w[g, k, j] + back <= cycle_relative * abs(y) + cycle_absolute:
                         flags |= ZERO_CYCLE
             if flags & ZERO_CYCLE or flags == NOT_CLOSER | INEXACT:
+                if not len(weights):
+                    weights = w[g, :size, :size].T.copy().ravel()
                 if listed != size:
                     listed = size
                     for e in range(size * size):
                         targets[e] = e % size
                     for k in range(size + 1):
                         starts[k] = k * size
-                weights = w[g, :size, :size].T.copy().ravel()
                 fewest_edges(
                     pred[g],
                     w[g],

@@ -258,7 +258,7 @@ def _search_rest_kernel(
 
 
 @triton.jit
-def _take_edges(
+def _begin_paths(
     pred_row, edges_ptr, w_row, d_row, i, n, stride_wn, absolute,
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -366,7 +366,7 @@ def _fewest_edges_kernel(
             w_graph = w_ptr + graph * stride_wb
             first = tl.load(ends_ptr + graph * n * blocks - 1, mask=row >= n, other=0)
             last = tl.load(ends_ptr + (graph + 1) * n * blocks - 1)
-            reached, remaining = _take_edges(
+            reached, remaining = _begin_paths(
                 pred_row, edges_ptr, w_graph + wide(i) * stride_wm, d_row, i, n, stride_wn, absolute, NO_EDGE, RELATIVE, BLOCK
             )
             tl.debug_barrier()
