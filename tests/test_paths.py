@@ -77,7 +77,7 @@ def test_a_long_path() -> None:
     n = 3000
     predecessors = torch.arange(-1, n - 1, dtype=torch.int32).repeat(1, 1)
     zero = torch.zeros(1, dtype=torch.int64)
-    assert paths(predecessors, zero, zero, zero + n - 1).vertices.tolist() == list(range(n))
+    assert paths(predecessors, zero, zero + n - 1, zero == 0).vertices.tolist() == list(range(n))
     square = torch.full((1, n, n), -1, dtype=torch.int32)
     square[0, 0] = predecessors
     assert next_hops(square)[0, 0].tolist() == [-1] + [1] * (n - 1)
@@ -120,6 +120,15 @@ def test_one_path_is_asked_for_by_numbers() -> None:
     for value, message in (("0", "`source` must be a whole number, but is '0'"), (1 << 70, r"`source` must lie in \[0, 3\)")):
         with pytest.raises(InputError, match=message):
             result.path(value, 1)  # type: ignore[arg-type]
+
+
+def test_no_path_runs_through_a_negative_cycle_or_the_padding() -> None:
+    weights = torch.tensor([[cases.INF, -2, 1], [1, cases.INF, cases.INF], [cases.INF, cases.INF, cases.INF]])
+    marked = tri_apsp.shortest_paths(weights, negative_cycles="mark", predecessors=True)
+    assert [marked.path(i, j) for i, j in ((0, 0), (0, 2), (2, 2), (2, 0))] == [[], [], [2], []]
+    batch = tri_apsp.shortest_paths(weights[None].abs(), sizes=torch.tensor([2]), predecessors=True)
+    assert [batch.path(vertex, vertex) for vertex in range(3)] == [[0], [1], []]
+    assert len(batch.paths([0], [0], np.array([0]))) == 1
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5, 5), (3, 0, 0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,39 +31,40 @@ class Paths:
 
     def __getitem__(self, path: int) -> torch.Tensor:
         """Return the vertices of a path as a view."""
+        path = operator.index(path)
         if not -len(self) <= path < len(self):
             raise IndexError(f"there are {len(self)} paths, but the path asked for is {path}")
         path %= len(self)
         return self.vertices[int(self.offsets[path]) : int(self.offsets[path + 1])]
 
 
-def paths(predecessors: torch.Tensor, rows: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor) -> Paths:
-    """Return the paths from sources[p] to targets[p].
+def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor) -> Paths:
+    """Return the paths to targets[p] from the source of row rows[p].
 
     Args:
         predecessors: (rows, n) of int32, each row with the predecessors of one source.
-        rows: (paths,) of int64, the row of each source.
-        sources, targets: (paths,) of int64.
+        rows, targets: (paths,) of int64.
+        exists: (paths,) of bool, whether there is a path; others are empty.
 
     Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks after each vertex of the
     longest path.
     """
-    lengths = torch.zeros_like(sources)
-    for active, _ in _steps(predecessors, rows, sources, targets):
+    lengths = torch.zeros_like(targets)
+    for active, _ in _steps(predecessors, rows, targets, exists):
         lengths[active] += 1
     offsets = torch.cat((lengths.new_zeros(1), lengths.cumsum(0)))
     vertices = torch.empty(int(offsets[-1]), dtype=torch.int32, device=predecessors.device)
     place = offsets[1:] - 1  # of the last vertex; paths are written backwards
-    for step, (active, reached) in enumerate(_steps(predecessors, rows, sources, targets)):
+    for step, (active, reached) in enumerate(_steps(predecessors, rows, targets, exists)):
         vertices[place[active] - step] = reached.to(torch.int32)
     return Paths(vertices, offsets)
 
 
 def _steps(
-    predecessors: torch.Tensor, rows: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor
+    predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield, from the targets backwards, which paths have a further vertex, and that vertex of each."""
-    active = ((sources == targets) | (predecessors[rows, targets] >= 0)).nonzero().flatten()
+    active = exists.nonzero().flatten()
     rows, vertices = rows[active], targets[active]
     while len(active):
         yield active, vertices

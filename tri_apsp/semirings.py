@@ -27,6 +27,7 @@ __all__ = [
     "dtype_name",
     "floor",
     "from_bool",
+    "minus_infinity",
     "no_edge",
     "remedy_beyond",
     "remedy_for",
@@ -74,6 +75,11 @@ def no_edge(dtype: torch.dtype) -> float | int:
 def from_bool(edges: torch.Tensor) -> torch.Tensor:
     """Return float32 weights for a tensor of bool: 1 where it is True, no edge elsewhere; one new tensor of its shape."""
     return torch.full(edges.shape, no_edge(torch.float32), dtype=torch.float32, device=edges.device).masked_fill_(edges, 1)
+
+
+def minus_infinity(dtype: torch.dtype) -> float | int:
+    """Return the distance that means "through a negative cycle": -inf for floats, -no_edge(dtype) for integers."""
+    return -float("inf") if dtype.is_floating_point else -int(no_edge(dtype))
 
 
 def remedy_beyond(dtype: torch.dtype) -> str:

@@ -11,7 +11,7 @@ import tri_apsp
 from tri_apsp import InputError, NegativeCycleError
 from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 from tri_apsp.reference import floyd_warshall
-from tri_apsp.solver.marking import minus_infinity
+from tri_apsp.semirings import minus_infinity
 
 Matrix = cases.Matrix
 

@@ -45,7 +45,7 @@ _SECONDS = (
 _KEYS = (
     f"n, edges, method, engine, source (of the configuration), device, dtype, seconds ({_SECONDS}), ops_per_second "
     "(n^3 / seconds), reachable_pairs, max_distance, sum_distances (these with the diagonal; null if there is no value), "
-    "unbounded_pairs (through a negative cycle), negative_cycle (its vertices, or null)"
+    "unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
 )
 
 
@@ -81,10 +81,8 @@ def run(args: argparse.Namespace) -> None:
     for path in (args.output, args.predecessors):
         if path is not None:
             check_output(path)
-    if args.output is not None and args.predecessors is not None and args.output.resolve() == args.predecessors.resolve():
-        raise InputError(f"--output and --predecessors must be two files, but both are {args.output}; change one.")
-
     graph = read(args)
+    _check_different(args)
     n, edges, base = graph.n, graph.edges, graph.base
     weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
     del graph  # a dense one may take as much memory as the weights
@@ -132,6 +130,16 @@ def run(args: argparse.Namespace) -> None:
         ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
     ]
     print_fields((label, value) for label, value in fields if value)
+
+
+def _check_different(args: argparse.Namespace) -> None:
+    """Refuse to write over the graph, or two results to one file."""
+    outputs = {"--output": args.output, "--predecessors": args.predecessors}
+    for name, path in outputs.items():
+        if path is not None and path.exists() and args.graph != STDIN and path.samefile(args.graph):
+            raise InputError(f"{name} must be another file than the graph, but both are {path}; change it.")
+    if None not in outputs.values() and args.output.resolve() == args.predecessors.resolve():
+        raise InputError(f"--output and --predecessors must be two files, but both are {args.output}; change one.")
 
 
 def _timed_solve(

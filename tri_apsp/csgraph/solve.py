@@ -38,6 +38,7 @@ def solve(
 
     `ignore_unreached_cycles`: raise only if a source reaches a negative cycle.
     """
+    return_predecessors = bool(return_predecessors)  # SciPy takes any value
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=overwrite)
     sources = None if indices is None else sources_of(indices, len(weights))
     # Without negative weights no cycle can be negative, so that nothing is lost by solving in the memory of the weights.

@@ -73,7 +73,7 @@ class NegativeCycleSearch:
     def weight(self, cycle: list[int]) -> float:
         """Return the sum of the edges of a cycle: exact for integers, rounded once for floats."""
         source = torch.tensor(cycle, device=self._weights.device)
-        edges = self._weights[source, source.roll(-1)].tolist()
+        edges: list[float] = self._weights[source, source.roll(-1)].tolist()
         if not self._is_float:
             return sum(edges)
         try:

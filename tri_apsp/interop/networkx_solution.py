@@ -120,7 +120,7 @@ def solve(
     if not negative and (edges.weights < 0).any():
         raise NotImplementedError("tri_apsp leaves Dijkstra's algorithm on negative weights to NetworkX")
     settings = getattr(nx.config.backends, "tri_apsp", None)  # of the entry points, if they are installed
-    device = resolve(settings.device if settings else "auto")
+    device = resolve(str(settings.device) if settings else "auto")
     try:
         check_memory(n, 1, torch.float64, device, matrices=_MATRICES)
         weights = EdgeList(n, edges.sources, edges.targets, edges.weights).to_weights(torch.float64, device)

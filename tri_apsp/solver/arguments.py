@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from tri_apsp.device import require_memory
@@ -220,7 +221,7 @@ def check_flags(**flags: object) -> None:
         InputError: one is no bool.
     """
     for name, value in flags.items():
-        if not isinstance(value, bool):
+        if not isinstance(value, bool | np.bool_):
             raise InputError(f"`{name}` must be True or False, but is {value!r}; give one of these.")
 
 

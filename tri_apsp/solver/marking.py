@@ -24,21 +24,16 @@ import torch
 
 from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 from tri_apsp.errors import NegativeCycleError
-from tri_apsp.semirings import floor, no_edge
+from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.negative_cycle import NegativeCycle
 from tri_apsp.solver.reachability import transitive_closure
 from tri_apsp.solver.result import Result
 
-__all__ = ["minus_infinity", "solve_marked"]
+__all__ = ["solve_marked"]
 
 # Sources of pairs that are marked at a time.
 _ROWS = 1024
-
-
-def minus_infinity(dtype: torch.dtype) -> float | int:
-    """Return the distance that means "through a negative cycle": -inf for floats, -no_edge(dtype) for integers."""
-    return -float("inf") if dtype.is_floating_point else int(floor(dtype))
 
 
 class NegativeComponents:

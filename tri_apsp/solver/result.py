@@ -13,7 +13,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.solver.negative_cycle import NegativeCycle
 
 __all__ = ["Result", "Selection"]
@@ -69,7 +69,8 @@ class Result:
             graph: of a batch.
 
         Returns:
-            The vertices; [source] if it is the target, and [] if there is no path.
+            The vertices; [source] if it is the target. [] if there is no path, if the distance is minus infinity, and for
+            vertices beyond the size of a graph.
 
         Raises:
             InputError: the result has no predecessors; a vertex or a graph is out of range.
@@ -111,7 +112,10 @@ class Result:
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
                 f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
             )
-        return find_paths(predecessors.view(batch * n, n), graphs * n + from_, from_, to)
+        rows, distances = graphs * n + from_, self.distances.view(batch * n, n)
+        found = distances[rows, to]
+        exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
+        return find_paths(predecessors.view(batch * n, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
         """Return the first vertex after i on the path to j, as a routing table: int32 of the shape of the distances.
@@ -150,7 +154,9 @@ def _indices(values: object, name: str, count: int, like: torch.Tensor) -> torch
     """Return `values` as int64 on the device of `like`, each in [0, count)."""
     try:
         found = torch.as_tensor(values, device=like.device)
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError) as error:
+        if "verflow" in str(error):
+            raise InputError(f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range.") from None
         raise InputError(
             f"`{name}` must hold whole numbers, but is {type(values).__name__}; give a list or a tensor."
         ) from None

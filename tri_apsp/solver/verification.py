@@ -127,4 +127,5 @@ def _check_reachability(
     close(reachable)
     for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
         if bool(((block == 0) & (source >= allowed.beyond)).any()):
-            raise_out_of_range(distances.dtype, f"a path weighs {allowed.beyond} or more")
+            most = f"more than {allowed.ceiling:g}" if distances.is_floating_point() else f"{allowed.beyond} or more"
+            raise_out_of_range(distances.dtype, f"a path weighs {most}")
