@@ -120,8 +120,11 @@ def test_the_example_of_networkx_runs(capsys):
     assert capsys.readouterr().out == "4\n"
 
 
-def test_the_backend_has_as_many_functions_as_stated():
-    assert f"{len(FUNCTIONS)} functions over all pairs" in README
+def test_every_function_of_the_backend_is_named():
+    assert f"{len(FUNCTIONS)} functions run on it" in README
+    assert all(
+        f"`{name}`" in README or f"`{name.removesuffix('_length').removesuffix('_path')}`" in README for name in FUNCTIONS
+    )
 
 
 NAMES = """
