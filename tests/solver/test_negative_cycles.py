@@ -129,9 +129,9 @@ def test_large_potentials_form_no_cycle(length: int) -> None:
         members = torch.arange(999, n)
         weights[members[:-1], members[1:]] = ring
         weights[n - 1, 999] = -ring.sum()
-        assert not NegativeCycleSearch(weights).run()[0]
+        assert not NegativeCycleSearch(weights).run()
         weights[n - 1, 999] -= 1e-9
-        (cycle,) = NegativeCycleSearch(weights).run()[0]
+        (cycle,) = NegativeCycleSearch(weights).run()
         assert set(cycle) == set(members.tolist())
 
 

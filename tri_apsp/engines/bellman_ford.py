@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +29,14 @@ _AT_A_TIME = 1 << 24
 _ROUNDS = 4
 
 
+class _Margins(NamedTuple):
+    """What a search adds to each weight; and a potential p changes only by more than `absolute` + `relative` * |p|."""
+
+    added: float
+    absolute: float
+    relative: float
+
+
 class NegativeCycleSearch:
     """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
 
@@ -44,31 +53,39 @@ class NegativeCycleSearch:
         self._weights = weights if self._in_rounds else weights.cpu()
         self._no_edge, self._is_float = no_edge(weights.dtype), weights.is_floating_point()
         self.tolerance: float = 0
+        self._potentials = torch.empty(0)
         if self._is_float and weights.numel():
             self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest_magnitude(self._weights[None]).item()
 
-    def run(self, labels: torch.Tensor | None = None) -> tuple[list[list[int]], torch.Tensor]:
-        """Return simple negative cycles, and potentials.
+    def run(self, labels: torch.Tensor | None = None) -> list[list[int]]:
+        """Return simple negative cycles: of each component that has one, the vertices of one in order.
 
         Args:
             labels: (n,) of int64, a number in [0, n) for each of the components that are searched, -1 for vertices that are
                 not; only edges within a component count. None: the whole graph is one.
-
-        Returns:
-            The vertices of one cycle in order, for each component that has one; and the potentials, (n,) of float64 or int64
-            on the CPU. Without a cycle, weights[i, j] + potentials[i] - potentials[j] is not negative, within rounding, for
-            the edges of the component.
 
         Cost: n^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most n.
         """
         components = np.zeros(len(self._weights), np.int64) if labels is None else labels.cpu().numpy()
         relative: float = 0
         while True:
-            cycles, potentials = self._search(components, relative)
+            cycles, self._potentials = self._search(components, _Margins(self.tolerance, 0, relative))
             if all(self.weight(cycle) < -self.tolerance * len(cycle) for cycle in cycles):
-                return cycles, potentials
+                return cycles
             # Rounding of large potentials formed a cycle that is not negative: let potentials change only beyond it.
             relative = max(_RELATIVE, 2 * relative)
+
+    def potentials(self) -> torch.Tensor:
+        """Return potentials of a graph of floats in which run() found no cycle.
+
+        Returns:
+            (n,) of float64 on the CPU: weights[i, j] + potentials[i] - potentials[j] is not negative, within the tolerance.
+
+        Cost: as run().
+        """
+        cycles, potentials = self._search(np.zeros(len(self._weights), np.int64), _Margins(0, self.tolerance, 0))
+        # A cycle within the tolerance lowers potentials for ever; those of run() are off by the tolerance at most edges.
+        return self._potentials if cycles else potentials
 
     def weight(self, cycle: list[int]) -> float:
         """Return the sum of the edges of a cycle: exact for integers, rounded once for floats."""
@@ -81,22 +98,23 @@ class NegativeCycleSearch:
         except OverflowError:  # a part of the sum is beyond a float, though the whole need not be
             return 2.0**64 * math.fsum(edge * 2.0**-64 for edge in edges)
 
-    def _search(self, labels: Array, relative: float) -> tuple[list[list[int]], torch.Tensor]:
-        """As run, where a potential changes only by more than `relative` of itself."""
+    def _search(self, labels: Array, margins: _Margins) -> tuple[list[list[int]], torch.Tensor]:
+        """Return cycles as run() does, and potentials."""
         n = len(labels)
         parents, on_cycle = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
         if self._in_rounds:
-            potentials = self._search_in_rounds(labels, relative, parents, on_cycle)
+            potentials = self._search_in_rounds(labels, margins, parents, on_cycle)
         else:
             number = np.float64 if self._is_float else np.int64
             weights, lowest = np.ascontiguousarray(self._weights.numpy()), number(-math.inf if self._is_float else _LOWEST)
             found = np.zeros(n, number)
-            constants = weights.dtype.type(self._no_edge), lowest, number(self.tolerance), number(relative)
-            bellman_ford(weights, labels, *constants, found, parents, on_cycle)
+            added, absolute, relative = map(number, margins)
+            missing = weights.dtype.type(self._no_edge)
+            bellman_ford(weights, labels, missing, lowest, added, absolute, relative, found, parents, on_cycle)
             potentials = torch.from_numpy(found)
         return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
 
-    def _search_in_rounds(self, labels: Array, relative: float, parents: Array, on_cycle: Array) -> torch.Tensor:
+    def _search_in_rounds(self, labels: Array, margins: _Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
         """As the kernel bellman_ford, in rounds from all vertices whose potential changed in the last one."""
         weights, n = self._weights, len(labels)
         number, lowest = (torch.float64, -math.inf) if self._is_float else (torch.int64, _LOWEST)
@@ -109,12 +127,12 @@ class NegativeCycleSearch:
             for part in torch.split(rows, max(1, _AT_A_TIME // n)):
                 edges = weights[part]
                 missing = (edges == self._no_edge) | (components[part, None] != components)
-                sums = edges.to(number).add_(self.tolerance).add_(potentials[part, None]).masked_fill_(missing, infinity)
+                sums = edges.to(number).add_(margins.added).add_(potentials[part, None]).masked_fill_(missing, infinity)
                 least, row = sums.min(dim=0)
                 less = least < best
                 best, source = torch.where(less, least, best), torch.where(less, part[row], source)
             best = best.clamp_(min=lowest)
-            changed = searched & (best < potentials - relative * potentials.abs())
+            changed = searched & (best < potentials - (margins.absolute + margins.relative * potentials.abs()))
             potentials = torch.where(changed, best, potentials)
             device_parents = torch.where(changed, source, device_parents)
             rounds += 1

@@ -59,7 +59,7 @@ class NegativeComponents:
         self.cycle = known
         if bool((searched >= 0).any()):
             search = NegativeCycleSearch(weights)
-            cycles, _ = search.run(searched)
+            cycles = search.run(searched)
             representatives += labels[[cycle[0] for cycle in cycles]].tolist()
             if cycles and known is None:
                 self.cycle = NegativeCycle.of(cycles[0], search)

@@ -61,7 +61,7 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     batch = item if distances.shape[0] > 1 else None
     size = distances.shape[-1] if sizes is None else int(sizes[item])
     if weights is not None:
-        cycle, _ = find_negative_cycle(weights[item, :size, :size])
+        cycle = find_negative_cycle(NegativeCycleSearch(weights[item, :size, :size]))
         if cycle is not None:
             raise NegativeCycleError(cycle.vertices, batch, weight=cycle.weight, graphs=graphs)
         if distances.is_floating_point():
@@ -73,8 +73,7 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     raise NegativeCycleError(vertices, batch, graphs=graphs)
 
 
-def find_negative_cycle(weights: torch.Tensor) -> tuple[NegativeCycle | None, torch.Tensor]:
-    """Return a simple negative cycle of weights (n, n), or None; and potentials; see NegativeCycleSearch.run."""
-    search = NegativeCycleSearch(weights)
-    cycles, potentials = search.run()
-    return (NegativeCycle.of(cycles[0], search) if cycles else None), potentials
+def find_negative_cycle(search: NegativeCycleSearch) -> NegativeCycle | None:
+    """Return a simple negative cycle, or None; see NegativeCycleSearch.run."""
+    cycles = search.run()
+    return NegativeCycle.of(cycles[0], search) if cycles else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from tri_apsp.engines.bellman_ford import NegativeCycleSearch
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.negative_cycle import NegativeCycle, find_negative_cycle
@@ -31,10 +32,12 @@ def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Re
     negative = dict[int, NegativeCycle]()
     for item in range(batch):
         size = n if problem.sizes is None else int(problem.sizes[item])
-        cycle, found = find_negative_cycle(problem.weights[item, :size, :size])
+        search = NegativeCycleSearch(problem.weights[item, :size, :size])
+        cycle = find_negative_cycle(search)
         if cycle is not None:
             negative[item] = cycle
-        potentials[item, :size] = found
+        else:
+            potentials[item, :size] = search.potentials()
     if negative:
         item, cycle = next(iter(negative.items()))
         raise NegativeCycleError(cycle.vertices, item if batch > 1 else None, weight=cycle.weight, graphs=[*negative])

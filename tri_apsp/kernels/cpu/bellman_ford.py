@@ -9,15 +9,17 @@ __all__ = ["bellman_ford", "find_cycles"]
 
 
 @njit(nogil=True, cache=True)
-def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, parents, cycles):  # type: ignore[no-untyped-def]
+def bellman_ford(  # type: ignore[no-untyped-def]
+    w, labels, no_edge, lowest, added, absolute, relative, potentials, parents, cycles
+):
     """Lower potentials along the edges within components, until none changes but those of components with a negative cycle.
 
     Args:
         w: [n, n], contiguous.
         labels: [n] of int64, a number in [0, n) for each component; -1 for vertices that are left out.
         lowest: no potential becomes smaller.
-        absolute: added to each weight: a cycle is negative if it weighs less than -`absolute` for each of its edges.
-        relative: a potential p[j] changes only by more than `relative` * |p[j]|.
+        added: to each weight: a cycle is negative if it weighs less than -`added` for each of its edges.
+        absolute, relative: a potential p[j] changes only by more than `absolute` + `relative` * |p[j]|.
         potentials: [n] of float64 for floats, or of int64; 0 at first.
         parents: [n] of int64, -1 at first; p[j] became p[parents[j]] + w[parents[j], j].
         cycles: [n] of int64, -1 at first; that of a label becomes a vertex on a negative cycle of the component.
@@ -37,12 +39,12 @@ def bellman_ford(w, labels, no_edge, lowest, absolute, relative, potentials, par
             known = potentials[k]
             lower = 0
             for j in range(n):  # LLVM vectorizes this loop
-                total = max(known + (w[k, j] + absolute), lowest)
-                less = total < potentials[j] - relative * abs(potentials[j])
+                total = max(known + (w[k, j] + added), lowest)
+                less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
                 lower += less & (labels[j] == label) & (w[k, j] < no_edge)
             for j in range(n if lower else 0):
-                total = max(known + (w[k, j] + absolute), lowest)
-                less = total < potentials[j] - relative * abs(potentials[j])
+                total = max(known + (w[k, j] + added), lowest)
+                less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
                 if less & (labels[j] == label) & (w[k, j] < no_edge):
                     potentials[j] = total
                     parents[j] = k
