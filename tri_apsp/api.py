@@ -7,10 +7,9 @@ import torch
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.solver import selection
 from tri_apsp.solver.arguments import check_weights
-from tri_apsp.solver.negative_cycle import NegativeCycle
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
-from tri_apsp.solver.result import Result, Selection
+from tri_apsp.solver.result import NegativeCycle, Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve
 
 __all__ = ["NegativeCycle", "Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]

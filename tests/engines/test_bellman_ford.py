@@ -32,10 +32,11 @@ def test_a_cycle_of_each_negative_component(in_rounds: bool, dtype: torch.dtype)
         cycles = search.run(labels)
         found = set[int]()
         for cycle in cycles:
-            assert len(set(cycle)) == len(cycle)
-            (label,) = set(labels[cycle].tolist())
+            vertices = list(cycle.vertices)
+            assert len(set(vertices)) == len(vertices)
+            (label,) = set(labels[vertices].tolist())
             assert label >= 0
-            assert search.weight(cycle) < 0
+            assert cycle.weight == weights[vertices, vertices[1:] + vertices[:1]].sum() < 0
             assert label not in found
             found.add(label)
         negative += len(found)
@@ -61,5 +62,5 @@ def test_the_longest_cycle_and_large_integers(in_rounds: bool) -> None:
     for matrix, members in ((cases.tensor(weights, torch.float32), set(cycle)), (big, {0, 1})):
         search = NegativeCycleSearch(matrix, in_rounds)
         (found,) = search.run()
-        assert set(found) == members
-        assert search.weight(found) == -1
+        assert set(found.vertices) == members
+        assert found.weight == -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from tri_apsp.kernels.cpu.bellman_ford import bellman_ford, find_cycles
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
-__all__ = ["NegativeCycleSearch"]
+__all__ = ["NegativeCycle", "NegativeCycleSearch"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the largest weight, for each edge.
 _UNITS = 4
@@ -27,6 +28,21 @@ _LARGE = 1024
 _AT_A_TIME = 1 << 24
 # Rounds between two checks for a cycle on a GPU.
 _ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class NegativeCycle:
+    """A cycle of negative weight.
+
+    Attributes:
+        vertices: in the order of the cycle, each once.
+        weight: the sum of its edges: exact for integers, rounded once for floats.
+        graph: its place in the batch.
+    """
+
+    vertices: tuple[int, ...]
+    weight: float
+    graph: int = 0
 
 
 class _Margins(NamedTuple):
@@ -57,8 +73,8 @@ class NegativeCycleSearch:
         if self._is_float and weights.numel():
             self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest_magnitude(self._weights[None]).item()
 
-    def run(self, labels: torch.Tensor | None = None) -> list[list[int]]:
-        """Return simple negative cycles: of each component that has one, the vertices of one in order.
+    def run(self, labels: torch.Tensor | None = None) -> list[NegativeCycle]:
+        """Return a simple negative cycle of each component that has one.
 
         Args:
             labels: (n,) of int64, a number in [0, n) for each of the components that are searched, -1 for vertices that are
@@ -69,8 +85,9 @@ class NegativeCycleSearch:
         components = np.zeros(len(self._weights), np.int64) if labels is None else labels.cpu().numpy()
         relative: float = 0
         while True:
-            cycles, self._potentials = self._search(components, _Margins(self.tolerance, 0, relative))
-            if all(self.weight(cycle) < -self.tolerance * len(cycle) for cycle in cycles):
+            found, self._potentials = self._search(components, _Margins(self.tolerance, 0, relative))
+            cycles = [NegativeCycle(tuple(vertices), self._weight(vertices)) for vertices in found]
+            if all(cycle.weight < -self.tolerance * len(cycle.vertices) for cycle in cycles):
                 return cycles
             # Rounding of large potentials formed a cycle that is not negative: let potentials change only beyond it.
             relative = max(_RELATIVE, 2 * relative)
@@ -87,8 +104,7 @@ class NegativeCycleSearch:
         # A cycle within the tolerance lowers potentials for ever; those of run() are off by the tolerance at most edges.
         return self._potentials if cycles else potentials
 
-    def weight(self, cycle: list[int]) -> float:
-        """Return the sum of the edges of a cycle: exact for integers, rounded once for floats."""
+    def _weight(self, cycle: list[int]) -> float:
         source = torch.tensor(cycle, device=self._weights.device)
         edges: list[float] = self._weights[source, source.roll(-1)].tolist()
         if not self._is_float:
@@ -99,7 +115,7 @@ class NegativeCycleSearch:
             return 2.0**64 * math.fsum(edge * 2.0**-64 for edge in edges)
 
     def _search(self, labels: Array, margins: _Margins) -> tuple[list[list[int]], torch.Tensor]:
-        """Return cycles as run() does, and potentials."""
+        """Return the vertices of cycles, as run() does, and potentials."""
         n = len(labels)
         parents, on_cycle = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
         if self._in_rounds:

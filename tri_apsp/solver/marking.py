@@ -22,11 +22,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from tri_apsp.engines.bellman_ford import NegativeCycleSearch
+from tri_apsp.engines.bellman_ford import NegativeCycle, NegativeCycleSearch
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.negative_cycle import NegativeCycle
 from tri_apsp.solver.reachability import transitive_closure
 from tri_apsp.solver.result import Result
 
@@ -58,11 +57,10 @@ class NegativeComponents:
             searched = labels.masked_fill(labels == representatives[0], -1)
         self.cycle = known
         if bool((searched >= 0).any()):
-            search = NegativeCycleSearch(weights)
-            cycles = search.run(searched)
-            representatives += labels[[cycle[0] for cycle in cycles]].tolist()
+            cycles = NegativeCycleSearch(weights).run(searched)
+            representatives += labels[[cycle.vertices[0] for cycle in cycles]].tolist()
             if cycles and known is None:
-                self.cycle = NegativeCycle.of(cycles[0], search)
+                self.cycle = cycles[0]
         self._representatives = torch.tensor(representatives, dtype=torch.int64, device=weights.device)
         self.vertices = torch.isin(labels, self._representatives)
 

@@ -1,8 +1,7 @@
-"""Finding a negative cycle, and potentials where there is none."""
+"""What to raise once a diagonal has become negative."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 import torch
@@ -12,27 +11,7 @@ from tri_apsp.errors import NegativeCycleError
 from tri_apsp.semirings import distance_range
 from tri_apsp.solver.values import raise_out_of_range
 
-__all__ = ["NegativeCycle", "OnlyRoundingError", "find_negative_cycle", "raise_negative_cycle"]
-
-
-@dataclass(frozen=True)
-class NegativeCycle:
-    """A cycle of negative weight.
-
-    Attributes:
-        vertices: in the order of the cycle, each once.
-        weight: the sum of its edges.
-        graph: its place in the batch.
-    """
-
-    vertices: tuple[int, ...]
-    weight: float
-    graph: int = 0
-
-    @classmethod
-    def of(cls, vertices: list[int], search: NegativeCycleSearch) -> NegativeCycle:
-        """Return a cycle that `search` has found."""
-        return cls(tuple(vertices), search.weight(vertices))
+__all__ = ["OnlyRoundingError", "raise_negative_cycle"]
 
 
 class OnlyRoundingError(Exception):
@@ -61,8 +40,7 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     batch = item if distances.shape[0] > 1 else None
     size = distances.shape[-1] if sizes is None else int(sizes[item])
     if weights is not None:
-        cycle = find_negative_cycle(NegativeCycleSearch(weights[item, :size, :size]))
-        if cycle is not None:
+        for cycle in NegativeCycleSearch(weights[item, :size, :size]).run():
             raise NegativeCycleError(cycle.vertices, batch, weight=cycle.weight, graphs=graphs)
         if distances.is_floating_point():
             raise OnlyRoundingError
@@ -71,9 +49,3 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     if clamped and not distances.is_floating_point() and (weights is not None or not vertices):
         raise_out_of_range(distances.dtype, "a path weighs too little")
     raise NegativeCycleError(vertices, batch, graphs=graphs)
-
-
-def find_negative_cycle(search: NegativeCycleSearch) -> NegativeCycle | None:
-    """Return a simple negative cycle, or None; see NegativeCycleSearch.run."""
-    cycles = search.run()
-    return NegativeCycle.of(cycles[0], search) if cycles else None

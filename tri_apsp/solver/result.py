@@ -9,14 +9,14 @@ from typing import SupportsIndex
 import torch
 
 from tri_apsp.configs import AnyMethodName, CompleteConfig
+from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError
 from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
-from tri_apsp.solver.negative_cycle import NegativeCycle
 
-__all__ = ["Result", "Selection"]
+__all__ = ["NegativeCycle", "Result", "Selection"]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.engines.bellman_ford import NegativeCycleSearch
+from tri_apsp.engines.bellman_ford import NegativeCycle, NegativeCycleSearch
 from tri_apsp.errors import NegativeCycleError
 from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.negative_cycle import NegativeCycle, find_negative_cycle
 from tri_apsp.solver.result import Result
 from tri_apsp.value_range import row_blocks
 
@@ -33,9 +32,9 @@ def solve_reweighted(problem: Problem, solve: Callable[[Problem], Result]) -> Re
     for item in range(batch):
         size = n if problem.sizes is None else int(problem.sizes[item])
         search = NegativeCycleSearch(problem.weights[item, :size, :size])
-        cycle = find_negative_cycle(search)
-        if cycle is not None:
-            negative[item] = cycle
+        cycles = search.run()
+        if cycles:
+            negative[item] = cycles[0]
         else:
             potentials[item, :size] = search.potentials()
     if negative:
