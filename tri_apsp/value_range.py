@@ -12,9 +12,9 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["PendingRanges", "ValueRange", "largest_magnitude", "limits", "row_blocks", "value_range"]
 
-# A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory.
+# A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory; below, parts cost more time.
 _BLOCKS = 32
-_SMALL = 1 << 16
+_SMALL = 1 << 20
 
 
 class ValueRange(NamedTuple):
@@ -63,7 +63,7 @@ def value_range(
         diagonal: whether to compute `lowest_diagonal`, which needs m = n and no padding.
         padding: (batch, n) for m = n: true for the vertices whose rows and columns count as no_edge. None: no padding.
 
-    Cost: about two passes, a few dozen operations, and a workspace of less than 5% of the tensor.
+    Cost: about two passes, a few dozen operations, and a workspace of less than 5% of the tensor, or of 2^20 values.
     """
     assert not diagonal or (tensor.shape[1] == tensor.shape[2] and padding is None)
     if tensor.numel() == 0:
@@ -107,7 +107,7 @@ def largest_magnitude(matrices: torch.Tensor) -> torch.Tensor:
 def row_blocks(matrices: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield about 32 views that cover (batch, m, n): whole matrices of a large batch, otherwise rows of one matrix.
 
-    A mask and a copy of one block take less than 5% of the whole.
+    A mask and a copy of one block take less than 5% of the whole, unless that is at most 2^20 values.
     """
     batch, rows, _ = matrices.shape
     if matrices.numel() <= _SMALL:
