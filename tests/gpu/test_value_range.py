@@ -84,6 +84,12 @@ def check_nan(read: Read, dtype: torch.dtype) -> None:
     assert np.isnan(read(torch.full((1, 3, 3), NAN, dtype=dtype)).lowest)
 
 
+@pytest.fixture(autouse=True)
+def _several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tensors of these tests are read in several parts too."""
+    monkeypatch.setattr("tri_apsp.value_range._SMALL", 1 << 14)
+
+
 @dtypes
 @layouts
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (2, 63, 63), (3, 200, 200), (40, 50, 50)], ids=str)
