@@ -96,26 +96,7 @@ def run(
     report: Report | None = None,
     make: Make = engines.make,
 ) -> Result:
-    """As run_once; but if rounding made a cycle of weight 0 look negative, solve with weights of which none is."""
-    solve_once = partial(run_once, select=select, predecessors=predecessors, report=report, make=make)
-    try:
-        return solve_once(problem, overwrite=overwrite, check=check)
-    except OnlyRoundingError:
-        with memory_for_solve(problem, _REWEIGHTING), current(problem.weights.device):
-            return solve_reweighted(problem, solve_once)
-
-
-def run_once(
-    problem: Problem,
-    select: Select,
-    *,
-    overwrite: bool = False,
-    check: bool = True,
-    predecessors: bool = False,
-    report: Report | None = None,
-    make: Make = engines.make,
-) -> Result:
-    """Solve a problem: stage, make the engine while a GPU reads the values, check the values, solve, verify.
+    """Solve a problem; where rounding makes a cycle of weight 0 look negative, solve it again with potentials.
 
     Args:
         problem: the graphs; the values of their weights need not be valid yet.
@@ -131,6 +112,28 @@ def run_once(
 
     Raises:
         As shortest_paths.
+    """
+    solve_once = partial(_run_once, select=select, predecessors=predecessors, report=report, make=make)
+    try:
+        return solve_once(problem, overwrite=overwrite, check=check)
+    except OnlyRoundingError:
+        with memory_for_solve(problem, _REWEIGHTING), current(problem.weights.device):
+            return solve_reweighted(problem, solve_once)
+
+
+def _run_once(
+    problem: Problem,
+    select: Select,
+    predecessors: bool,
+    report: Report | None,
+    make: Make,
+    overwrite: bool = False,
+    check: bool = True,
+) -> Result:
+    """As run: stage, make the engine while a GPU reads the values, check the values, solve, verify.
+
+    Raises:
+        OnlyRoundingError: see raise_negative_cycle.
     """
     weights, selection = problem.weights, select(check)
     engine_type, method = engines.type_of(selection.engine), method_of(selection.method)
