@@ -57,6 +57,23 @@ class PredecessorContract:
                 if not dtype.is_floating_point:
                     self.check(cases.tensor(cases.CASES[case](n), dtype))
 
+    def test_long_paths_of_weight_0(self) -> None:
+        """One vertex more in each round, which is left to the queues of the sources; and many, which the strips find."""
+        n = self.sizes[-1]
+        for dtype in self.dtypes:
+            ring = torch.full((n, n), tri_apsp.no_edge(dtype), dtype=dtype)
+            vertices = torch.arange(n)
+            ring[vertices, (vertices + 1) % n] = 0
+            result = self.check(ring)
+            expected = (vertices - 1).remainder(n).expand(n, n).clone().fill_diagonal_(-1)
+            assert torch.equal(result.predecessors.cpu(), expected.int())  # type: ignore[union-attr]
+            zeros_and_ones = cases.tensor(cases.random_graph(n, low=0, high=1), dtype)
+            result = self.check(zeros_and_ones)
+            config = tri_apsp.Config(engine="cpu")
+            expected = tri_apsp.shortest_paths(zeros_and_ones, config=config, predecessors=True).predecessors
+            if not dtype.is_floating_point:
+                assert torch.equal(result.predecessors.cpu(), expected)  # type: ignore[union-attr]
+
     def test_strides_and_sizes(self) -> None:
         n = self.sizes[-1]
         graphs = cases.tensor(

@@ -35,7 +35,7 @@ def test_no_inner_loop_spills(name: str, dtype: torch.dtype, capability: int) ->
     compiled = variant.compile()
     inner = _inner_loop(compiled)
     assert name in RARE or inner["LDL"] + inner["STL"] == 0
-    assert compiled.spills <= (20 if name in RARE else 4), "registers spill"
+    assert compiled.spills <= (24 if name in RARE else 4), "registers spill"
     if dtype.itemsize <= 4 and name != "_search_kernel":
         assert compiled.registers * 32 * variant.num_warps <= 65536 // 2, "two programs must fit a multiprocessor"
 

@@ -37,8 +37,8 @@ from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
-from tri_apsp.kernels.shared import tight_edges
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
@@ -173,11 +173,12 @@ def copy(dtype: torch.dtype, capability: int) -> Variant:
 
 def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     """The kernel of that name, of those that find predecessors."""
-    kernel = getattr(tight_edges, name, None) or getattr(predecessor_kernels, name)
+    kernel = next(getattr(module, name) for module in (tight_edges, predecessor_kernels, fewest_edges) if hasattr(module, name))
     relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     constants = triton_predecessors.predecessor_constants(kernel, dtype, relative)
-    types = dict.fromkeys(("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr", "edges_ptr"), "*i32")
-    types |= {"counts_ptr": "*i64", "ends_ptr": "*i64", "capacity": "i64"}
+    types = dict.fromkeys(("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr"), "*i32")
+    types |= dict.fromkeys(("rows_ptr", "counts_ptr", "queue_ptr"), "*i32")
+    types |= {"ends_ptr": "*i64", "capacity": "i64"}
     signature = _signature(kernel, dtype, constants, **types)
     return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
 

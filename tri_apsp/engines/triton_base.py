@@ -115,7 +115,7 @@ class TritonEngine(Engine):
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         sizes = self.spec.sizes
-        sizes = torch.full((len(weights),), self.spec.n, device=weights.device) if sizes is None else sizes
+        sizes = torch.full((len(weights),), weights.shape[-1], device=weights.device) if sizes is None else sizes
         parts = [
             find_predecessors(part[0], part[1], part[2], tolerance)
             for part in in_parts(weights, distances, sizes.to(torch.int32))

@@ -1,7 +1,12 @@
-"""Predecessors on GPUs: launches of the kernels in tri_apsp.kernels.shared, in their order; the host never blocks."""
+"""Predecessors on GPUs: launches of the kernels in tri_apsp.kernels.shared, in their order.
+
+The host blocks once, to read whether predecessors may form a loop; if so, once for each number of edges of most paths.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -11,97 +16,201 @@ import triton
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Tolerance
 from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.shared import fewest_edges
 from tri_apsp.kernels.shared import predecessors as search
 from tri_apsp.kernels.shared import tight_edges as lists
 from tri_apsp.semirings import floor, no_edge
 
 __all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 
-# Rows and columns of a tile of a pass.
+# Rows and columns of a tile of a pass; a bit for each row fits an int32.
 _TILE = (32, 64)
 # Sources whose distances are transposed at a time: a strip of them fits the L2 cache.
-_WIDTH = 1024
-# A program that searches lists: bytes of the distances from its sources, its vertices, and edges between two tests of whether
-# the search is over.
-_STRIP_BYTES, _GROUP, _CHUNK = 2048, 8, 16
+_WIDTH = 2048
+# A program that searches lists, of one warp: bytes of the distances from its sources, its vertices, and edges between two tests
+# of whether the search is over.
+_STRIP_BYTES, _GROUP, _CHUNK = 512, 4, 16
 # The tile of a program that searches all edges.
 _SEARCH_TILE = (32, 64)
 # Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
 _PAIRS_PER_EDGE = 8
-# Values at a time of a program that owns a whole row; and of one that searches paths of the fewest edges.
-_BLOCK, _WIDE_BLOCK = 256, 512
+# Values at a time of a program that owns a whole row; and of one that searches the queue of a source.
+_BLOCK, _QUEUE_BLOCK = 256, 32
 # Rows of a program that looks for nearest vertices.
 _ROWS = 8
+# Searches of a strip go on while one finds at least this share of the pairs that are left; then each source has its queue.
+_LEAST_SHARE = 1 / 8
 
 # The constants of each kernel beside those of the dtype.
 _CONSTANTS: dict[Any, dict[str, int]] = {
     lists._nearest_kernel: {"ROWS": _ROWS, "BLOCK": _BLOCK},
+    lists._list_kernel: {"ROWS": _TILE[0], "BLOCK": _BLOCK},
     search._search_lists_kernel: {"GROUP": _GROUP, "CHUNK": _CHUNK, "UNROLL": 4},
     search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": 8},
     search._search_rest_kernel: {"BLOCK": _BLOCK},
-    search._fewest_edges_kernel: {"BLOCK": _WIDE_BLOCK},
+    fewest_edges._fewest_edges_kernel: {"BLOCK": _QUEUE_BLOCK},
 }
+_ONE_WARP = search._search_lists_kernel, fewest_edges._fewest_edges_kernel
 
 
 def workspace(weights: torch.Tensor) -> float:
     """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
-    lists, strips = (8 + itemsize) / _PAIRS_PER_EDGE, min(1.0, _WIDTH / n) * (4 + itemsize)
-    counts, rows = 3 * 8 / _TILE[0], 4 * min(1.0, _programs(weights) / n)
-    return (lists + strips + counts + rows) / itemsize
+    strips = min(1.0, _WIDTH / n) * (4 + 3 * itemsize)
+    by_source = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
+    lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]
+    return (lists + max(strips, by_source)) / itemsize
+
+
+# Of each listed edge, beside the lists: keys, order, and what torch.sort allocates.
+_BYTES_TO_SORT = 48
 
 
 def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
     """Return the predecessors of graphs whose number one launch takes, with `sizes` (batch,); see Engine.predecessors."""
-    batch, n, _ = distances.shape
-    pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
-    if not pred.numel():
-        return pred
-    run = partial(_launch, distances.dtype, tolerance.relative)
-    margins = distances
-    if distances.is_floating_point():
-        margins = distances.new_empty(3)
-        for margin, value in zip(margins, tolerance[1:], strict=True):
-            margin.copy_(value) if isinstance(value, torch.Tensor) else margin.fill_(value)
-    strides = n, *weights.stride()
-    blocks = triton.cdiv(n, _TILE[0])
-    tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
-    # Lists of tight edges.
-    nearest, parts = distances.new_empty((batch, n)), distances.new_empty((batch, blocks, n))
-    run(lists._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, distances, batch * n, n)
-    run(lists._bounds_kernel, tiles, parts, nearest, weights, distances, margins, *strides)
-    bounds, counts = parts.amax(1), torch.empty((batch, n, blocks), dtype=torch.int64, device=distances.device)
-    run(lists._count_kernel, tiles, counts, bounds, weights, distances, margins, *strides)
-    ends, capacity = counts.view(-1).cumsum(0), max(1, pred.numel() // _PAIRS_PER_EDGE)
-    (sources, targets), lengths = pred.new_empty((2, capacity)), distances.new_empty(capacity)
-    listing = sources, targets, lengths, ends
-    run(lists._list_kernel, tiles, *listing, counts, bounds, weights, distances, margins, capacity, *strides)
-    # Searches, a strip of sources at a time.
-    flags = torch.zeros((batch, n), dtype=torch.int32, device=distances.device)
-    widest = min(n, _WIDTH)
-    d_strip, pred_strip = distances.new_empty(batch * n * widest), pred.new_empty(batch * n * widest)
-    for i0 in range(0, n, widest):
-        width = min(widest, n - i0)
-        strip = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
-        run(search._transpose_kernel, strip, d_strip, pred_strip, weights, distances, margins, i0, width, *strides)
-        listed = triton.cdiv(width, _STRIP_BYTES // distances.itemsize) * triton.cdiv(n, _GROUP), batch, 1
-        limits = margins, capacity, blocks, width
-        run(search._search_lists_kernel, listed, pred_strip, d_strip, sources, lengths, ends, *limits, n)
-        whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), batch, 1
-        run(search._search_kernel, whole, pred_strip, d_strip, weights, sizes, ends, *limits, *strides)
-        run(search._collect_kernel, strip, pred, flags, pred_strip, weights, distances, margins, i0, width, *strides)
-    run(search._search_rest_kernel, (n, batch, 1), pred, flags, weights, distances, margins, *strides)
-    programs = min(batch * n, _programs(distances))
-    run(
-        search._fewest_edges_kernel, (programs, 1, 1), pred, flags, pred.new_empty((programs, n)), *listing, weights, distances,
-        margins, capacity, blocks, batch * n, *strides,
-    )  # fmt: skip
-    return pred
+    if not distances.numel():
+        return torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
+    return _Search(weights, distances, sizes, tolerance).run()
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Sources from i0 on, and their distances and predecessors, transposed."""
+
+    i0: int
+    width: int
+    distances: torch.Tensor
+    predecessors: torch.Tensor
+
+
+class _Search:
+    """The arguments that launches share."""
+
+    def __init__(self, weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> None:
+        self.weights, self.distances, self.sizes = weights, distances, sizes
+        self.batch, self.n, _ = distances.shape
+        self.launch = partial(_launch, distances.dtype, tolerance.relative)
+        self.margins = distances
+        if distances.is_floating_point():
+            self.margins = distances.new_empty(3)
+            for margin, value in zip(self.margins, tolerance[1:], strict=True):
+                margin.copy_(value) if isinstance(value, torch.Tensor) else margin.fill_(value)
+        self.strides = self.n, *weights.stride()
+        self.pred = torch.empty(distances.shape, dtype=torch.int32, device=distances.device)
+        self.flags = self.pred.new_zeros(self.batch, self.n)
+        self.blocks = triton.cdiv(self.n, _TILE[0])
+        self.capacity = max(1, distances.numel() // _PAIRS_PER_EDGE)
+
+    def run(self) -> torch.Tensor:
+        self._list_edges()
+        for strip in self._strips():
+            self._search(strip, strip.distances)
+            self._collect(strip)
+        self.launch(
+            search._search_rest_kernel, (self.n, self.batch, 1), self.pred, self.flags, self.weights, self.distances,
+            self.margins, *self.strides,
+        )  # fmt: skip
+        loops = self.flags == int(search.POSSIBLE_LOOP.value)
+        if bool(loops.any()):
+            self._find_fewest_edges(loops)
+        return self.pred
+
+    def _list_edges(self) -> None:
+        batch, n, blocks, like = self.batch, self.n, self.blocks, self.distances
+        tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
+        nearest, parts = like.new_empty((batch, n)), like.new_empty((batch, blocks, n))
+        self.launch(lists._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, like, batch * n, n)
+        graph = self.weights, like, self.margins
+        self.launch(lists._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
+        rows, counts = self.pred.new_empty((2, batch, n, blocks))
+        self.launch(lists._count_kernel, tiles, rows, counts, parts.amax(1), *graph, *self.strides)
+        self.shortest, self.ends = nearest.amin(1), counts.view(-1).cumsum(0)
+        self.sources, self.targets = self.pred.new_empty((2, self.capacity))
+        self.lengths = like.new_empty(self.capacity)
+        self.launch(
+            lists._list_kernel, (triton.cdiv(n * blocks, _BLOCK), batch, 1), self.sources, self.targets, self.lengths,
+            self.ends, rows, counts, self.weights, self.capacity, blocks, *self.strides,
+        )  # fmt: skip
+
+    def _strips(self) -> Iterator[_Strip]:
+        """Yield the strips in turn, each in the memory of the one before it."""
+        batch, n = self.batch, self.n
+        widest = min(n, _WIDTH)
+        distances, pred = (like.new_empty(batch * n * widest) for like in (self.distances, self.pred))
+        for i0 in range(0, n, widest):
+            width = min(widest, n - i0)
+            shape = batch, n, width
+            size = batch * n * width
+            strip = _Strip(i0, width, distances[:size].view(shape), pred[:size].view(shape))
+            grid = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
+            self.launch(
+                search._transpose_kernel, grid, strip.distances, strip.predecessors, self.weights, self.distances,
+                self.margins, i0, width, *self.strides,
+            )  # fmt: skip
+            yield strip
+
+    def _search(self, strip: _Strip, before: torch.Tensor) -> None:
+        """Search for the predecessors of a strip, by the distances `before` them, of the strip's form."""
+        width, n = strip.width, self.n
+        of_strip = strip.predecessors, strip.distances, before
+        limits = self.margins, self.capacity, self.blocks, width
+        listed = triton.cdiv(width, _STRIP_BYTES // before.itemsize) * triton.cdiv(n, _GROUP), self.batch, 1
+        self.launch(search._search_lists_kernel, listed, *of_strip, self.sources, self.lengths, self.ends, *limits, n)
+        whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), self.batch, 1
+        self.launch(search._search_kernel, whole, *of_strip, self.weights, self.sizes, self.ends, *limits, *self.strides)
+
+    def _collect(self, strip: _Strip) -> None:
+        grid = triton.cdiv(strip.width, _TILE[0]) * triton.cdiv(self.n, _TILE[1]), self.batch, 1
+        self.launch(
+            search._collect_kernel, grid, self.pred, self.flags, self.shortest, strip.predecessors, self.weights,
+            self.distances, self.margins, strip.i0, strip.width, *self.strides,
+        )  # fmt: skip
+
+    def _find_fewest_edges(self, loops: torch.Tensor) -> None:
+        """Find the predecessors of the sources in `loops` (batch, n) again, by the fewest edges."""
+        missing, none = int(search.SEARCH.value), no_edge(self.distances.dtype)
+        left = False
+        for strip in self._strips():
+            pred = strip.predecessors
+            sources = loops[:, strip.i0 : strip.i0 + strip.width]
+            # Of other sources the strip takes what was found.
+            found = self.pred[:, strip.i0 : strip.i0 + strip.width].mT
+            torch.where(sources[:, None], pred, found, out=pred)
+            remaining = 0
+            while True:
+                open_pairs = pred == missing
+                last, remaining = remaining, int(open_pairs.sum())
+                if remaining == 0 or 0 < last < remaining / (1 - _LEAST_SHARE):
+                    break
+                self._search(strip, strip.distances.masked_fill(open_pairs, none))
+            left |= remaining > 0
+            self._collect(strip)
+        if left:
+            self._search_queues()
+
+    def _search_queues(self) -> None:
+        """Search a queue for each source with a pair that is still to be found."""
+        n, rows = self.n, self.batch * self.n
+        count = int(self.ends[-1])
+        targets, lengths, ends = self.targets, self.lengths, self.ends
+        if listed := count <= self.capacity:
+            graph_ends = self.ends[n * self.blocks - 1 :: n * self.blocks].contiguous()
+            places = torch.arange(count, device=ends.device)
+            keys = torch.bucketize(places, graph_ends, out_int32=True, right=True) * n + self.sources[:count]
+            keys, order = keys.sort(stable=True)
+            targets, lengths = targets[order], lengths[order]
+            ends = torch.searchsorted(keys, torch.arange(rows, device=ends.device, dtype=torch.int32), right=True)
+        programs = min(rows, _programs(self.distances))
+        queues = self.pred.new_empty((programs, n))
+        self.launch(
+            fewest_edges._fewest_edges_kernel, (programs, 1, 1), self.pred, self.flags, queues, targets, lengths, ends,
+            self.weights, self.distances, self.margins, int(listed), rows, *self.strides,
+        )  # fmt: skip
 
 
 def _programs(like: torch.Tensor) -> int:
-    """Return how many programs search paths of the fewest edges, each with a row of its own."""
-    return 8 * describe(like.device).units
+    """Return how many programs search queues: as many as run at a time."""
+    return 32 * describe(like.device).units
 
 
 def _launch(dtype: torch.dtype, relative: float, kernel: Any, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
@@ -115,7 +224,7 @@ def _launcher(kernel: Any, dtype: torch.dtype, relative: float) -> Launcher:
 
 def warps(kernel: Any) -> int:
     """Return the warps of a program; a pass over tiles needs fewer registers per thread with more of them."""
-    return 4 if kernel in _CONSTANTS else 8
+    return 1 if kernel in _ONE_WARP else 4 if kernel in _CONSTANTS else 8
 
 
 def predecessor_constants(kernel: Any, dtype: torch.dtype, relative: float) -> dict[str, Any]:

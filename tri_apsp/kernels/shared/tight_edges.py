@@ -113,54 +113,62 @@ def _bounds_kernel(
 
 
 @triton.jit
-def _tight(w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
-           NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr):  # fmt: skip
-    """Return W of a tile, and which of its edges are listed."""
-    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
-    bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
-    tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
-    tight = tight & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE))
-    return w, tight & (w <= bounds[None, :])
+def _count_bits(x):
+    """Return how many bits of each int32 are set: the sums of pairs of bits, of 4, and of 8, which a product adds up."""
+    x = x.to(tl.uint32, bitcast=True)
+    x -= (x >> 1) & 0x55555555
+    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F
+    return ((x * 0x01010101) >> 24).to(tl.int32)
 
 
 @triton.jit
 def _count_kernel(
-    counts_ptr,  # (batch, n, n / ROWS) of int64
+    rows_ptr,  # (batch, n, n / ROWS) of int32: bit r is the edge from vertex r of a block of ROWS = 32 vertices
+    counts_ptr,  # (batch, n, n / ROWS) of int32: how many bits are set
     bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above; bounds (batch, n)
     n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """counts[:, j, block] <- how many edges from one block of ROWS vertices to j are listed."""
+    """rows[:, j, block], counts[:, j, block] <- which and how many edges from one block of ROWS vertices to j are listed."""
     pid_b = tl.program_id(1).to(tl.int64)
     block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
-    _, tight = _tight(
-        w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
-        NO_EDGE, RELATIVE, INTEGER,
-    )  # fmt: skip
-    counts_ptrs = counts_ptr + (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
-    tl.store(counts_ptrs, tl.sum(tight.to(tl.int32), axis=0).to(tl.int64), mask=offs_j < n)
+    w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
+    bounds = widen(tl.load(bounds_ptr + pid_b * n + offs_j, mask=offs_j < n, other=NO_EDGE))
+    tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
+    tight = tight & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)) & (w <= bounds[None, :])
+    offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
+    rows = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
+    tl.store(rows_ptr + offs_c, rows, mask=offs_j < n)
+    tl.store(counts_ptr + offs_c, _count_bits(rows), mask=offs_j < n)
 
 
 @triton.jit
 def _list_kernel(
     sources_ptr, targets_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
-    ends_ptr,  # (batch, n, n / ROWS): where the edges from each block of vertices end, counted from the first list
-    counts_ptr, bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above
-    capacity, n, stride_wb, stride_wm, stride_wn,
-    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end, counted from the first list
+    rows_ptr, counts_ptr, w_ptr,  # as above
+    capacity, blocks, n, stride_wb, stride_wm, stride_wn,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the edges of one tile to their lists, as far as the capacity reaches."""
+    """Write the edges of BLOCK bit sets to their lists, as far as the capacity reaches; axis 1 of the grid is the graph."""
     pid_b = tl.program_id(1).to(tl.int64)
-    block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
-    w, tight = _tight(
-        w_ptr, d_ptr, bounds_ptr, margins_ptr, pid_b, offs_k, offs_j, n, stride_wb, stride_wm, stride_wn,
-        NO_EDGE, RELATIVE, INTEGER,
-    )  # fmt: skip
-    offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
-    first = tl.load(ends_ptr + offs_c, mask=offs_j < n, other=0) - tl.load(counts_ptr + offs_c, mask=offs_j < n, other=0)
-    place = first[None, :] + tl.cumsum(tight.to(tl.int32), axis=0) - 1
-    mask = tight & (place < capacity)
-    tl.store(sources_ptr + place, tl.broadcast_to(offs_k[:, None], [ROWS, COLUMNS]), mask=mask)
-    tl.store(targets_ptr + place, tl.broadcast_to(offs_j[None, :], [ROWS, COLUMNS]), mask=mask)
-    tl.store(weights_ptr + place, w.to(weights_ptr.dtype.element_ty), mask=mask)
+    offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < wide(n) * blocks
+    offs_c = pid_b * n * blocks + offs
+    j = (offs // blocks).to(tl.int32)
+    first = (offs % blocks).to(tl.int32) * ROWS
+    bits = tl.load(rows_ptr + offs_c, mask=mask, other=0)
+    place = tl.load(ends_ptr + offs_c, mask=mask, other=0) - tl.load(counts_ptr + offs_c, mask=mask, other=0)
+    w_ptrs = w_ptr + pid_b * stride_wb + j.to(tl.int64) * stride_wn
+    while tl.max((bits != 0).to(tl.int32)) == 1:
+        lowest = (bits & -bits).to(tl.uint32, bitcast=True)
+        # The exponent of a power of two as a float.
+        row = (lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
+        k, listed = first + row, (bits != 0) & (place < capacity)
+        tl.store(sources_ptr + place, k, mask=listed)
+        tl.store(targets_ptr + place, j, mask=listed)
+        tl.store(weights_ptr + place, tl.load(w_ptrs + k.to(tl.int64) * stride_wm, mask=listed, other=0), mask=listed)
+        bits &= bits - 1
+        place += 1

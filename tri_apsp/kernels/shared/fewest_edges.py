@@ -1,0 +1,122 @@
+"""Paths of the fewest edges, where predecessors may form a loop, in plain Triton.
+
+Most are found by searches in predecessors.py through the vertices that paths reached before. The rest, mostly long paths, are
+found by a breadth-first search for each source i:
+
+    queue = vertices with a predecessor, and i
+    for each round:
+        for each vertex k that the last round added to the queue:
+            for each edge (k, j) on a shortest path from i, with j that no earlier round reached:
+                pred[i, j] = min(pred[i, j], k); queue j if it is new
+
+What rounding hides is found with wider and wider tolerance. The tolerance of floats is that of tight_edges.py.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.portable.tiles import widen
+from tri_apsp.kernels.shared.predecessors import POSSIBLE_LOOP, SEARCH
+from tri_apsp.kernels.shared.tight_edges import absolute_margin, wide
+
+__all__ = ["_fewest_edges_kernel"]
+
+# A predecessor k that this round found is stored as THIS_ROUND - k, which is less than SEARCH and is largest for the least k.
+THIS_ROUND: tl.constexpr = tl.constexpr(-3)
+
+
+@triton.jit
+def _begin_queue(pred_row, queue_ptr, i, n, BLOCK: tl.constexpr):
+    """Queue the vertices that have a predecessor, and the source; return how many, and how many are still to be found."""
+    count = 0
+    remaining = 0
+    for start in range(0, n, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        pred = tl.load(pred_row + offs, mask=offs < n, other=-1)
+        reached = ((pred >= 0) | (offs == i)).to(tl.int32)
+        tl.store(queue_ptr + count + tl.cumsum(reached, axis=0) - 1, offs, mask=reached == 1)
+        count += tl.sum(reached)
+        remaining += tl.sum((pred == SEARCH).to(tl.int32))
+    return count, remaining
+
+
+@triton.jit
+def _settle(pred_row, queue_ptr, start, end, BLOCK: tl.constexpr):
+    """Store the predecessors that a round found for the vertices from `start` to `end` of the queue."""
+    while start < end:
+        offs = start + tl.arange(0, BLOCK)
+        j = tl.load(queue_ptr + offs, mask=offs < end, other=0)
+        pred = tl.load(pred_row + j, mask=offs < end, other=0)
+        tl.store(pred_row + j, -pred + THIS_ROUND, mask=offs < end)
+        start += BLOCK
+
+
+@triton.jit
+def _fewest_edges_kernel(
+    pred_ptr,  # (batch, n, n) of int32: SEARCH where a predecessor is still to be found
+    flags_ptr,  # (batch, n) of int32: flags of the sources
+    queue_ptr,  # (programs, n) of int32
+    targets_ptr, weights_ptr,  # the listed edges, by their sources
+    ends_ptr,  # (batch, n) of int64: where the edges of each source end
+    w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
+    margins_ptr,  # (absolute, ...), for floats
+    listed,  # 1 if there are lists, 0 if all edges are searched
+    rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Find the predecessors that are missing in rows whose source has the flag POSSIBLE_LOOP."""
+    WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
+    queue_ptr += tl.program_id(0).to(tl.int64) * n
+    absolute = absolute_margin(margins_ptr, INTEGER)
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        if tl.load(flags_ptr + row) == POSSIBLE_LOOP:
+            graph = wide(row // n)
+            pred_row, d_row, w_graph = pred_ptr + wide(row) * n, d_ptr + wide(row) * n, w_ptr + graph * stride_wb
+            tail, remaining = _begin_queue(pred_row, queue_ptr, row % n, n, BLOCK)
+            tl.debug_barrier()
+            head = 0
+            scale = 1.0
+            while (remaining > 0) & (scale < WIDEST):
+                by_lists = (listed == 1) & (scale == 1.0)
+                last = tail
+                while head < last:
+                    k = tl.load(queue_ptr + head)
+                    before = widen(tl.load(d_row + k))
+                    place = graph * n + k
+                    start = tl.load(ends_ptr + place - 1, mask=by_lists & (place > 0), other=0)
+                    end = tl.load(ends_ptr + place, mask=by_lists, other=0) + tl.where(by_lists, 0, n)
+                    while start < end:
+                        offs = start + tl.arange(0, BLOCK)
+                        j = tl.load(targets_ptr + offs, mask=by_lists & (offs < end), other=0)
+                        j = tl.where(by_lists, j, offs.to(tl.int32))
+                        pred = tl.load(pred_row + j, mask=offs < end, other=-1)
+                        wanted = pred <= SEARCH
+                        x = tl.load(weights_ptr + offs, mask=by_lists & wanted, other=NO_EDGE)
+                        w_ptrs = w_graph + wide(k) * stride_wm + j.to(tl.int64) * stride_wn
+                        x = widen(tl.where(by_lists, x, tl.load(w_ptrs, mask=wanted & (by_lists == 0), other=NO_EDGE)))
+                        longest = widen(tl.load(d_row + j, mask=wanted, other=NO_EDGE))
+                        if RELATIVE != 0:
+                            longest += scale * (RELATIVE * tl.abs(longest) + absolute)
+                        fits = wanted & (x < NO_EDGE) & (before + x <= longest)
+                        new = (fits & (pred == SEARCH)).to(tl.int32)
+                        found = tl.zeros_like(pred) - k + THIS_ROUND
+                        tl.store(pred_row + j, tl.where(new == 1, found, tl.maximum(pred, found)), mask=fits)
+                        tl.store(queue_ptr + tail + tl.cumsum(new, axis=0) - 1, j, mask=new == 1)
+                        tail += tl.sum(new)
+                        start += BLOCK
+                    tl.debug_barrier()
+                    head += 1
+                _settle(pred_row, queue_ptr, last, tail, BLOCK)
+                tl.debug_barrier()
+                remaining -= tail - last
+                if tail == last:  # go through all vertices again
+                    scale = WIDEST if INTEGER else 2 * scale
+                    head = 0
+            if remaining > 0:  # only if the distances are not those of the weights
+                for start in range(0, n, BLOCK):
+                    offs = start + tl.arange(0, BLOCK)
+                    pred = tl.load(pred_row + offs, mask=offs < n, other=-1)
+                    tl.store(pred_row + offs, tl.maximum(pred, -1), mask=offs < n)
+            tl.debug_barrier()  # the queue is this program's for its next row
