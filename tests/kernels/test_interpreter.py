@@ -16,6 +16,7 @@ triton = pytest.importorskip("triton", reason="the portable engine needs Triton"
 ROOT = Path(__file__).parents[2]
 # Files with tests named "interpreted", and how many there are at least, without and with those marked slow.
 INTERPRETED = {
+    "engines/test_bellman_ford.py": (6, 0),
     "engines/test_portable.py": (40, 1),
     "engines/test_triton_predecessors.py": (16, 15),
     "methods/test_portable.py": (70, 70),
@@ -34,11 +35,17 @@ def _version(text: str) -> tuple[int, ...]:
     _version(triton.__version__) < (3, 7) and _version(np.__version__) >= (2, 4),
     reason="the interpreter of Triton 3.6 fails under NumPy 2.4 on a loop bound known only at run time",
 )
-@pytest.mark.parametrize("marked", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("file", INTERPRETED)
-def test_portable_kernels(file: str, marked: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "marked", "least"),
+    [
+        pytest.param(file, marked, least, marks=[pytest.mark.slow] if marked == "slow" else [], id=f"{marked}-{file}")
+        for file, counts in INTERPRETED.items()
+        for marked, least in zip(("not slow", "slow"), counts, strict=True)
+        if least
+    ],
+)
+def test_portable_kernels(file: str, marked: str, least: int) -> None:
     """The tests named "interpreted" pass, in a process of their own: Triton reads TRITON_INTERPRET as a kernel is defined."""
-    least = INTERPRETED[file][marked == "slow"]
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", "interpreted", "-m", marked]
     command = [sys.executable, "-m", "pytest", *options, f"tests/{file}"]
     environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}

@@ -11,7 +11,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
 from kernels.sass import Compiled, Variant
-from kernels.variants import CAPABILITIES, TYPES, copy, initial_matrix, value_range
+from kernels.variants import CAPABILITIES, TYPES, bellman_ford, copy, initial_matrix, value_range
 
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
@@ -78,3 +78,14 @@ def test_copy_moves_16_bytes_at_a_time(dtype: torch.dtype, capability: int) -> N
     assert compiled.instructions["LDG"] == 2 * wide  # for either pair
     assert compiled.instructions["STG"] == 2 * wide
     assert compiled.instructions["LDL"] == 0
+
+
+@every_capability
+def test_a_round_of_bellman_ford(dtype: torch.dtype, capability: int) -> None:
+    """Rows of weights are read in full, and nothing is kept in local memory."""
+    variant = bellman_ford(dtype, capability)
+    compiled = variant.compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 128
+    values = variant.constants["BLOCK"] // (32 * variant.num_warps)
+    assert compiled.main_loop()["LDG"] <= values + 4

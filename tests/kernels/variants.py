@@ -14,7 +14,7 @@ import torch
 from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
-from tri_apsp.engines import triton_predecessors
+from tri_apsp.engines import triton_bellman_ford, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
@@ -39,6 +39,7 @@ from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
+from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
@@ -181,6 +182,15 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     types |= {"ends_ptr": "*i64", "capacity": "i64"}
     signature = _signature(kernel, dtype, constants, **types)
     return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
+
+
+def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
+    """A round of the search for negative cycles."""
+    constants = triton_bellman_ford.relax_constants(dtype)
+    number = "*fp64" if dtype.is_floating_point else "*i64"
+    types = {"best_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
+    types |= dict.fromkeys(("source_ptr", "changed_ptr", "labels_ptr"), "*i64")
+    return Variant(_relax_kernel, _signature(_relax_kernel, dtype, constants, **types), constants, capability, 4)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:

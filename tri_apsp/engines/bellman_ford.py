@@ -1,4 +1,4 @@
-"""The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds of torch operations on a GPU."""
+"""The search for negative cycles by Bellman-Ford: with a queue on the CPU, in rounds on a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.kernels.cpu.bellman_ford import bellman_ford, find_cycles
+from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
@@ -24,10 +24,6 @@ _RELATIVE = 2.0**-51
 _LOWEST = -(1 << 62)
 # Vertices from which on a graph stays on its GPU.
 _LARGE = 1024
-# Sums at a time on a GPU.
-_AT_A_TIME = 1 << 24
-# Rounds between two checks for a cycle on a GPU.
-_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class NegativeCycleSearch:
     """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
 
     Args:
-        in_rounds: search by torch operations on the device of the weights; None: if that is a GPU, and the graph is large.
+        in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the graph is large.
 
     Attributes:
         tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its edges; 0 for integers.
@@ -71,7 +67,7 @@ class NegativeCycleSearch:
         self.tolerance: float = 0
         self._potentials = torch.empty(0)
         if self._is_float and weights.numel():
-            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * largest_magnitude(self._weights[None]).item()
+            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * self._largest_magnitude()
 
     def run(self, labels: torch.Tensor | None = None) -> list[NegativeCycle]:
         """Return a simple negative cycle of each component that has one.
@@ -118,49 +114,26 @@ class NegativeCycleSearch:
         """Return the vertices of cycles, as run() does, and potentials."""
         n = len(labels)
         parents, on_cycle = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+        number = np.float64 if self._is_float else np.int64
+        lowest = number(-math.inf if self._is_float else _LOWEST)
         if self._in_rounds:
-            potentials = self._search_in_rounds(labels, margins, parents, on_cycle)
+            from tri_apsp.engines.triton_bellman_ford import search_in_rounds
+
+            potentials = search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
         else:
-            number = np.float64 if self._is_float else np.int64
-            weights, lowest = np.ascontiguousarray(self._weights.numpy()), number(-math.inf if self._is_float else _LOWEST)
-            found = np.zeros(n, number)
+            weights, found = np.ascontiguousarray(self._weights.numpy()), np.zeros(n, number)
             added, absolute, relative = map(number, margins)
             missing = weights.dtype.type(self._no_edge)
             bellman_ford(weights, labels, missing, lowest, added, absolute, relative, found, parents, on_cycle)
             potentials = torch.from_numpy(found)
         return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
 
-    def _search_in_rounds(self, labels: Array, margins: _Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
-        """As the kernel bellman_ford, in rounds from all vertices whose potential changed in the last one."""
-        weights, n = self._weights, len(labels)
-        number, lowest = (torch.float64, -math.inf) if self._is_float else (torch.int64, _LOWEST)
-        infinity = math.inf if self._is_float else torch.iinfo(torch.int64).max
-        potentials, device_parents = weights.new_zeros(n, dtype=number), weights.new_full((n,), -1, dtype=torch.int64)
-        components = torch.from_numpy(labels).to(weights.device)
-        changed, searched, rounds = components >= 0, components >= 0, 0
-        while len(rows := changed.nonzero().flatten()):
-            best, source = torch.full_like(potentials, infinity), torch.zeros_like(device_parents)
-            for part in torch.split(rows, max(1, _AT_A_TIME // n)):
-                edges = weights[part]
-                missing = (edges == self._no_edge) | (components[part, None] != components)
-                sums = edges.to(number).add_(margins.added).add_(potentials[part, None]).masked_fill_(missing, infinity)
-                least, row = sums.min(dim=0)
-                less = least < best
-                best, source = torch.where(less, least, best), torch.where(less, part[row], source)
-            best = best.clamp_(min=lowest)
-            changed = searched & (best < potentials - (margins.absolute + margins.relative * potentials.abs()))
-            potentials = torch.where(changed, best, potentials)
-            device_parents = torch.where(changed, source, device_parents)
-            rounds += 1
-            if rounds % _ROUNDS == 0:
-                parents[:] = device_parents.cpu().numpy()
-                find_cycles(parents, labels, on_cycle)
-                searched = components >= 0
-                if (on_cycle >= 0).any():
-                    finished = torch.from_numpy(np.flatnonzero(on_cycle >= 0)).to(weights.device)
-                    searched &= ~torch.isin(components, finished)
-                    changed &= searched
-        return potentials.cpu()
+    def _largest_magnitude(self) -> float:
+        if not self._weights.is_cuda:
+            return largest_magnitude(self._weights[None]).item()
+        from tri_apsp.engines.triton_bellman_ford import largest_on_gpu
+
+        return largest_on_gpu(self._weights)
 
 
 def _trace(parents: Array, start: int) -> list[int]:

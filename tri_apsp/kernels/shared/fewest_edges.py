@@ -54,6 +54,35 @@ def _settle(pred_row, queue_ptr, start, end, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _expand(
+    pred_row, queue_ptr, tail, k, targets_ptr, weights_ptr, start, end, w_row, stride_wn, d_row, by_lists, scale, absolute,
+    NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Extend the path to k by its listed edges from `start` to `end`, or by its row of W; return the new end of the queue."""
+    before = widen(tl.load(d_row + k))
+    while start < end:
+        offs = start + tl.arange(0, BLOCK)
+        j = tl.load(targets_ptr + offs, mask=by_lists & (offs < end), other=0)
+        j = tl.where(by_lists, j, offs.to(tl.int32))
+        pred = tl.load(pred_row + j, mask=offs < end, other=-1)
+        wanted = pred <= SEARCH
+        x = tl.load(weights_ptr + offs, mask=by_lists & wanted, other=NO_EDGE)
+        w_ptrs = w_row + j.to(tl.int64) * stride_wn
+        x = widen(tl.where(by_lists, x, tl.load(w_ptrs, mask=wanted & (by_lists == 0), other=NO_EDGE)))
+        longest = widen(tl.load(d_row + j, mask=wanted, other=NO_EDGE))
+        if RELATIVE != 0:
+            longest += scale * (RELATIVE * tl.abs(longest) + absolute)
+        fits = wanted & (x < NO_EDGE) & (before + x <= longest)
+        new = (fits & (pred == SEARCH)).to(tl.int32)
+        found = tl.zeros_like(pred) - k + THIS_ROUND
+        tl.store(pred_row + j, tl.where(new == 1, found, tl.maximum(pred, found)), mask=fits)
+        tl.store(queue_ptr + tail + tl.cumsum(new, axis=0) - 1, j, mask=new == 1)
+        tail += tl.sum(new)
+        start += BLOCK
+    return tail
+
+
+@triton.jit
 def _fewest_edges_kernel(
     pred_ptr,  # (batch, n, n) of int32: SEARCH where a predecessor is still to be found
     flags_ptr,  # (batch, n) of int32: flags of the sources
@@ -83,29 +112,13 @@ def _fewest_edges_kernel(
                 last = tail
                 while head < last:
                     k = tl.load(queue_ptr + head)
-                    before = widen(tl.load(d_row + k))
                     place = graph * n + k
                     start = tl.load(ends_ptr + place - 1, mask=by_lists & (place > 0), other=0)
                     end = tl.load(ends_ptr + place, mask=by_lists, other=0) + tl.where(by_lists, 0, n)
-                    while start < end:
-                        offs = start + tl.arange(0, BLOCK)
-                        j = tl.load(targets_ptr + offs, mask=by_lists & (offs < end), other=0)
-                        j = tl.where(by_lists, j, offs.to(tl.int32))
-                        pred = tl.load(pred_row + j, mask=offs < end, other=-1)
-                        wanted = pred <= SEARCH
-                        x = tl.load(weights_ptr + offs, mask=by_lists & wanted, other=NO_EDGE)
-                        w_ptrs = w_graph + wide(k) * stride_wm + j.to(tl.int64) * stride_wn
-                        x = widen(tl.where(by_lists, x, tl.load(w_ptrs, mask=wanted & (by_lists == 0), other=NO_EDGE)))
-                        longest = widen(tl.load(d_row + j, mask=wanted, other=NO_EDGE))
-                        if RELATIVE != 0:
-                            longest += scale * (RELATIVE * tl.abs(longest) + absolute)
-                        fits = wanted & (x < NO_EDGE) & (before + x <= longest)
-                        new = (fits & (pred == SEARCH)).to(tl.int32)
-                        found = tl.zeros_like(pred) - k + THIS_ROUND
-                        tl.store(pred_row + j, tl.where(new == 1, found, tl.maximum(pred, found)), mask=fits)
-                        tl.store(queue_ptr + tail + tl.cumsum(new, axis=0) - 1, j, mask=new == 1)
-                        tail += tl.sum(new)
-                        start += BLOCK
+                    tail = _expand(
+                        pred_row, queue_ptr, tail, k, targets_ptr, weights_ptr, start, end, w_graph + wide(k) * stride_wm,
+                        stride_wn, d_row, by_lists, scale, absolute, NO_EDGE, RELATIVE, BLOCK,
+                    )  # fmt: skip
                     tl.debug_barrier()
                     head += 1
                 _settle(pred_row, queue_ptr, last, tail, BLOCK)

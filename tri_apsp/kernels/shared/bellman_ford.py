@@ -1,0 +1,44 @@
+"""A round of Bellman-Ford, in plain Triton: a min-plus product of a row vector and a matrix, with the argument of each minimum.
+
+best[j] = min over the vertices k whose potential changed, in the component of j, of potentials[k] + W[k, j]
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_relax_kernel"]
+
+
+@triton.jit
+def _relax_kernel(
+    best_ptr, source_ptr,  # (parts, n) of the type of potentials, and of int64
+    changed_ptr,  # (count,) of int64: the vertices k
+    labels_ptr,  # (n,) of int64: the component of each vertex
+    potentials_ptr,  # (n,) of float64, or of int64 for integers
+    added_ptr,  # (1,) of float64: what is added to each weight, for floats
+    w_ptr,  # W (n, n) of any strides
+    count, n, stride_wm, stride_wn,
+    NO_EDGE: tl.constexpr, INFINITY: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """best, source <- the minimum of BLOCK columns over every parts-th vertex k, and its k; axis 1 of the grid is the parts."""
+    part = tl.program_id(1)
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    labels = tl.load(labels_ptr + offs, mask=mask, other=-1)
+    best = tl.full([BLOCK], INFINITY, potentials_ptr.dtype.element_ty)
+    source = tl.zeros([BLOCK], tl.int64)
+    for index in range(part, count, tl.num_programs(1)):
+        k = tl.load(changed_ptr + index)
+        same = mask & (labels == tl.load(labels_ptr + k))
+        w = tl.load(w_ptr + k * stride_wm + offs.to(tl.int64) * stride_wn, mask=same, other=NO_EDGE)
+        x = w.to(potentials_ptr.dtype.element_ty)
+        if not INTEGER:
+            x += tl.load(added_ptr)
+        total = tl.load(potentials_ptr + k) + x
+        less = (w < NO_EDGE) & (total < best)
+        best, source = tl.where(less, total, best), tl.where(less, k, source)
+    offs_p = part.to(tl.int64) * n + offs
+    tl.store(best_ptr + offs_p, best, mask=mask)
+    tl.store(source_ptr + offs_p, source, mask=mask)
