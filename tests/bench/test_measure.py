@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import cases
 import pytest
 import torch
 
+import tri_apsp
 from tri_apsp.bench import closures
 from tri_apsp.bench import measure as module
 from tri_apsp.bench.cases import Case
-from tri_apsp.bench.measure import measure
+from tri_apsp.bench.measure import check_sources, measure
 from tri_apsp.configs import Config
 from tri_apsp.semirings import SIGNS
 
@@ -113,3 +115,13 @@ def test_a_wrong_closure_is_not_timed(monkeypatch, case, fault):
     assert not right(closures.edges_of(case, CPU)).all()
     with pytest.raises(AssertionError, match="reachability is wrong"):
         list(measure([(case, [])], CPU, config=Config(), repeat=3, scipy_up_to=0, clock_hz=None, reachability=True))
+
+
+def test_integers_with_negative_weights_and_no_path_are_right():
+    weights = cases.tensor(cases.negative_graph(40), torch.int16)
+    weights[-1], weights[:, -1] = tri_apsp.no_edge(torch.int16), tri_apsp.no_edge(torch.int16)
+    distances = tri_apsp.shortest_paths(weights).distances
+    check_sources(distances, weights, "auto")
+    distances[0, 1] += 1
+    with pytest.raises(AssertionError, match="auto is wrong"):
+        check_sources(distances, weights, "auto")

@@ -18,7 +18,7 @@ from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import dtype_name, no_edge
 
 __all__ = ["Row", "check_sources", "measure"]
 
@@ -227,10 +227,11 @@ def check_sources(distances: torch.Tensor, weights: torch.Tensor, method: str) -
     Raises:
         AssertionError: a row is wrong; `method` is named.
     """
-    largest = float("inf") if weights.is_floating_point() else torch.iinfo(weights.dtype).max
+    none = no_edge(weights.dtype)
     for row in (0, -1):
-        through = distances[..., row, :, None] + weights
-        through.diagonal(dim1=-2, dim2=-1).fill_(largest)
+        sources = distances[..., row, :, None]
+        through = (sources + weights).masked_fill_((sources == none) | (weights == none), none)
+        through.diagonal(dim1=-2, dim2=-1).fill_(none)
         expected = through.amin(dim=-2)
         expected[..., row] = 0
         assert torch.equal(distances[..., row, :], expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"

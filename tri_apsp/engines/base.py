@@ -159,7 +159,8 @@ class Engine(BlockOperations):
             (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
 
         Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t) n^3 additions and
-        comparisons, mostly far fewer; a further n^3 where cycles weigh 0. Workspace as predecessors_workspace() states.
+        comparisons, mostly far fewer; as many again for each number of edges of a path where cycles weigh 0, but for long
+        paths a queue for each source. Workspace as predecessors_workspace() states.
         """
 
     @classmethod
