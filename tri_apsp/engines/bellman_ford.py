@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
-__all__ = ["NegativeCycle", "NegativeCycleSearch"]
+__all__ = ["CycleSearch", "Margins", "NegativeCycle", "NegativeCycleSearch"]
 
 # A cycle of floats is negative if it weighs less than this many units in the last place of the largest weight, for each edge.
 _UNITS = 4
@@ -41,7 +42,7 @@ class NegativeCycle:
     graph: int = 0
 
 
-class _Margins(NamedTuple):
+class Margins(NamedTuple):
     """What a search adds to each weight; and a potential p changes only by more than `absolute` + `relative` * |p|."""
 
     added: float
@@ -49,25 +50,18 @@ class _Margins(NamedTuple):
     relative: float
 
 
-class NegativeCycleSearch:
-    """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
-
-    Args:
-        in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the graph is large.
+class CycleSearch(ABC):
+    """Searches one graph of n vertices.
 
     Attributes:
         tolerance: a cycle of floats is negative if it weighs less than -tolerance for each of its edges; 0 for integers.
     """
 
-    def __init__(self, weights: torch.Tensor, in_rounds: bool | None = None) -> None:
-        weights = weights.detach()
-        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
-        self._weights = weights if self._in_rounds else weights.cpu()
-        self._no_edge, self._is_float = no_edge(weights.dtype), weights.is_floating_point()
-        self.tolerance: float = 0
+    def __init__(self, n: int, dtype: torch.dtype, largest: float) -> None:
+        """`largest` is the largest magnitude of a weight."""
+        self._n, self._is_float = n, dtype.is_floating_point
+        self.tolerance = _UNITS * torch.finfo(dtype).eps * largest if self._is_float else 0
         self._potentials = torch.empty(0)
-        if self._is_float and weights.numel():
-            self.tolerance = _UNITS * torch.finfo(weights.dtype).eps * self._largest_magnitude()
 
     def run(self, labels: torch.Tensor | None = None) -> list[NegativeCycle]:
         """Return a simple negative cycle of each component that has one.
@@ -76,12 +70,13 @@ class NegativeCycleSearch:
             labels: (n,) of int64, a number in [0, n) for each of the components that are searched, -1 for vertices that are
                 not; only edges within a component count. None: the whole graph is one.
 
-        Cost: n^2 operations for each pass over the queue, in which every potential may change; usually few passes, at most n.
+        Cost: an operation for each edge in each pass over the queue, in which every potential may change; usually few passes,
+        at most n.
         """
-        components = np.zeros(len(self._weights), np.int64) if labels is None else labels.cpu().numpy()
+        components = np.zeros(self._n, np.int64) if labels is None else labels.cpu().numpy()
         relative: float = 0
         while True:
-            found, self._potentials = self._search(components, _Margins(self.tolerance, 0, relative))
+            found, self._potentials = self._search_margins(components, Margins(self.tolerance, 0, relative))
             cycles = [NegativeCycle(tuple(vertices), self._weight(vertices)) for vertices in found]
             if all(cycle.weight < -self.tolerance * len(cycle.vertices) for cycle in cycles):
                 return cycles
@@ -89,20 +84,29 @@ class NegativeCycleSearch:
             relative = max(_RELATIVE, 2 * relative)
 
     def potentials(self) -> torch.Tensor:
-        """Return potentials of a graph of floats in which run() found no cycle.
+        """Return potentials of a graph in which run() found no cycle.
 
         Returns:
-            (n,) of float64 on the CPU: weights[i, j] + potentials[i] - potentials[j] is not negative, within the tolerance.
+            (n,) of float64, or of int64 for integers, on the CPU. For an edge (i, j), weight + potentials[i] - potentials[j] is
+            not negative, within the tolerance.
 
-        Cost: as run().
+        Cost: as run() for floats; nothing for integers.
         """
-        cycles, potentials = self._search(np.zeros(len(self._weights), np.int64), _Margins(0, self.tolerance, 0))
+        if not self._is_float:
+            return self._potentials
+        cycles, potentials = self._search_margins(np.zeros(self._n, np.int64), Margins(0, self.tolerance, 0))
         # A cycle within the tolerance lowers potentials for ever; those of run() are off by the tolerance at most edges.
         return self._potentials if cycles else potentials
 
+    def _search_margins(self, labels: Array, margins: Margins) -> tuple[list[list[int]], torch.Tensor]:
+        """Return the vertices of cycles, as run() does, and potentials."""
+        parents, on_cycle = np.full(self._n, -1, np.int64), np.full(self._n, -1, np.int64)
+        lowest = np.float64(-math.inf) if self._is_float else np.int64(_LOWEST)
+        potentials = self._search(labels, lowest, margins, parents, on_cycle)
+        return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
+
     def _weight(self, cycle: list[int]) -> float:
-        source = torch.tensor(cycle, device=self._weights.device)
-        edges: list[float] = self._weights[source, source.roll(-1)].tolist()
+        edges = self._edges_of(cycle)
         if not self._is_float:
             return sum(edges)
         try:
@@ -110,23 +114,44 @@ class NegativeCycleSearch:
         except OverflowError:  # a part of the sum is beyond a float, though the whole need not be
             return 2.0**64 * math.fsum(edge * 2.0**-64 for edge in edges)
 
-    def _search(self, labels: Array, margins: _Margins) -> tuple[list[list[int]], torch.Tensor]:
-        """Return the vertices of cycles, as run() does, and potentials."""
-        n = len(labels)
-        parents, on_cycle = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-        number = np.float64 if self._is_float else np.int64
-        lowest = number(-math.inf if self._is_float else _LOWEST)
+    @abstractmethod
+    def _edges_of(self, cycle: list[int]) -> list[float]:
+        """Return the weights of the edges of a cycle."""
+
+    @abstractmethod
+    def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
+        """Search as kernels.cpu.bellman_ford; return the potentials, (n,) of the NumPy type of `lowest`, on the CPU."""
+
+
+class NegativeCycleSearch(CycleSearch):
+    """Searches one graph with weights (n, n), those of a small graph on a GPU in a copy on the CPU.
+
+    Args:
+        in_rounds: search by kernels on the device of the weights; None: if that is a GPU, and the graph is large.
+    """
+
+    def __init__(self, weights: torch.Tensor, in_rounds: bool | None = None) -> None:
+        weights = weights.detach()
+        self._in_rounds = weights.is_cuda and len(weights) >= _LARGE if in_rounds is None else in_rounds
+        self._weights = weights if self._in_rounds else weights.cpu()
+        is_float = weights.is_floating_point() and weights.numel() > 0
+        super().__init__(len(weights), weights.dtype, self._largest_magnitude() if is_float else 0)
+
+    def _edges_of(self, cycle: list[int]) -> list[float]:
+        source = torch.tensor(cycle, device=self._weights.device)
+        edges: list[float] = self._weights[source, source.roll(-1)].tolist()
+        return edges
+
+    def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
         if self._in_rounds:
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 
-            potentials = search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
-        else:
-            weights, found = np.ascontiguousarray(self._weights.numpy()), np.zeros(n, number)
-            added, absolute, relative = map(number, margins)
-            missing = weights.dtype.type(self._no_edge)
-            bellman_ford(weights, labels, missing, lowest, added, absolute, relative, found, parents, on_cycle)
-            potentials = torch.from_numpy(found)
-        return [_trace(parents, int(vertex)) for vertex in on_cycle[on_cycle >= 0]], potentials
+            return search_in_rounds(self._weights, labels, lowest, margins, parents, on_cycle)
+        weights, potentials = np.ascontiguousarray(self._weights.numpy()), np.zeros(self._n, lowest.dtype)
+        missing = weights.dtype.type(no_edge(self._weights.dtype))
+        added, absolute, relative = map(lowest.dtype.type, margins)
+        bellman_ford(weights, labels, missing, lowest, added, absolute, relative, potentials, parents, on_cycle)
+        return torch.from_numpy(potentials)
 
     def _largest_magnitude(self) -> float:
         if not self._weights.is_cuda:

@@ -16,7 +16,7 @@ from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 
-__all__ = ["NegativeCycle", "Result", "Selection"]
+__all__ = ["NegativeCycle", "Result", "Selection", "as_indices"]
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class Result:
         """
         predecessors = self._predecessors("paths")
         batch, n, _ = predecessors.shape
-        from_, to = (_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
+        from_, to = (as_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
         several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
-        graphs = _indices(graph if several else [graph], "graph", batch, predecessors)
+        graphs = as_indices(graph if several else [graph], "graph", batch, predecessors)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
@@ -150,7 +150,7 @@ def _index(value: int, name: str, count: int) -> int:
     return found
 
 
-def _indices(values: object, name: str, count: int, like: torch.Tensor) -> torch.Tensor:
+def as_indices(values: object, name: str, count: int, like: torch.Tensor) -> torch.Tensor:
     """Return `values` as int64 on the device of `like`, each in [0, count)."""
     try:
         found = torch.as_tensor(values, device=like.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["bellman_ford", "find_cycles"]
+__all__ = ["bellman_ford", "find_cycles", "sparse_bellman_ford"]
 
 
 @njit(nogil=True, cache=True)
@@ -46,6 +46,36 @@ def bellman_ford(  # type: ignore[no-untyped-def]
                 total = max(known + (w[k, j] + added), lowest)
                 less = total < potentials[j] - (absolute + relative * abs(potentials[j]))
                 if less & (labels[j] == label) & (w[k, j] < no_edge):
+                    potentials[j] = total
+                    parents[j] = k
+                    if not queued[j]:
+                        queued[j] = True
+                        queue[(head + count) % capacity] = j
+                        count += 1
+        taken += 1
+        if taken % capacity == 0 or parents[k] == k:
+            find_cycles(parents, labels, cycles)
+
+
+@njit(nogil=True, cache=True)
+def sparse_bellman_ford(  # type: ignore[no-untyped-def]
+    offsets, targets, w, labels, lowest, added, absolute, relative, potentials, parents, cycles
+):
+    """As bellman_ford, for the edges by source: those of vertex k are targets[e], w[e] for offsets[k] <= e < offsets[k + 1]."""
+    queue = np.flatnonzero(labels >= 0)
+    queued = labels >= 0
+    capacity = len(queue)
+    head, count, taken = 0, capacity, 0
+    while count:
+        k = queue[head]
+        head = (head + 1) % capacity
+        count -= 1
+        queued[k] = False
+        if cycles[labels[k]] < 0:
+            for e in range(offsets[k], offsets[k + 1]):
+                j = targets[e]
+                total = max(potentials[k] + (w[e] + added), lowest)
+                if total < potentials[j] - (absolute + relative * abs(potentials[j])) and labels[j] == labels[k]:
                     potentials[j] = total
                     parents[j] = k
                     if not queued[j]:

@@ -1,0 +1,241 @@
+"""single_source: every method against the dense solve, which is checked on its own."""
+
+from __future__ import annotations
+
+import itertools
+
+import cases
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse.csgraph as scipy_csgraph
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tri_apsp
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.sparse.graph import SPARSE_DTYPES
+from tri_apsp.sparse.single_source import single_source
+
+INF = float("inf")
+METHODS = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra")
+
+
+def power_law(n: int) -> np.ndarray:
+    """One vertex with most edges."""
+    weights = np.full((n, n), INF)
+    weights[0, 1:], weights[1:, 0] = np.arange(1, n), np.arange(1, n) % 5
+    for source, target in nx.barabasi_albert_graph(n, 2, seed=1).edges:
+        weights[source, target] = (source * target) % 7
+    return weights
+
+
+def grid(n: int) -> np.ndarray:
+    side = int(n**0.5)
+    weights = np.full((n, n), INF)
+    for source, target in nx.grid_2d_graph(side, side).edges:
+        i, j = (row * side + column for row, column in (source, target))
+        weights[i, j], weights[j, i] = (i + 2 * j) % 9, (2 * i + j) % 9
+    return weights
+
+
+GRAPHS = {
+    "random": cases.random_graph(70),
+    "zero and one": cases.random_graph(70, low=0, high=1),
+    "disconnected": cases.CASES["disconnected"](60),
+    "chain": cases.CASES["chain"](60),
+    "power law": power_law(60),
+    "grid": grid(64),
+    "star": np.where(np.arange(40)[:, None] == 0, np.arange(40.0), INF),
+    "no edge": np.full((5, 5), INF),
+    "one vertex": np.zeros((1, 1)),
+    "negative": cases.negative_graph(60),
+}
+
+
+def dense(name: str, dtype: torch.dtype) -> torch.Tensor:
+    return cases.tensor(GRAPHS[name], dtype)
+
+
+def check(result, weights, sources):
+    """Compare with the dense solve, and follow the predecessors."""
+    expected = tri_apsp.shortest_paths(weights)
+    assert torch.equal(result.distances, expected.distances[sources])
+    infinity = tri_apsp.no_edge(weights.dtype)
+    for row, source in enumerate(sources):
+        for target in range(len(weights)):
+            path = result.path(row, target)
+            if result.distances[row, target] == infinity:
+                assert path == []
+                continue
+            assert path[0] == source
+            assert path[-1] == target
+            assert sum(weights[edge].item() for edge in itertools.pairwise(path)) == result.distances[row, target]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_method_on_each_graph(method: str, name: str) -> None:
+    for dtype in SPARSE_DTYPES:
+        weights = dense(name, dtype)
+        n = len(weights)
+        sources = sorted({0, n // 2, n - 1})
+        result = single_source(weights, sources, method=method, predecessors=True)
+        assert result.method == method
+        check(result, weights, sources)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_many_rows(method: str) -> None:
+    """More sources than a slab, some of them twice."""
+    weights = dense("random", torch.int32)
+    sources = [*range(70), *range(70)]
+    result = single_source(weights, sources, method=method, predecessors=True)
+    expected = tri_apsp.shortest_paths(weights)
+    assert torch.equal(result.distances, expected.distances[sources])
+    assert torch.equal(result.predecessors[:70], result.predecessors[70:])
+
+
+def test_predecessors_are_those_of_dense_solves() -> None:
+    for name in ("random", "grid", "chain", "star", "zero and one"):
+        weights = dense(name, torch.int32)
+        expected = tri_apsp.shortest_paths(weights, predecessors=True)
+        result = single_source(weights, list(range(len(weights))), predecessors=True)
+        assert torch.equal(result.predecessors, expected.predecessors), name
+
+
+def test_early_stop_changes_no_distance() -> None:
+    weights = dense("grid", torch.float32)
+    results = [single_source(weights, 5, method="output_parallel", early_stop=stop) for stop in (True, False)]
+    assert torch.equal(results[0].distances, results[1].distances)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["random", "negative"])
+def test_limit(method: str, name: str) -> None:
+    for dtype in SPARSE_DTYPES:
+        weights = dense(name, dtype)
+        expected = tri_apsp.shortest_paths(weights).distances[[3, 9]]
+        for limit in (0, 7, 7.5, INF):
+            result = single_source(weights, [3, 9], method=method, limit=limit, predecessors=True)
+            missing = tri_apsp.no_edge(dtype)
+            assert torch.equal(result.distances, expected.masked_fill(expected > limit, missing))
+            assert bool((result.predecessors[result.distances == missing] == -1).all())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["random", "zero and one", "negative"])
+def test_the_nearest_of_several_sources(method: str, name: str) -> None:
+    weights = dense(name, torch.float64)
+    sources = [4, 17, 31, 4]
+    alone = single_source(weights, sources, method=method).distances
+    result = single_source(weights, sources, method=method, min_only=True, predecessors=True)
+    assert result.distances.shape == (1, len(weights))
+    assert torch.equal(result.distances[0], alone.min(0).values)
+    assert result.sources.tolist() == [4, 17, 31]
+    for target, nearest in enumerate(result.nearest.tolist()):
+        path = result.path(0, target)
+        if nearest < 0:
+            assert path == []
+            assert result.distances[0, target] == INF
+        else:
+            assert path[0] == nearest
+            assert alone[sources.index(nearest), target] == result.distances[0, target]
+
+
+def test_scipy_agrees() -> None:
+    graph = scipy_csgraph.csgraph_from_dense(GRAPHS["random"], null_value=INF)
+    expected = scipy_csgraph.dijkstra(graph, indices=[1, 2], limit=40)
+    assert np.array_equal(single_source(graph, [1, 2], limit=40).distances.numpy(), expected)
+    nearest, _, sources = scipy_csgraph.dijkstra(graph, indices=[1, 2], min_only=True, return_predecessors=True)
+    found = single_source(graph, [1, 2], min_only=True, predecessors=True)
+    assert np.array_equal(found.distances[0].numpy(), nearest)
+    assert np.array_equal(sources < 0, found.nearest.numpy() < 0)  # SciPy promises no rule for ties
+
+
+@pytest.mark.parametrize("dtype", SPARSE_DTYPES)
+def test_a_negative_cycle_raises_only_where_a_source_leads_to_it(dtype: torch.dtype) -> None:
+    weights = cases.tensor(cases.random_graph(30, low=0), dtype)
+    infinity = tri_apsp.no_edge(dtype)
+    weights[:, 25:], weights[25:, :] = infinity, infinity
+    weights[25, 26], weights[26, 27], weights[27, 25], weights[27, 28] = 2, -4, 1, 5
+    alone = single_source(weights[:25, :25], 0).distances[0]
+    assert torch.equal(single_source(weights, 0).distances[0], torch.cat((alone, alone.new_full((5,), infinity))))
+    weights[3, 26] = 7
+    with pytest.raises(NegativeCycleError) as caught:
+        single_source(weights, [25])
+    assert sorted(caught.value.vertices) == [25, 26, 27]
+    assert caught.value.weight == -1
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    found = single_source(weights, list(range(30)), negative_cycles="mark", predecessors=True)
+    assert torch.equal(found.distances, expected.distances)
+    assert found.negative_cycle is not None
+    assert bool((found.predecessors[found.distances == -infinity] == -1).all())
+
+
+def test_a_negative_loop_is_a_negative_cycle() -> None:
+    weights = torch.tensor([[0.0, 1.0], [INF, -2.0]])
+    with pytest.raises(NegativeCycleError, match="of weight -2 through vertex 1"):
+        single_source(weights, 0)
+    assert single_source(weights, 0, negative_cycles="mark").distances.tolist() == [[0, -INF]]
+
+
+def test_shifted_floats_have_no_negative_cycle() -> None:
+    """Their cycles weigh 0 but for rounding."""
+    generator = torch.Generator().manual_seed(3)
+    potentials = 100 * torch.rand(50, generator=generator)
+    weights = torch.zeros(50, 50) + potentials[:, None] - potentials
+    result = single_source(weights, [7], predecessors=True)
+    torch.testing.assert_close(result.distances[0], potentials[7] - potentials, rtol=0, atol=1e-4)
+    assert len(result.path(0, 12)) >= 2
+
+
+def test_integers_beyond_the_range() -> None:
+    big = 2**29
+    chain = torch.full((4, 4), tri_apsp.no_edge(torch.int32), dtype=torch.int32)
+    chain[0, 1], chain[1, 2] = big, big
+    with pytest.raises(DistanceRangeError, match="distances must fit int32, but a path weighs too much; use a wider dtype"):
+        single_source(chain, 0)
+    assert single_source(chain, 0, dtype=torch.int64).distances.tolist()[0][2] == 2 * big
+    assert single_source(chain, 0, limit=big).distances.tolist() == [[0, big, 2**30 - 1, 2**30 - 1]]
+    chain[1, 2], chain[2, 3], chain[0, 3] = big - 2, -big, 5
+    assert single_source(chain, 0).distances.tolist() == [[0, big, 2 * big - 2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sources": []}, "`sources` must name at least one vertex"),
+        ({"sources": [0, 70]}, r"`sources` must lie in \[0, 70\), but one is 70"),
+        ({"sources": -1}, r"`sources` must lie in \[0, 70\), but one is -1"),
+        ({"sources": "ab"}, "`sources` must hold whole numbers"),
+        ({"sources": 0, "method": "bfs"}, "`method` must be one of auto, output_parallel"),
+        ({"sources": 0, "limit": -1}, "`limit` must be a number that is not negative"),
+        ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
+        ({"sources": 0, "predecessors": 1}, "`predecessors` must be True or False"),
+        ({"sources": 0, "negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        single_source(dense("random", torch.float32), **arguments)
+
+
+def test_paths_need_predecessors_and_valid_numbers() -> None:
+    weights = dense("random", torch.float32)
+    with pytest.raises(InputError, match="call single_source with predecessors=True"):
+        single_source(weights, 0).path(0, 1)
+    with pytest.raises(InputError, match=r"`row` must lie in \[0, 1\)"):
+        single_source(weights, 0, predecessors=True).path(1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 60), st.integers(0, 2**32 - 1), st.sampled_from(METHODS))
+def test_random_graphs_of_any_sign(n: int, edges: int, seed: int, method: str) -> None:
+    rng = np.random.default_rng(seed)
+    weights = torch.full((n, n), tri_apsp.no_edge(torch.int64))
+    weights[rng.integers(0, n, edges), rng.integers(0, n, edges)] = torch.from_numpy(rng.integers(-2, 9, edges))
+    expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
+    found = single_source(weights, list(range(n)), method=method, negative_cycles="mark", predecessors=True)
+    assert torch.equal(found.distances, expected)

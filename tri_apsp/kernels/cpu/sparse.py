@@ -1,0 +1,200 @@
+"""Distances from chosen sources in a sparse graph without negative weights, in Numba.
+
+Each function lowers distances d until no edge lowers any of them: then d[v] is exactly the least d[u] + w of the edges (u, v),
+in floats too, whatever the order of the work. A distance beyond `limit` is not kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["dijkstra", "frontier", "input_parallel", "many_sources", "output_parallel"]
+
+
+@njit(nogil=True, cache=True)
+def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: ignore[no-untyped-def]
+    """Lower d [n], in rounds over the vertices, each by the edges to it: Malison, sections 6.1 and 6.2.
+
+    Args:
+        offsets, sources, weights: the edges by destination.
+        early_stop: end with the first round that changes nothing; else after n - 1 rounds.
+
+    Returns the number of rounds.
+    """
+    n = len(d)
+    rounds, changed = 0, True
+    while (changed or not early_stop) and rounds < n - 1:
+        changed = False
+        for v in range(n):
+            best = d[v]
+            for e in range(offsets[v], offsets[v + 1]):
+                best = min(best, d[sources[e]] + weights[e])
+            if best < d[v] and best <= limit:
+                d[v] = best
+                changed = True
+        rounds += 1
+    return rounds
+
+
+@njit(nogil=True, cache=True)
+def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-untyped-def]
+    """Lower d [n], in rounds that add up every edge and then take the minimum of each segment: Malison, section 6.3.
+
+    Args:
+        offsets, sources, weights: the edges by destination.
+
+    Returns the number of rounds.
+    """
+    n = len(d)
+    sums = np.empty(len(sources), d.dtype)
+    rounds, changed = 0, True
+    while changed and rounds < n - 1:
+        changed = False
+        for e in range(len(sums)):  # LLVM vectorizes this loop
+            sums[e] = d[sources[e]] + weights[e]
+        for v in range(n):
+            best = d[v]
+            for e in range(offsets[v], offsets[v + 1]):
+                best = min(best, sums[e])
+            if best < d[v] and best <= limit:
+                d[v] = best
+                changed = True
+        rounds += 1
+    return rounds
+
+
+@njit(nogil=True, cache=True)
+def frontier(offsets, targets, weights, starts, limit, d):  # type: ignore[no-untyped-def]
+    """Lower d [n], in rounds over the edges from the vertices that the last round changed.
+
+    Args:
+        offsets, targets, weights: the edges by source.
+        starts: the sources, whose distance is 0.
+
+    Returns the number of rounds.
+    """
+    n = len(d)
+    queued = np.zeros(n, np.bool_)
+    now, later = np.empty(n, np.int32), np.empty(n, np.int32)
+    count = len(starts)
+    now[:count] = starts
+    rounds = 0
+    while count:
+        added = 0
+        for index in range(count):
+            queued[now[index]] = False
+        for index in range(count):
+            u = now[index]
+            for e in range(offsets[u], offsets[u + 1]):
+                v, total = targets[e], d[u] + weights[e]
+                if total < d[v] and total <= limit:
+                    d[v] = total
+                    if not queued[v]:
+                        queued[v] = True
+                        later[added] = v
+                        added += 1
+        now, later, count = later, now, added
+        rounds += 1
+    return rounds
+
+
+@njit(nogil=True, cache=True)
+def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[no-untyped-def]
+    """Lower x [n, sources], in rounds over the vertices, each by the edges from vertices that changed: a row at a time.
+
+    Args:
+        offsets, sources, weights: the edges by destination.
+        changed: [n] of bool, the vertices whose row is not yet propagated: the sources.
+
+    Returns the number of rounds.
+    """
+    n, width = x.shape
+    pending, rounds = True, 0
+    current = changed
+    while pending:
+        later = np.zeros(n, np.bool_)
+        pending = False
+        for v in range(n):
+            row = x[v]
+            lower = False
+            for e in range(offsets[v], offsets[v + 1]):
+                u = sources[e]
+                if current[u] or later[u]:
+                    other, w = x[u], weights[e]
+                    less = False
+                    for s in range(width):  # LLVM vectorizes this loop
+                        less |= (other[s] + w < row[s]) & (other[s] + w <= limit)
+                    if less:
+                        for s in range(width):
+                            total = other[s] + w
+                            row[s] = total if (total < row[s]) & (total <= limit) else row[s]
+                        lower = True
+            if lower:
+                later[v] = True
+                pending = True
+        current = later
+        rounds += 1
+    return rounds
+
+
+@njit(nogil=True, cache=True)
+def dijkstra(offsets, targets, weights, starts, limit, d):  # type: ignore[no-untyped-def]
+    """Lower d [n] by Dijkstra's algorithm with a binary heap of vertices, each at most once.
+
+    Args:
+        offsets, targets, weights: the edges by source.
+        starts: the sources, whose distance is 0.
+    """
+    n = len(d)
+    heap, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    count = len(starts)
+    for index in range(count):
+        heap[index] = starts[index]
+        place[starts[index]] = index
+    while count:
+        u = heap[0]
+        place[u] = -2  # settled
+        count -= 1
+        if count:
+            _sift_down(heap, place, d, heap[count], count)
+        for e in range(offsets[u], offsets[u + 1]):
+            v, total = targets[e], d[u] + weights[e]
+            if total < d[v] and total <= limit:
+                d[v] = total
+                if place[v] < 0:
+                    place[v] = count
+                    count += 1
+                _sift_up(heap, place, d, v)
+
+
+@njit(nogil=True, cache=True)
+def _sift_up(heap, place, d, v):  # type: ignore[no-untyped-def]
+    at = place[v]
+    while at > 0:
+        above = (at - 1) // 4
+        if d[heap[above]] <= d[v]:
+            break
+        heap[at] = heap[above]
+        place[heap[at]] = at
+        at = above
+    heap[at] = v
+    place[v] = at
+
+
+@njit(nogil=True, cache=True)
+def _sift_down(heap, place, d, v, count):  # type: ignore[no-untyped-def]
+    """Put v at the top of a heap of `count` vertices, each of which has up to four below it, and move it down."""
+    at = 0
+    while 4 * at + 1 < count:
+        least = 4 * at + 1
+        for below in range(least + 1, min(least + 4, count)):
+            if d[heap[below]] < d[heap[least]]:
+                least = below
+        if d[heap[least]] >= d[v]:
+            break
+        heap[at] = heap[least]
+        place[heap[at]] = at
+        at = least
+    heap[at] = v
+    place[v] = at

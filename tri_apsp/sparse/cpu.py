@@ -1,0 +1,87 @@
+"""Sparse methods on the CPU: a task for each source, or for each slab of sources."""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
+from tri_apsp.kernels.cpu import sparse as kernels
+from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
+from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.graph import EdgeLists
+
+__all__ = ["CpuSparseEngine"]
+
+# Sources that many_sources solves at a time: their distances from one vertex are read together.
+_SLAB = 64
+
+
+class CpuSparseEngine(SparseEngine):
+    """By Numba, on every thread."""
+
+    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra")
+
+    def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+        graph = self.graph
+        result = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype)
+        d, groups = result.numpy(), _groups(starts)
+        largest = d.dtype.type(limit)
+        if method == "many_sources":
+            self._many_sources(groups, largest, d)
+            return result
+        for row, group in zip(d, groups, strict=True):
+            row[group] = 0
+        by_source = method in ("frontier", "dijkstra")
+        lists = _arrays(graph.by_source if by_source else graph.by_destination)
+        tasks: list[Task]
+        if by_source:
+            tasks = [(*lists, group.astype(np.int32), largest, row) for row, group in zip(d, groups, strict=True)]
+        elif method == "output_parallel":
+            tasks = [(*lists, largest, early_stop, row) for row in d]
+        else:
+            tasks = [(*lists, largest, row) for row in d]
+        self._run(getattr(kernels, method), tasks, starts.rows)
+        return result
+
+    def predecessors(self, starts: Starts, distances: torch.Tensor) -> torch.Tensor:
+        graph = self.graph
+        result = torch.empty(distances.shape, dtype=torch.int32)
+        lists = *_arrays(graph.by_destination), *_arrays(graph.by_source)
+        none = distances.numpy().dtype.type(no_edge(graph.dtype))
+        rows = zip(_groups(starts), distances.numpy(), result.numpy(), strict=True)
+        self._run(tight_predecessors, [(*lists, group, none, d, pred) for group, d, pred in rows], starts.rows)
+        return result
+
+    def _many_sources(self, groups: list[Array], limit: Array, d: Array) -> None:
+        graph = self.graph
+        lists = _arrays(graph.by_destination)
+
+        def solve(first: int) -> None:
+            part = groups[first : first + _SLAB]
+            x = np.full((graph.n, len(part)), no_edge(graph.dtype), d.dtype)
+            changed = np.zeros(graph.n, np.bool_)
+            for column, group in enumerate(part):
+                x[group, column] = 0
+                changed[group] = True
+            kernels.many_sources(*lists, limit, changed, x)
+            d[first : first + len(part)] = x.T
+
+        self._run(solve, [(first,) for first in range(0, len(groups), _SLAB)], len(groups))
+
+    def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
+        work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations
+        run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]
+
+
+def _groups(starts: Starts) -> list[Array]:
+    vertices, offsets = starts.vertices.numpy(), starts.offsets.tolist()
+    return [vertices[first:end] for first, end in itertools.pairwise(offsets)]
+
+
+def _arrays(lists: EdgeLists) -> tuple[Array, Array, Array]:
+    return lists.offsets.numpy(), lists.vertices.numpy(), lists.weights.numpy()
