@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "methods": "configs engines methods.papers",
     "methods.papers": "errors device semirings configs kernels gpu engines methods",
     "solver": "errors device semirings value_range paths configs tuned engines methods",
-    "sparse": "errors semirings paths graphs kernels engines solver",
+    "sparse": "errors device semirings paths graphs kernels gpu engines solver",
     "api": "configs solver",
     "interop": "errors device graphs api",
     "__init__": "api configs errors graphs paths semirings",

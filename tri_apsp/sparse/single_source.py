@@ -9,18 +9,15 @@ from typing import Any, Literal, SupportsIndex, get_args
 import torch
 
 from tri_apsp.engines.bellman_ford import NegativeCycle
-from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.errors import InputError
 from tri_apsp.paths import paths
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.solver.arguments import check_flags, check_negative_cycles
 from tri_apsp.solver.result import as_indices
 from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.solver.values import raise_out_of_range
-from tri_apsp.sparse.choice import choose
-from tri_apsp.sparse.cpu import CpuSparseEngine
-from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
-from tri_apsp.sparse.negative_cycles import NegativeComponent, negative_components, reweight, without
+from tri_apsp.sparse.solve import SparseSolver
 
 __all__ = ["SourceMethod", "SourceResult", "single_source"]
 
@@ -118,11 +115,13 @@ def single_source(
     on_device = sparse_graph(graph, dtype=dtype)
     given = on_device.to(torch.device("cpu"))
     starts = _starts(sources, given.n, min_only=min_only)
-    solve = _Solve(given, starts, method, _limit(limit, given), predecessors, early_stop)
-    distances, found, cycle = solve.run(negative_cycles)
+    solver = SparseSolver(given, method, negative_cycles)
+    distances, found, cycle, ran = solver.solve(
+        starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop
+    )
     nearest = _nearest(found[0], distances[0]) if min_only and found is not None else None
     found, nearest = (None if x is None else x.to(on_device.device) for x in (found, nearest))
-    return SourceResult(distances.to(on_device.device), starts.vertices, solve.method, found, nearest, cycle)
+    return SourceResult(distances.to(on_device.device), starts.vertices, ran, found, nearest, cycle)
 
 
 def _starts(sources: Any, n: int, *, min_only: bool) -> Starts:
@@ -142,89 +141,6 @@ def _limit(limit: float | None, graph: SparseGraph) -> float | None:
     if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
         raise InputError(f"`limit` must be a number that is not negative, but is {limit!r}; give the farthest distance.")
     return float(limit) if graph.dtype.is_floating_point else min(int(min(limit, 2**62)), int(no_edge(graph.dtype)) - 1)
-
-
-class _Solve:
-    """One call, after its arguments were checked."""
-
-    def __init__(
-        self, graph: SparseGraph, starts: Starts, method: str, limit: float | None, predecessors: bool, early_stop: bool
-    ) -> None:
-        self._graph, self._starts, self._limit = graph, starts, limit
-        self._predecessors, self._early_stop = predecessors, early_stop
-        self.method = method if method != "auto" else choose(graph, starts.rows).method
-
-    def run(self, negative_cycles: NegativeCycles) -> tuple[torch.Tensor, torch.Tensor | None, NegativeCycle | None]:
-        """Return distances, predecessors and a negative cycle."""
-        graph = self._graph
-        if graph.lowest >= 0:
-            return *self._without_negative(graph, self._starts, self._limit), None
-        components = list[NegativeComponent]()
-        while (reweighted := reweight(graph)) is None:
-            found = [*negative_components(graph)]
-            components += found
-            graph = without(graph, torch.stack([component.vertices for component in found]).any(0))
-        reached = [component for component in components if bool(component.before[self._starts.vertices].any())]
-        if reached and negative_cycles == "raise":
-            raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
-        distances, predecessors = self._with_potentials(reweighted.graph, reweighted.potentials)
-        self._mark(reached, distances, predecessors)
-        return distances, predecessors, reached[0].cycle if reached else None
-
-    def _without_negative(
-        self, graph: SparseGraph, starts: Starts, limit: float | None
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        engine = engine_of(graph)
-        infinity = no_edge(graph.dtype)
-        largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
-        distances = engine.distances(self.method, starts, largest, early_stop=self._early_stop)
-        if limit is None and not graph.dtype.is_floating_point:
-            _check_range(graph, distances)
-        return distances, engine.predecessors(starts, distances) if self._predecessors else None
-
-    def _with_potentials(self, graph: SparseGraph, potentials: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Solve the reweighted graph, each source in a row of its own, since potentials shift each by another amount."""
-        vertices, infinity = self._starts.vertices, no_edge(self._graph.dtype)
-        shifted, found = self._without_negative(graph, Starts(vertices, torch.arange(len(vertices) + 1)), None)
-        exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices.to(potentials.device), None])
-        missing = shifted == no_edge(shifted.dtype)
-        if not self._graph.dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
-            raise_out_of_range(self._graph.dtype, "a path weighs too much or too little")
-        if self._limit is not None:
-            missing |= exact > self._limit
-        distances = exact.to(self._graph.dtype).masked_fill_(missing, infinity)
-        if found is not None:
-            found.masked_fill_(missing, -1)
-        if self._starts.rows == len(vertices):
-            return distances, found
-        distances, row = distances.min(dim=0, keepdim=True)
-        return distances, None if found is None else found.gather(0, row)
-
-    def _mark(self, reached: list[NegativeComponent], distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
-        vertices, offsets = self._starts
-        for component in reached:
-            counts = torch.cat((torch.zeros(1, dtype=torch.int64), component.before[vertices].long().cumsum(0)))
-            rows = (counts[offsets[1:]] > counts[offsets[:-1]])[:, None]
-            unbounded = (rows & component.after).to(distances.device)
-            distances.masked_fill_(unbounded, minus_infinity(distances.dtype))
-            if predecessors is not None:
-                predecessors.masked_fill_(unbounded, -1)
-
-
-def engine_of(graph: SparseGraph) -> SparseEngine:
-    """Return the engine of a graph without negative weights."""
-    return CpuSparseEngine(graph)
-
-
-def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
-    """Raise if a vertex is not reached because its distance does not fit the integer dtype."""
-    infinity = int(no_edge(graph.dtype))
-    if not graph.edges or int(graph.by_source.weights.max()) * (graph.n - 1) < infinity:
-        return
-    sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
-    for row in distances:
-        if bool(((row[sources] < infinity) & (row[targets] == infinity)).any()):
-            raise_out_of_range(graph.dtype, "a path weighs too much")
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:

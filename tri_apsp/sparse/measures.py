@@ -1,0 +1,107 @@
+"""Measures of whole graphs that need all distances, but never hold n^2 of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tri_apsp.errors import InputError
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import check_flags
+from tri_apsp.sparse.engine import Starts
+from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.sparse.hops import Totals
+from tri_apsp.sparse.hops import totals as totals_of_hops
+from tri_apsp.sparse.solve import SparseSolver
+
+__all__ = ["closeness", "diameter", "eccentricities", "mean_distance"]
+
+# Distances that are held at a time.
+_AT_A_TIME = 1 << 24
+
+
+def eccentricities(graph: Any, *, weighted: bool = False) -> torch.Tensor:
+    """Return the distance from each vertex to the vertex that is farthest from it.
+
+    Args:
+        graph: as single_source takes it.
+        weighted: whether distances are sums of weights; else they are numbers of edges.
+
+    Returns:
+        (n,) of float64 on the CPU; inf where some vertex cannot be reached.
+
+    Raises:
+        InputError, NegativeCycleError, DistanceRangeError: as single_source.
+
+    Cost: that of all rows of hops, or of single_source from all vertices; memory for a few million distances at a time.
+    """
+    found = _totals(sparse_graph(graph), weighted=weighted, backward=True)
+    return found.farthest.masked_fill(found.reached < len(found.reached), float("inf"))
+
+
+def diameter(graph: Any, *, weighted: bool = False) -> float:
+    """Return the largest of the eccentricities: inf if some vertex cannot be reached from another.
+
+    Args, errors and cost: as eccentricities.
+
+    Raises:
+        InputError: also if the graph has no vertex.
+    """
+    found = eccentricities(graph, weighted=weighted)
+    if not len(found):
+        raise InputError("`graph` must have a vertex for a diameter, but has none; add one.")
+    return float(found.max())
+
+
+def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
+    """Return the closeness of each vertex v: of the r vertices that reach it, (r - 1) / the sum of their distances to v.
+
+    Args:
+        graph, weighted: as eccentricities.
+        improved: multiply by (r - 1) / (n - 1), which compares vertices of different components (Wasserman and Faust).
+
+    Returns:
+        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other reaches.
+
+    Raises, cost: as eccentricities.
+    """
+    check_flags(improved=improved)
+    found = _totals(sparse_graph(graph), weighted=weighted, backward=False)
+    others = found.reached - 1
+    result = torch.where(found.total > 0, others / found.total, 0.0)
+    return result * others / max(1, len(others) - 1) if improved else result
+
+
+def mean_distance(graph: Any, *, weighted: bool = False) -> float:
+    """Return the mean distance over all pairs of different vertices with a path; nan if there is none.
+
+    Args, errors and cost: as eccentricities.
+    """
+    found = _totals(sparse_graph(graph), weighted=weighted, backward=False)
+    pairs = float((found.reached - 1).sum())
+    return float(found.total.sum()) / pairs if pairs else float("nan")
+
+
+def _totals(graph: SparseGraph, *, weighted: bool, backward: bool) -> Totals:
+    """Return the totals of the distances to each vertex, or `backward` of those from each vertex."""
+    check_flags(weighted=weighted)
+    if not weighted:
+        return totals_of_hops(graph, backward=backward)
+    solver, n = SparseSolver(graph.to(torch.device("cpu")), "auto"), graph.n
+    found = Totals(*torch.zeros(3, n, dtype=torch.float64))
+    rows = max(1, _AT_A_TIME // max(1, n))
+    for first in range(0, n, rows):
+        vertices = torch.arange(first, min(first + rows, n))
+        distances = solver.solve(Starts(vertices, torch.arange(len(vertices) + 1))).distances
+        finite = distances < no_edge(distances.dtype)
+        kept = distances.to(torch.float64).masked_fill_(~finite, 0)
+        if backward:
+            values = kept.sum(1), finite.sum(1), kept.amax(1)
+            for total, value in zip(found, values, strict=True):
+                total[vertices] = value.to(torch.float64)
+        else:
+            found.total.add_(kept.sum(0))
+            found.reached.add_(finite.sum(0))
+            torch.maximum(found.farthest, kept.amax(0), out=found.farthest)
+    return found

@@ -1,0 +1,130 @@
+"""Solves of one sparse graph: potentials where weights are negative, a method, and what negative cycles reach."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.engines.bellman_ford import NegativeCycle
+from tri_apsp.errors import NegativeCycleError
+from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.solver.values import raise_out_of_range
+from tri_apsp.sparse.choice import choose
+from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.graph import SparseGraph
+from tri_apsp.sparse.negative_cycles import NegativeComponent, Reweighted, negative_components, reweight, without
+
+__all__ = ["Solved", "SparseSolver"]
+
+
+class Solved(NamedTuple):
+    """Distances (rows, n), predecessors if they were asked for, a negative cycle that was marked, and the method that ran."""
+
+    distances: torch.Tensor
+    predecessors: torch.Tensor | None
+    negative_cycle: NegativeCycle | None
+    method: str
+
+
+class SparseSolver:
+    """Solves a graph from different starts; potentials and negative cycles are found once, in the constructor.
+
+    Args:
+        graph: the graph.
+        method: of every solve; "auto" chooses by the number of rows.
+        negative_cycles: as single_source.
+    """
+
+    def __init__(self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise") -> None:
+        self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
+        self._components = list[NegativeComponent]()
+        self._reweighted: Reweighted | None = None
+        if graph.lowest < 0:
+            while (reweighted := reweight(graph)) is None:
+                found = [*negative_components(graph)]
+                self._components += found
+                graph = without(graph, torch.stack([component.vertices for component in found]).any(0))
+            self._reweighted = reweighted
+        self._engine: SparseEngine = CpuSparseEngine(graph if self._reweighted is None else self._reweighted.graph)
+
+    def solve(
+        self, starts: Starts, *, limit: float | None = None, predecessors: bool = False, early_stop: bool = True
+    ) -> Solved:
+        """Return the distances from the nearest vertex of each group; see single_source for the options.
+
+        Raises:
+            NegativeCycleError: a start leads to a negative cycle.
+            DistanceRangeError: a distance does not fit the integer dtype.
+        """
+        method = self._method if self._method != "auto" else choose(self._graph, starts.rows).method
+        reached = [component for component in self._components if bool(component.before[starts.vertices].any())]
+        if reached and self._raises:
+            raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
+        if self._reweighted is None:
+            distances, found = self._solve_nonnegative(method, starts, limit, predecessors, early_stop)
+        else:
+            distances, found = self._solve_reweighted(self._reweighted, method, starts, limit, predecessors, early_stop)
+        _mark(reached, starts, distances, found)
+        return Solved(distances, found, reached[0].cycle if reached else None, method)
+
+    def _solve_nonnegative(
+        self, method: str, starts: Starts, limit: float | None, predecessors: bool, early_stop: bool
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        graph = self._engine.graph
+        infinity = no_edge(graph.dtype)
+        largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
+        distances = self._engine.distances(method, starts, largest, early_stop=early_stop)
+        if limit is None and not graph.dtype.is_floating_point:
+            _check_range(graph, distances)
+        return distances, self._engine.predecessors(starts, distances) if predecessors else None
+
+    def _solve_reweighted(
+        self,
+        reweighted: Reweighted,
+        method: str,
+        starts: Starts,
+        limit: float | None,
+        predecessors: bool,
+        early_stop: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Solve with potentials, each start in a row of its own, since potentials shift each by another amount."""
+        dtype, vertices, potentials = self._graph.dtype, starts.vertices, reweighted.potentials
+        rows = Starts(vertices, torch.arange(len(vertices) + 1))
+        shifted, found = self._solve_nonnegative(method, rows, None, predecessors, early_stop)
+        exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices, None])
+        missing, infinity = shifted == no_edge(shifted.dtype), no_edge(dtype)
+        if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
+            raise_out_of_range(dtype, "a path weighs too much or too little")
+        if limit is not None:
+            missing |= exact > limit
+        distances = exact.to(dtype).masked_fill_(missing, infinity)
+        if found is not None:
+            found.masked_fill_(missing, -1)
+        if starts.rows == len(vertices):
+            return distances, found
+        distances, row = distances.min(dim=0, keepdim=True)
+        return distances, None if found is None else found.gather(0, row)
+
+
+def _mark(reached: list[NegativeComponent], starts: Starts, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
+    for component in reached:
+        counts = torch.cat((torch.zeros(1, dtype=torch.int64), component.before[starts.vertices].long().cumsum(0)))
+        rows = (counts[starts.offsets[1:]] > counts[starts.offsets[:-1]])[:, None]
+        unbounded = rows & component.after
+        distances.masked_fill_(unbounded, minus_infinity(distances.dtype))
+        if predecessors is not None:
+            predecessors.masked_fill_(unbounded, -1)
+
+
+def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
+    """Raise if a vertex is not reached because its distance does not fit the integer dtype."""
+    infinity = int(no_edge(graph.dtype))
+    if not graph.edges or int(graph.by_source.weights.max()) * (graph.n - 1) < infinity:
+        return
+    sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
+    for row in distances:
+        if bool(((row[sources] < infinity) & (row[targets] == infinity)).any()):
+            raise_out_of_range(graph.dtype, "a path weighs too much")
