@@ -39,12 +39,14 @@ from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
+from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
+from tri_apsp.sparse import triton as sparse_engine
 
 CAPABILITIES = (80, 90, 100)
 TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
@@ -191,6 +193,26 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     types = {"best_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
     types |= dict.fromkeys(("source_ptr", "changed_ptr", "labels_ptr"), "*i64")
     return Variant(_relax_kernel, _signature(_relax_kernel, dtype, constants, **types), constants, capability, 4)
+
+
+SPARSE_KERNELS = {
+    "_pull_kernel": [(32, 8), (1, 512)], "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
+    "_segments_kernel": [()], "_carries_kernel": [()], "_push_kernel": [()], "_pull_rows_kernel": [(16,), (128,)],
+}  # fmt: skip
+"""The kernels of sparse methods, each with its tiles."""
+
+
+def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel of that name, of those of sparse methods."""
+    kernel = getattr(sparse_kernels, name)
+    constants = sparse_engine.kernel_constants(kernel, dtype, tile)
+    vertices = (
+        "lowered", "order", "sources", "targets", "queue", "count", "next_queue", "next_count", "queued", "changed", "vertices",
+        "pred", "level", "not_closer", "found",
+    )  # fmt: skip
+    types = {f"{name}_ptr": "*i32" for name in vertices}
+    types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
+    return Variant(kernel, _signature(kernel, dtype, constants, **types), constants, capability, 4)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:

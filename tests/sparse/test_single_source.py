@@ -239,3 +239,17 @@ def test_random_graphs_of_any_sign(n: int, edges: int, seed: int, method: str) -
     expected = tri_apsp.shortest_paths(weights, negative_cycles="mark").distances
     found = single_source(weights, list(range(n)), method=method, negative_cycles="mark", predecessors=True)
     assert torch.equal(found.distances, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_on_a_gpu(method: str) -> None:
+    for name in GRAPHS:
+        for dtype in SPARSE_DTYPES:
+            weights = dense(name, dtype)
+            sources = sorted({0, len(weights) // 2, len(weights) - 1})
+            expected = single_source(weights, sources, method="dijkstra", predecessors=True)
+            found = single_source(weights.cuda(), sources, method=method, predecessors=True)
+            assert found.distances.is_cuda
+            assert torch.equal(found.distances.cpu(), expected.distances), (name, dtype)
+            assert torch.equal(found.predecessors.cpu(), expected.predecessors), (name, dtype)

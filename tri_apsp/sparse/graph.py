@@ -88,8 +88,10 @@ class SparseGraph:
         return EdgeLists(_offsets(counts), lists.owners()[order].to(torch.int32), lists.weights[order])
 
     def to(self, device: torch.device) -> SparseGraph:
-        """Return the graph on another device."""
+        """Return the graph on a device; itself if that is its own."""
         lists = self.by_source
+        if device == self.device:
+            return self
         return SparseGraph(self.n, EdgeLists(lists.offsets.to(device), lists.vertices.to(device), lists.weights.to(device)))
 
     def with_weights(self, weights: torch.Tensor) -> SparseGraph:

@@ -112,16 +112,14 @@ def single_source(
         raise InputError(
             f"`method` must be one of {', '.join(get_args(SourceMethod))}, but is {method!r}; choose one of these."
         )
-    on_device = sparse_graph(graph, dtype=dtype)
-    given = on_device.to(torch.device("cpu"))
+    given = sparse_graph(graph, dtype=dtype)
     starts = _starts(sources, given.n, min_only=min_only)
     solver = SparseSolver(given, method, negative_cycles)
     distances, found, cycle, ran = solver.solve(
         starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop
     )
     nearest = _nearest(found[0], distances[0]) if min_only and found is not None else None
-    found, nearest = (None if x is None else x.to(on_device.device) for x in (found, nearest))
-    return SourceResult(distances.to(on_device.device), starts.vertices, ran, found, nearest, cycle)
+    return SourceResult(distances, starts.vertices, ran, found, nearest, cycle)
 
 
 def _starts(sources: Any, n: int, *, min_only: bool) -> Starts:

@@ -41,6 +41,7 @@ class SparseSolver:
     def __init__(self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise") -> None:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
         self._components = list[NegativeComponent]()
+        self._engines = dict[str, SparseEngine]()
         self._reweighted: Reweighted | None = None
         if graph.lowest < 0:
             while (reweighted := reweight(graph)) is None:
@@ -48,7 +49,7 @@ class SparseSolver:
                 self._components += found
                 graph = without(graph, torch.stack([component.vertices for component in found]).any(0))
             self._reweighted = reweighted
-        self._engine: SparseEngine = CpuSparseEngine(graph if self._reweighted is None else self._reweighted.graph)
+        self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
     def solve(
         self, starts: Starts, *, limit: float | None = None, predecessors: bool = False, early_stop: bool = True
@@ -73,13 +74,27 @@ class SparseSolver:
     def _solve_nonnegative(
         self, method: str, starts: Starts, limit: float | None, predecessors: bool, early_stop: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        graph = self._engine.graph
+        engine = self._engine_of(method)
+        graph = engine.graph
         infinity = no_edge(graph.dtype)
         largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
-        distances = self._engine.distances(method, starts, largest, early_stop=early_stop)
+        distances = engine.distances(method, starts, largest, early_stop=early_stop)
         if limit is None and not graph.dtype.is_floating_point:
             _check_range(graph, distances)
-        return distances, self._engine.predecessors(starts, distances) if predecessors else None
+        found = engine.predecessors(starts, distances) if predecessors else None
+        device = self._graph.device
+        return distances.to(device), None if found is None else found.to(device)
+
+    def _engine_of(self, method: str) -> SparseEngine:
+        """Return the engine of the graph without negative weights that has a method: of its device, else of the CPU."""
+        if self._graph.device.type != "cpu":
+            from tri_apsp.sparse.triton import TritonSparseEngine
+
+            if method in TritonSparseEngine.methods:
+                return self._engines.setdefault("gpu", TritonSparseEngine(self._nonnegative))
+        if "cpu" not in self._engines:
+            self._engines["cpu"] = CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
+        return self._engines["cpu"]
 
     def _solve_reweighted(
         self,
@@ -94,7 +109,7 @@ class SparseSolver:
         dtype, vertices, potentials = self._graph.dtype, starts.vertices, reweighted.potentials
         rows = Starts(vertices, torch.arange(len(vertices) + 1))
         shifted, found = self._solve_nonnegative(method, rows, None, predecessors, early_stop)
-        exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices, None])
+        exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices.to(potentials.device), None])
         missing, infinity = shifted == no_edge(shifted.dtype), no_edge(dtype)
         if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
             raise_out_of_range(dtype, "a path weighs too much or too little")
@@ -113,7 +128,7 @@ def _mark(reached: list[NegativeComponent], starts: Starts, distances: torch.Ten
     for component in reached:
         counts = torch.cat((torch.zeros(1, dtype=torch.int64), component.before[starts.vertices].long().cumsum(0)))
         rows = (counts[starts.offsets[1:]] > counts[starts.offsets[:-1]])[:, None]
-        unbounded = rows & component.after
+        unbounded = (rows & component.after).to(distances.device)
         distances.masked_fill_(unbounded, minus_infinity(distances.dtype))
         if predecessors is not None:
             predecessors.masked_fill_(unbounded, -1)

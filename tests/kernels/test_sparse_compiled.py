@@ -1,0 +1,44 @@
+"""The kernels of sparse methods, compiled for GPUs that need not be here: no spill, and what each loop reads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+from kernels.marks import cases, needs_disassembler
+from kernels.variants import CAPABILITIES, SPARSE_KERNELS, sparse
+
+from tri_apsp.sparse.graph import SPARSE_DTYPES
+
+pytestmark = needs_disassembler
+
+ALL = [
+    (name, tile, dtype, capability)
+    for name, tiles in SPARSE_KERNELS.items()
+    for tile in tiles
+    for dtype in SPARSE_DTYPES
+    for capability in CAPABILITIES
+]
+
+
+def _quick(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> bool:
+    return capability == 90 and dtype == torch.float32
+
+
+@cases("name, tile, dtype, capability", ALL, quick=_quick)
+def test_no_kernel_spills(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> None:
+    variant = sparse(name, tile, dtype, capability)
+    compiled = variant.compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 128
+
+
+def test_a_step_over_edges_gathers_once_for_each() -> None:
+    """Two loads of the lists and one of the distance for each edge, and no division."""
+    compiled = sparse("_pull_kernel", (32, 8), torch.float32, 90).compile()
+    loop = compiled.main_loop()
+    assert loop["FADD"] > 0
+    assert loop["LDG"] == 3 * loop["FADD"]
+    assert loop["MUFU"] == 0

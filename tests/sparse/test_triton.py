@@ -1,0 +1,105 @@
+"""The kernels of sparse methods: on a GPU, or in Triton's interpreter (tests/kernels/test_interpreter.py starts that)."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+import cases
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+
+pytest.importorskip("triton", reason="the engine needs Triton")
+
+from tri_apsp.sparse import triton as module
+from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.engine import Starts
+from tri_apsp.sparse.graph import SPARSE_DTYPES, sparse_graph
+from tri_apsp.sparse.triton import TritonSparseEngine
+
+INF = float("inf")
+
+
+def starts(*groups: list[int]) -> Starts:
+    vertices = torch.tensor([vertex for group in groups for vertex in group])
+    return Starts(vertices, torch.tensor([0, *np.cumsum([len(group) for group in groups])]))
+
+
+def star(n: int) -> np.ndarray:
+    """Edges from all vertices to one, and back."""
+    weights = np.full((n, n), INF)
+    weights[1:, 0], weights[0, 1:] = np.arange(1, n) % 4, np.arange(1, n)
+    return weights
+
+
+class EngineContract:
+    device: ClassVar[str]
+    n: ClassVar[int]
+    dtypes: ClassVar[tuple[torch.dtype, ...]] = SPARSE_DTYPES
+
+    def graphs(self) -> dict[str, np.ndarray]:
+        n = self.n
+        return {
+            "random": cases.random_graph(n),
+            "zero and one": cases.random_graph(n, low=0, high=1),
+            "sparse": cases.random_graph(n, degree=1),
+            "chain": cases.CASES["chain"](n),
+            "star": star(n),
+            "no edge": np.full((3, 3), INF),
+        }
+
+    @pytest.mark.parametrize("method", TritonSparseEngine.methods)
+    def test_distances_are_those_of_the_cpu(self, method: str) -> None:
+        for name, weights in self.graphs().items():
+            for dtype in self.dtypes:
+                graph = sparse_graph(cases.tensor(weights, dtype))
+                engine = TritonSparseEngine(graph.to(torch.device(self.device)))
+                n = graph.n
+                groups = starts([0], [n - 1], [n // 2, 0], [1])
+                for limit in (tri_apsp.no_edge(dtype) - 1 if not dtype.is_floating_point else INF, 9):
+                    expected = CpuSparseEngine(graph).distances("dijkstra", groups, limit)
+                    found = engine.distances(method, groups, limit)
+                    assert torch.equal(found.cpu(), expected), (name, dtype, limit)
+
+    def test_predecessors_are_those_of_the_cpu(self) -> None:
+        for name, weights in self.graphs().items():
+            for dtype in self.dtypes:
+                graph = sparse_graph(cases.tensor(weights, dtype))
+                groups = starts([0], [graph.n - 1], [graph.n // 2, 0])
+                cpu = CpuSparseEngine(graph)
+                distances = cpu.distances("dijkstra", groups, INF if dtype.is_floating_point else tri_apsp.no_edge(dtype) - 1)
+                engine = TritonSparseEngine(graph.to(torch.device(self.device)))
+                found = engine.predecessors(groups, distances.to(self.device))
+                assert torch.equal(found.cpu(), cpu.predecessors(groups, distances)), (name, dtype)
+
+    def test_all_rounds(self) -> None:
+        graph = sparse_graph(cases.tensor(cases.random_graph(12), torch.float32))
+        engine = TritonSparseEngine(graph.to(torch.device(self.device)))
+        found = [engine.distances("output_parallel", starts([3]), INF, early_stop=stop) for stop in (True, False)]
+        assert torch.equal(*found)
+
+
+@pytest.mark.gpu
+class TestOnGpu(EngineContract):
+    device, n = "cuda", 700
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestInterpreted(EngineContract):
+    device, n, dtypes = "cpu", 10, (torch.float32, torch.int64)
+
+    def graphs(self) -> dict[str, np.ndarray]:
+        return {name: graph for name, graph in super().graphs().items() if name in ("zero and one", "star", "no edge")}
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Vertices of many edges, several programs, segments over several blocks, and several slabs and chunks."""
+        for name, value in {
+            "_SHORT": 4, "_TILES": ((4, 2), (1, 8)), "_SEGMENTS": 8, "_CARRIES": 4, "_QUEUED": 4, "_EXPANDED": 8, "_CHUNK": 4,
+            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8,
+        }.items():  # fmt: skip
+            monkeypatch.setattr(module, name, value)
+        module._launcher.cache_clear()

@@ -1,0 +1,243 @@
+"""Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one changed anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from typing import Any, ClassVar
+
+import torch
+
+from tri_apsp.device import current, describe
+from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.shared import sparse as kernels
+from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.engine import SparseEngine, Starts
+
+__all__ = ["TritonSparseEngine", "kernel_constants"]
+
+# Vertices of a program and threads for each of them: for vertices of at most _SHORT edges, and for others.
+_SHORT = 64
+_TILES = ((32, 8), (1, 512))
+# Edges of a program that takes segments; entries of one that joins them.
+_SEGMENTS, _CARRIES = 1024, 1024
+# Queued vertices of a program, and edges at a time.
+_QUEUED, _EXPANDED = 16, 64
+# Columns of a program over rows, and edges of each of its chunks.
+_COLUMNS, _CHUNK = 128, 128
+# Bytes of the distances of a slab, which stay in the L2 cache.
+_SLAB_BYTES = 32 << 20
+# Rounds before the host first asks whether one was the last, and most between two questions.
+_FIRST_ROUNDS, _MOST_ROUNDS = 4, 64
+
+
+class TritonSparseEngine(SparseEngine):
+    """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
+
+    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources")
+
+    def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+        graph = self.graph
+        shape = (graph.n, starts.rows) if method == "many_sources" else (starts.rows, graph.n)
+        d = torch.full(shape, no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+        rows = torch.arange(starts.rows).repeat_interleave(starts.offsets.diff()).to(graph.device)
+        vertices = starts.vertices.to(graph.device)
+        if not graph.edges:
+            d = d if method != "many_sources" else d.mT.contiguous()
+            d[rows, vertices] = 0
+            return d
+        most = (
+            torch.full((1,), limit, dtype=torch.float64 if graph.dtype.is_floating_point else torch.int64)
+            .to(graph.dtype)
+            .to(graph.device)
+        )
+        with current(graph.device):
+            if method == "many_sources":
+                return self._many_sources(starts, most)
+            d[rows, vertices] = 0
+            if method == "frontier":
+                for row, group in zip(d, _groups(starts), strict=True):
+                    self._frontier(row, group.to(graph.device), most)
+            else:
+                run = self._pull if method == "output_parallel" else self._segments
+                lowered = torch.zeros(starts.rows, dtype=torch.int32, device=graph.device)
+                _repeat(lambda _: run(d, lowered, most), lowered, graph.n - 1 if not early_stop else None)
+        return d
+
+    def predecessors(self, starts: Starts, distances: torch.Tensor) -> torch.Tensor:
+        graph, device = self.graph, self.graph.device
+        rows = torch.arange(starts.rows).repeat_interleave(starts.offsets.diff()).to(device)
+        vertices = starts.vertices.to(device)
+        pred = torch.where(distances < no_edge(graph.dtype), -2, -1).to(torch.int32)
+        pred[rows, vertices] = -1
+        level = torch.full_like(pred, -1)
+        level[rows, vertices] = 0
+        not_closer, found = pred.new_zeros(starts.rows), pred.new_zeros(1)
+        if not graph.edges:
+            return pred
+        unknown = pred.clone()
+        with current(device):
+            self._tight(pred, level, not_closer, found, distances, 0, fewest=False)
+            again = not_closer.nonzero().flatten()
+            if len(again):
+                part, levels, d = unknown[again], level[again], distances[again]
+                rounds = iter(range(1, graph.n + 1))
+                _repeat(lambda _: self._tight(part, levels, not_closer, found, d, next(rounds), fewest=True), found, None)
+                pred[again] = part
+        return pred
+
+    def _tight(
+        self, pred: torch.Tensor, level: torch.Tensor, not_closer: torch.Tensor, found: torch.Tensor, d: torch.Tensor,
+        number: int, *, fewest: bool,
+    ) -> None:  # fmt: skip
+        lists = self.graph.by_destination
+        for order, tile in self._classes:
+            if len(order):
+                _launcher(kernels._tight_kernel, self.graph.dtype, (*tile, fewest))(
+                    (-(-len(order) // tile[0]), len(pred), 1), pred, level, not_closer, found, order, lists.offsets,
+                    lists.vertices, lists.weights, d, number, len(order), self.graph.n,
+                )  # fmt: skip
+
+    @cached_property
+    def _classes(self) -> list[tuple[torch.Tensor, tuple[int, int]]]:
+        """The vertices with edges to them, by their number: those with few, and the others; each with its tile."""
+        degrees, order = self.graph.by_destination.degrees.sort()
+        none, short = (int((degrees <= most).sum()) for most in (0, _SHORT))
+        parts = order[none:short], order[short:]
+        return [(part.to(torch.int32), tile) for part, tile in zip(parts, _TILES, strict=True)]
+
+    def _pull(self, d: torch.Tensor, lowered: torch.Tensor, limit: torch.Tensor) -> None:
+        lists = self.graph.by_destination
+        for order, tile in self._classes:
+            if len(order):
+                _launcher(kernels._pull_kernel, d.dtype, tile)(
+                    (-(-len(order) // tile[0]), len(d), 1), d, lowered, order, lists.offsets, lists.vertices, lists.weights,
+                    limit, len(order), self.graph.n,
+                )  # fmt: skip
+
+    @cached_property
+    def _targets(self) -> torch.Tensor:
+        """The destination of each edge, by destination."""
+        return self.graph.by_destination.owners().to(torch.int32)
+
+    def _segments(self, d: torch.Tensor, lowered: torch.Tensor, limit: torch.Tensor) -> None:
+        lists, edges = self.graph.by_destination, self.graph.edges
+        blocks = -(-edges // _SEGMENTS)
+        carried = d.new_empty(len(d), 2, blocks)
+        _launcher(kernels._segments_kernel, d.dtype, ())(
+            (blocks, len(d), 1), d, lowered, carried, lists.vertices, self._targets, lists.weights, limit, edges, self.graph.n
+        )
+        _launcher(kernels._carries_kernel, d.dtype, ())(
+            (len(d), 1, 1), d, lowered, carried, self._targets, limit, blocks, edges, self.graph.n
+        )
+
+    def _frontier(self, d: torch.Tensor, group: torch.Tensor, limit: torch.Tensor) -> None:
+        lists, n = self.graph.by_source, self.graph.n
+        queues = torch.empty(2, n, dtype=torch.int32, device=d.device)
+        queues[0, : len(group)] = group
+        counts = torch.zeros(_MOST_ROUNDS + 1, dtype=torch.int32, device=d.device)
+        counts[0] = len(group)
+        queued = torch.zeros(n, dtype=torch.int32, device=d.device)
+        programs = 8 * describe(d.device).units
+        number, rounds = 0, _FIRST_ROUNDS
+        while True:
+            for place in range(rounds):
+                number += 1
+                now, later = queues[(number - 1) % 2], queues[number % 2]
+                _launcher(kernels._push_kernel, d.dtype, ())(
+                    (programs, 1, 1), d, now, counts[place:], later, counts[place + 1 :], queued, lists.offsets,
+                    lists.vertices, lists.weights, limit, number,
+                )  # fmt: skip
+            last = int(counts[rounds])
+            if not last:
+                return
+            counts.zero_()
+            counts[0] = last
+            rounds = min(2 * rounds, _MOST_ROUNDS)
+
+    @cached_property
+    def _chunks(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Vertices, and the first and the end of at most _CHUNK edges to each."""
+        offsets = self.graph.by_destination.offsets
+        parts = offsets.diff().add(_CHUNK - 1).div(_CHUNK, rounding_mode="floor")
+        vertices = torch.arange(self.graph.n, device=offsets.device).repeat_interleave(parts)
+        place = torch.arange(len(vertices), device=offsets.device) - (parts.cumsum(0) - parts)[vertices]
+        firsts = offsets[vertices] + _CHUNK * place
+        return vertices.to(torch.int32), firsts, torch.minimum(firsts + _CHUNK, offsets[vertices + 1])
+
+    def _many_sources(self, starts: Starts, limit: torch.Tensor) -> torch.Tensor:
+        graph, lists = self.graph, self.graph.by_destination
+        result = torch.empty(starts.rows, graph.n, dtype=graph.dtype, device=graph.device)
+        width = max(16, min(1024, _SLAB_BYTES // (graph.n * graph.dtype.itemsize) // 16 * 16))
+        for first in range(0, starts.rows, width):
+            groups = _groups(starts)[first : first + width]
+            x = torch.full((graph.n, len(groups)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+            changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
+            columns = torch.arange(len(groups)).repeat_interleave(torch.tensor([len(group) for group in groups]))
+            vertices = torch.cat(groups).to(graph.device)
+            x[vertices, columns.to(graph.device)] = 0
+            changed[vertices] = 0
+            lowered = changed.new_zeros(1)
+            self._pull_rows(x, changed, lowered, lists, limit)
+            result[first : first + len(groups)] = x.mT
+        return result
+
+    def _pull_rows(
+        self, x: torch.Tensor, changed: torch.Tensor, lowered: torch.Tensor, lists: Any, limit: torch.Tensor
+    ) -> None:
+        chunks, width = self._chunks, x.shape[1]
+        block = min(_COLUMNS, max(16, 1 << (width - 1).bit_length()))
+        launch = _launcher(kernels._pull_rows_kernel, x.dtype, (block,))
+        grid = len(chunks[0]), -(-width // block), 1
+        _repeat(
+            lambda number: launch(grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width),
+            lowered,
+            None,
+        )
+
+
+def _repeat(run: Callable[[int], None], lowered: torch.Tensor, rounds: int | None) -> None:
+    """Call `run` with 1, 2, ... until it sets no value of `lowered`, which the host reads now and then; or `rounds` times."""
+    for number in range(1, (rounds or 0) + 1):
+        run(number)
+    if rounds is not None:
+        return
+    for number, asks in _numbered():
+        if asks:
+            lowered.zero_()
+        run(number)
+        if asks and not bool(lowered.any()):
+            return
+
+
+def _numbered() -> Iterator[tuple[int, bool]]:
+    """Yield 1, 2, ..., and whether to ask after it."""
+    number, rounds = 0, _FIRST_ROUNDS
+    while True:
+        for place in range(rounds):
+            number += 1
+            yield number, place == rounds - 1
+        rounds = min(2 * rounds, _MOST_ROUNDS)
+
+
+def _groups(starts: Starts) -> list[torch.Tensor]:
+    return list(torch.split(starts.vertices, starts.offsets.diff().tolist()))
+
+
+@cache
+def _launcher(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> Launcher:
+    return Launcher(kernel, kernel_constants(kernel, dtype, tile) | {"num_warps": 4})
+
+
+def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> dict[str, Any]:
+    """Return the constants of a kernel; `tile` are its VERTICES, LANES and FEWEST, or its BLOCK, where there are several."""
+    known: dict[str, Any] = {"NO_EDGE": no_edge(dtype)}
+    if kernel in (kernels._pull_kernel, kernels._tight_kernel):
+        known |= dict(zip(("VERTICES", "LANES", "FEWEST"), tile, strict=False))
+    elif kernel is kernels._push_kernel:
+        known |= {"VERTICES": _QUEUED, "BLOCK": _EXPANDED}
+    elif kernel is kernels._carries_kernel:
+        known |= {"EDGES": _SEGMENTS, "BLOCK": _CARRIES}
+    else:
+        known |= {"BLOCK": tile[0] if tile else _SEGMENTS}
+    return {name: value for name, value in known.items() if name in kernel.arg_names}
