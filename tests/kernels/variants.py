@@ -38,6 +38,7 @@ from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
+from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
@@ -47,6 +48,7 @@ from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.sparse import triton as sparse_engine
+from tri_apsp.sparse import triton_hops
 
 CAPABILITIES = (80, 90, 100)
 TYPES = {torch.float32: "fp32", torch.float64: "fp64", torch.int32: "i32", torch.int64: "i64", torch.int16: "i16"}
@@ -213,6 +215,22 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
     return Variant(kernel, _signature(kernel, dtype, constants, **types), constants, capability, 4)
+
+
+HOP_KERNELS = {
+    "gather": [(16, 0), (64, 0)], "settle": [(64, 0), (64, 8), (16, 14)], "unpack": [(255, 4), (16383, 14)],
+}  # fmt: skip
+"""The kernels of hops, each with its variants."""
+
+
+def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
+    """The kernel of that name, of those of hops."""
+    kernel = getattr(hop_kernels, f"_{name}_kernel")
+    constants = triton_hops.hop_constants(name, number, digits)
+    types = dict.fromkeys(("firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64")
+    types["out_ptr"] = "*u8" if number == 255 else "*i16"
+    signature = _signature(kernel, torch.int32, constants, **types)
+    return Variant(kernel, signature, constants, capability, 1 if name == "gather" else 4)
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:

@@ -15,9 +15,11 @@ import tri_apsp
 pytest.importorskip("triton", reason="the engine needs Triton")
 
 from tri_apsp.sparse import triton as module
+from tri_apsp.sparse import triton_hops as hops_module
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SPARSE_DTYPES, sparse_graph
+from tri_apsp.sparse.hops import UNREACHABLE, hops, totals
 from tri_apsp.sparse.triton import TritonSparseEngine
 
 INF = float("inf")
@@ -40,8 +42,8 @@ class EngineContract:
     n: ClassVar[int]
     dtypes: ClassVar[tuple[torch.dtype, ...]] = SPARSE_DTYPES
 
-    def graphs(self) -> dict[str, np.ndarray]:
-        n = self.n
+    def graphs(self, n: int | None = None) -> dict[str, np.ndarray]:
+        n = n or self.n
         return {
             "random": cases.random_graph(n),
             "zero and one": cases.random_graph(n, low=0, high=1),
@@ -75,6 +77,23 @@ class EngineContract:
                 found = engine.predecessors(groups, distances.to(self.device))
                 assert torch.equal(found.cpu(), cpu.predecessors(groups, distances)), (name, dtype)
 
+    @pytest.mark.parametrize("most_words", [1, pytest.param(64, marks=pytest.mark.slow)])
+    def test_hops_and_their_totals_are_those_of_the_cpu(self, monkeypatch: pytest.MonkeyPatch, most_words: int) -> None:
+        monkeypatch.setattr(hops_module, "_MOST_WORDS", most_words)
+        for name in ("random", "sparse", "chain", "star", "no edge") if self.device == "cuda" else ("random", "no edge"):
+            weights = EngineContract.graphs(self, max(self.n, 40))[name]  # more sources than bits of a word
+            cpu = sparse_graph(cases.tensor(weights, torch.float32))
+            lists, n = cpu.to(torch.device(self.device)).by_destination, cpu.n
+            starts = torch.arange(n)[-50:]
+            for dtype, unreachable in UNREACHABLE.items():
+                found = torch.empty(len(starts), n, dtype=dtype, device=self.device)
+                too_long = hops_module.hops_on_gpu(lists, starts, found, unreachable)
+                assert too_long == (dtype == torch.uint8 and name == "chain" and n > 255)
+                if not too_long:
+                    assert torch.equal(found.cpu(), hops(cpu, starts, dtype=dtype)), (name, dtype)
+            for one, other in zip(hops_module.totals_on_gpu(lists), totals(cpu), strict=True):
+                assert torch.equal(one.cpu().double(), other), name
+
     def test_all_rounds(self) -> None:
         graph = sparse_graph(cases.tensor(cases.random_graph(12), torch.float32))
         engine = TritonSparseEngine(graph.to(torch.device(self.device)))
@@ -91,8 +110,8 @@ class TestOnGpu(EngineContract):
 class TestInterpreted(EngineContract):
     device, n, dtypes = "cpu", 10, (torch.float32, torch.int64)
 
-    def graphs(self) -> dict[str, np.ndarray]:
-        return {name: graph for name, graph in super().graphs().items() if name in ("zero and one", "star", "no edge")}
+    def graphs(self, n: int | None = None) -> dict[str, np.ndarray]:
+        return {name: graph for name, graph in super().graphs(n).items() if name in ("zero and one", "star", "no edge")}
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,31 +48,43 @@ def hops(graph: Any, sources: Sequence[int] | torch.Tensor | None = None, *, dty
         names = ", ".join(map(dtype_name, UNREACHABLE))
         given = dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
         raise InputError(f"`dtype` must be one of {names}, but is {given}; choose one of these.")
-    on_device = sparse_graph(graph)
-    given_graph = on_device.to(torch.device("cpu"))
-    n = given_graph.n
-    vertices = torch.arange(n) if sources is None else as_indices(sources, "sources", n, torch.empty(0)).cpu()
-    size = len(vertices) * n * dtype.itemsize
-    require_memory(f"({len(vertices)}, {n}) hops", size, torch.device("cpu"), "give fewer sources")
-    result = torch.empty((len(vertices), n), dtype=dtype)
-    lists, rows, starts = given_graph.by_destination, result.numpy(), vertices.numpy()
+    given_graph = sparse_graph(graph)
+    n, device = given_graph.n, given_graph.device
+    starts = torch.arange(n) if sources is None else as_indices(sources, "sources", n, torch.empty(0)).cpu()
+    require_memory(f"({len(starts)}, {n}) hops", len(starts) * n * dtype.itemsize, device, "give fewer sources")
+    result = torch.empty((len(starts), n), dtype=dtype, device=device)
+    if not result.numel():
+        return result
+    if device.type == "cpu":
+        too_long = _hops_on_cpu(given_graph.by_destination, starts, result, UNREACHABLE[dtype])
+    else:
+        from tri_apsp.sparse.triton_hops import hops_on_gpu
+
+        too_long = hops_on_gpu(given_graph.by_destination, starts, result, UNREACHABLE[dtype])
+    if too_long:
+        wider = "int16" if dtype == torch.uint8 else "int32"
+        raise DistanceRangeError(
+            f"hops must be at most {UNREACHABLE[dtype] - 1} to fit {dtype_name(dtype)}, but a path has more edges; use a wider "
+            f"dtype, such as {wider}."
+        )
+    return result
+
+
+def _hops_on_cpu(lists: EdgeLists, sources: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
+    """Write the hops from `sources` into `result`; return whether a path has more edges than its dtype holds."""
+    rows, starts = result.numpy(), sources.numpy()
     offsets, before = lists.offsets.numpy(), lists.vertices.numpy()
-    most, too_long = UNREACHABLE[dtype] - 1, list[bool]()
+    too_long = list[bool]()
 
     def search(first: int) -> None:
         part = starts[first : first + 64 * _WORDS]
         words = -(-len(part) // 64)
-        x = np.full((n, 64 * words), UNREACHABLE[dtype], rows.dtype)
-        too_long.append(hops_of_slab(offsets, before, part, words, most, x))
+        x = np.full((rows.shape[1], 64 * words), unreachable, rows.dtype)
+        too_long.append(hops_of_slab(offsets, before, part, words, unreachable - 1, x))
         rows[first : first + len(part)] = x[:, : len(part)].T
 
     _run(search, len(starts), _WORDS, lists)
-    if any(too_long):
-        raise DistanceRangeError(
-            f"hops must be at most {most} to fit {dtype_name(dtype)}, but a path has more edges; use a wider dtype, such as "
-            f"{'int16' if dtype == torch.uint8 else 'int32'}."
-        )
-    return result.to(on_device.device)
+    return any(too_long)
 
 
 class Totals(NamedTuple):
@@ -94,8 +106,11 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
-    cpu = graph.to(torch.device("cpu"))
-    lists = cpu.by_source if backward else cpu.by_destination
+    lists = graph.by_source if backward else graph.by_destination
+    if graph.device.type != "cpu" and graph.n:
+        from tri_apsp.sparse.triton_hops import totals_on_gpu
+
+        return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(lists)))
     offsets, before, starts = lists.offsets.numpy(), lists.vertices.numpy(), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
     lock = Lock()

@@ -88,8 +88,8 @@ def _totals(graph: SparseGraph, *, weighted: bool, backward: bool) -> Totals:
     check_flags(weighted=weighted)
     if not weighted:
         return totals_of_hops(graph, backward=backward)
-    solver, n = SparseSolver(graph.to(torch.device("cpu")), "auto"), graph.n
-    found = Totals(*torch.zeros(3, n, dtype=torch.float64))
+    solver, n = SparseSolver(graph, "auto"), graph.n
+    found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=graph.device))
     rows = max(1, _AT_A_TIME // max(1, n))
     for first in range(0, n, rows):
         vertices = torch.arange(first, min(first + rows, n))
@@ -104,4 +104,4 @@ def _totals(graph: SparseGraph, *, weighted: bool, backward: bool) -> Totals:
             found.total.add_(kept.sum(0))
             found.reached.add_(finite.sum(0))
             torch.maximum(found.farthest, kept.amax(0), out=found.farthest)
-    return found
+    return Totals(*(total.cpu() for total in found))

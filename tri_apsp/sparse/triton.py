@@ -12,6 +12,7 @@ from tri_apsp.device import current, describe
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
 from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.engine import SparseEngine, Starts
 
 __all__ = ["TritonSparseEngine", "kernel_constants"]
@@ -157,13 +158,7 @@ class TritonSparseEngine(SparseEngine):
 
     @cached_property
     def _chunks(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Vertices, and the first and the end of at most _CHUNK edges to each."""
-        offsets = self.graph.by_destination.offsets
-        parts = offsets.diff().add(_CHUNK - 1).div(_CHUNK, rounding_mode="floor")
-        vertices = torch.arange(self.graph.n, device=offsets.device).repeat_interleave(parts)
-        place = torch.arange(len(vertices), device=offsets.device) - (parts.cumsum(0) - parts)[vertices]
-        firsts = offsets[vertices] + _CHUNK * place
-        return vertices.to(torch.int32), firsts, torch.minimum(firsts + _CHUNK, offsets[vertices + 1])
+        return chunks_of(self.graph.by_destination, _CHUNK)
 
     def _many_sources(self, starts: Starts, limit: torch.Tensor) -> torch.Tensor:
         graph, lists = self.graph, self.graph.by_destination
