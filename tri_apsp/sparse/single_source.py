@@ -19,7 +19,7 @@ from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["SourceMethod", "SourceResult", "single_source"]
+__all__ = ["SourceMethod", "SourceResult", "check_method", "single_source"]
 
 SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"]
 """The methods of single_source."""
@@ -120,6 +120,14 @@ def single_source(
     )
     nearest = _nearest(found[0], distances[0]) if min_only and found is not None else None
     return SourceResult(distances, starts.vertices, ran, found, nearest, cycle)
+
+
+def check_method(method: object) -> None:
+    """Refuse a method that there is not."""
+    if method not in get_args(SourceMethod):
+        raise InputError(
+            f"`method` must be one of {', '.join(get_args(SourceMethod))}, but is {method!r}; choose one of these."
+        )
 
 
 def _starts(sources: Any, n: int, *, min_only: bool) -> Starts:
