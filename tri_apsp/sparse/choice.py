@@ -16,7 +16,7 @@ class Choice(NamedTuple):
     reason: str
 
 
-# Times on two cores of an AMD EPYC in ms: of one source by dijkstra, frontier, output_parallel; of 64 by many_sources, dijkstra.
+# Times in ms, on two cores of an AMD EPYC: one source by dijkstra, frontier, output_parallel; 64 by many_sources, dijkstra.
 #     random, n = 100000, 8 edges each          28  18   19     409  773
 #     random, n = 10000, 50 edges each         2.7  3.6  4.7     66   98
 #     grid of 300 x 300                         12   25   19     262  381

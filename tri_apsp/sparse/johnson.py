@@ -1,0 +1,46 @@
+"""All distances of a sparse graph at once, by Johnson's algorithm: potentials where weights are negative, then rows."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp.device import require_memory
+from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.sparse.engine import Starts
+from tri_apsp.sparse.graph import SparseGraph
+from tri_apsp.sparse.solve import Solved, SparseSolver
+
+__all__ = ["johnson"]
+
+# Sources that are solved at a time.
+_ROWS = 1024
+
+
+def johnson(graph: SparseGraph, *, predecessors: bool = False, negative_cycles: NegativeCycles = "raise") -> Solved:
+    """Return the distances (n, n), and with `predecessors` those of all pairs; see single_source.
+
+    Distances of integers are exact. Where weights of floats are negative, each distance is a sum of weights that were rounded
+    once with potentials, minus the potentials, in float64, rounded once more.
+
+    Raises:
+        NegativeCycleError, DistanceRangeError: as single_source.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Cost: that of single_source from all vertices.
+    Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
+    """
+    n, itemsize = graph.n, graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
+    require_memory(f"({n}, {n}) distances", n * n * itemsize, graph.device, "solve blocks of rows with all_pairs")
+    distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
+    found = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
+    solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
+    for first in range(0, n, _ROWS):
+        vertices = torch.arange(first, min(first + _ROWS, n))
+        block = solver.solve(Starts(vertices, torch.arange(len(vertices) + 1)), predecessors=predecessors)
+        rows = slice(first, first + len(vertices))
+        distances[rows] = block.distances
+        if found is not None:
+            assert block.predecessors is not None
+            found[rows] = block.predecessors
+        cycle = cycle or block.negative_cycle
+    return Solved(distances, found, cycle, "johnson")
