@@ -15,6 +15,7 @@ import tri_apsp
 pytest.importorskip("triton", reason="the engines need Triton")
 
 from tri_apsp.engines import triton_predecessors as module
+from tri_apsp.engines.base import Tolerance
 
 # Few places in lists, so that all edges are searched; or enough for every edge.
 PAIRS_PER_EDGE = {"all edges": 1 << 30, "lists": 1}
@@ -58,7 +59,7 @@ class PredecessorContract:
                     self.check(cases.tensor(cases.CASES[case](n), dtype))
 
     def test_long_paths_of_weight_0(self) -> None:
-        """One vertex more in each round, which is left to the queues of the sources; and many, which the strips find."""
+        """A ring, of which a search finds one vertex more, so that queues take over; and a graph that searches solve."""
         n = self.sizes[-1]
         for dtype in self.dtypes:
             ring = torch.full((n, n), tri_apsp.no_edge(dtype), dtype=dtype)
@@ -69,10 +70,45 @@ class PredecessorContract:
             assert torch.equal(result.predecessors.cpu(), expected.int())  # type: ignore[union-attr]
             zeros_and_ones = cases.tensor(cases.random_graph(n, low=0, high=1), dtype)
             result = self.check(zeros_and_ones)
-            config = tri_apsp.Config(engine="cpu")
-            expected = tri_apsp.shortest_paths(zeros_and_ones, config=config, predecessors=True).predecessors
             if not dtype.is_floating_point:
+                config = tri_apsp.Config(engine="cpu")
+                expected = tri_apsp.shortest_paths(zeros_and_ones, config=config, predecessors=True).predecessors
                 assert torch.equal(result.predecessors.cpu(), expected)  # type: ignore[union-attr]
+
+    def test_queues_of_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Graphs with and without cycles of weight 0; the queues take over after one search of each strip."""
+        monkeypatch.setattr(module, "_LEAST_SHARE", 0.99)
+        n = self.sizes[-1]
+        vertices, sizes = torch.arange(n), torch.tensor([n, n, 0, n, n - 1])
+        for dtype in self.dtypes:
+            graphs = torch.full((5, n, n), tri_apsp.no_edge(dtype), dtype=dtype)
+            chain, ring, _, ring_and_chain, ties = graphs
+            chain[vertices[:-1], vertices[1:]] = 1
+            ring[vertices, (vertices + 1) % n] = 0
+            ring_and_chain[vertices[:8], (vertices[:8] + 1) % 8] = 0
+            ring_and_chain[[3, 8, 9], [8, 9, 10]] = 1
+            ties[vertices, (vertices + 1) % (n - 1)] = 0
+            ties[[0, 0, 4, 5], [4, 5, 7, 7]] = 0
+            found, expected = (
+                tri_apsp.shortest_paths(
+                    graphs.to(device), sizes=sizes.to(device), config=tri_apsp.Config(engine=engine), predecessors=True
+                ).predecessors
+                for device, engine in ((self.device, self.engine), ("cpu", "cpu"))
+            )
+            assert torch.equal(found.cpu(), expected)  # type: ignore[union-attr]
+
+    def test_distances_below_every_sum(self) -> None:
+        """The tolerance doubles until an edge reaches a vertex whose distances are 64 units too small."""
+        n, eps = 9, torch.finfo(torch.float32).eps
+        vertices, rows = torch.arange(n - 1), [0, 1, 2, 4, 5, 6, 7]
+        weights = torch.full((1, n, n), cases.INF)
+        weights[0, vertices, (vertices + 1) % (n - 1)], weights[0, 3, n - 1] = 0, 1
+        distances = tri_apsp.shortest_paths(weights, config=tri_apsp.Config(engine="cpu")).distances
+        distances[0, rows, n - 1] *= 1 - 64 * eps
+        sizes = torch.tensor([n], dtype=torch.int32, device=self.device)
+        tolerance = Tolerance(4 * eps, 0, 8 * n * eps, 0)
+        found = module.find_predecessors(weights.to(self.device), distances.to(self.device), sizes, tolerance)
+        assert found[0, :, -1].tolist() == [3] * (n - 1) + [-1]
 
     def test_strides_and_sizes(self) -> None:
         n = self.sizes[-1]
@@ -100,6 +136,21 @@ class PredecessorContract:
 class TestPredecessorsOnGpu(PredecessorContract):
     device, engine, sizes = "cuda", "nvidia", (2, 65, 200, 1100)
 
+    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float64])
+    def test_the_workspace_is_what_was_announced(self, dtype: torch.dtype) -> None:
+        n = 1100
+        vertices = torch.arange(n)
+        weights = torch.full((8, n, n), tri_apsp.no_edge(dtype), dtype=dtype)
+        weights[:, vertices, (vertices + 1) % n] = 0
+        distances, sizes = torch.zeros_like(weights).cuda(), torch.full((8,), n, dtype=torch.int32, device="cuda")
+        weights = weights.cuda()
+        tolerance = Tolerance(*([4 * torch.finfo(dtype).eps, 0, 1e-6, 0] if dtype.is_floating_point else [0] * 4))
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        found = module.find_predecessors(weights, distances, sizes, tolerance)
+        peak = torch.cuda.max_memory_allocated() - before - found.nbytes
+        assert peak <= module.workspace(weights) * weights.nbytes
+
     def test_many_pairs(self) -> None:
         for n in (4097, 16384):
             generator = torch.Generator().manual_seed(n)
@@ -122,5 +173,9 @@ class TestPredecessorsInterpreted(PredecessorContract):
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Several strips of sources, and several blocks of lists."""
+        """Several strips of sources."""
         monkeypatch.setattr(module, "_WIDTH", 4)
+
+    def test_several_blocks_of_vertices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_WIDTH", 32)
+        self.check(cases.tensor(cases.random_graph(40, low=0, high=1), torch.int16))

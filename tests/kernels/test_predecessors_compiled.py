@@ -35,6 +35,7 @@ def test_no_inner_loop_spills(name: str, dtype: torch.dtype, capability: int) ->
     compiled = variant.compile()
     inner = _inner_loop(compiled)
     assert name in RARE or inner["LDL"] + inner["STL"] == 0
+    # _fewest_edges_kernel in int64 has 21 on sm_80 and 22 on sm_90.
     assert compiled.spills <= (24 if name in RARE else 4), "registers spill"
     if dtype.itemsize <= 4 and name != "_search_kernel":
         assert compiled.registers * 32 * variant.num_warps <= 65536 // 2, "two programs must fit a multiprocessor"
@@ -45,7 +46,7 @@ def test_no_inner_loop_spills(name: str, dtype: torch.dtype, capability: int) ->
 def test_few_instructions_for_each_sum(name: str, most: float) -> None:
     variant = predecessors(name, torch.float32, 90)
     constants, threads = variant.constants, 32 * variant.num_warps
-    values = constants["STRIP"] if "STRIP" in constants else constants["ROWS"] * constants["COLUMNS"]
+    values = constants["LANES"] if "LANES" in constants else constants["ROWS"] * constants["COLUMNS"]
     sums = constants["UNROLL"] * values // threads
     loop = _inner_loop(variant.compile())
     assert loop["FADD"] == sums

@@ -82,10 +82,10 @@ def test_copy_moves_16_bytes_at_a_time(dtype: torch.dtype, capability: int) -> N
 
 @every_capability
 def test_a_round_of_bellman_ford(dtype: torch.dtype, capability: int) -> None:
-    """Rows of weights are read in full, and nothing is kept in local memory."""
+    """For each vertex k, one load per weight, and three more: k, its label and its potential."""
     variant = bellman_ford(dtype, capability)
     compiled = variant.compile()
     assert compiled.spills == 0
     assert compiled.registers <= 128
     values = variant.constants["BLOCK"] // (32 * variant.num_warps)
-    assert compiled.main_loop()["LDG"] <= values + 4
+    assert compiled.main_loop()["LDG"] == values + 3

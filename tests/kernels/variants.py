@@ -182,7 +182,7 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
     relative = 4 * torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     constants = triton_predecessors.predecessor_constants(kernel, dtype, relative)
     types = dict.fromkeys(("pred_strip_ptr", "pred_ptr", "flags_ptr", "sources_ptr", "targets_ptr"), "*i32")
-    types |= dict.fromkeys(("rows_ptr", "counts_ptr", "queue_ptr"), "*i32")
+    types |= dict.fromkeys(("masks_ptr", "counts_ptr", "queue_ptr"), "*i32")
     types |= {"ends_ptr": "*i64", "capacity": "i64"}
     signature = _signature(kernel, dtype, constants, **types)
     return Variant(kernel, signature, constants, capability, triton_predecessors.warps(kernel))
@@ -190,10 +190,10 @@ def predecessors(name: str, dtype: torch.dtype, capability: int) -> Variant:
 
 def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
     """A round of the search for negative cycles."""
-    constants = triton_bellman_ford.relax_constants(dtype)
+    constants = triton_bellman_ford.relax_constants(dtype) | {"stride_wn": 1}
     number = "*fp64" if dtype.is_floating_point else "*i64"
-    types = {"best_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
-    types |= dict.fromkeys(("source_ptr", "changed_ptr", "labels_ptr"), "*i64")
+    types = {"least_ptr": number, "potentials_ptr": number, "added_ptr": "*fp64"}
+    types |= dict.fromkeys(("parent_ptr", "active_ptr", "labels_ptr"), "*i64")
     return Variant(_relax_kernel, _signature(_relax_kernel, dtype, constants, **types), constants, capability, 4)
 
 

@@ -159,8 +159,9 @@ class Engine(BlockOperations):
             (batch, n, n) of int32, contiguous; -1 where there is no path, and on the diagonal.
 
         Cost: with a share t of all pairs (k, j) whose edge is a shortest path, at most t (1 - t) n^3 additions and
-        comparisons, mostly far fewer; as many again for each number of edges of a path where cycles weigh 0, but for long
-        paths a queue for each source. Workspace as predecessors_workspace() states.
+        comparisons, mostly far fewer. Where cycles weigh 0, a search of that cost for each further edge of the paths; once such
+        a search finds few pairs, a breadth-first search of at most n^2 edges for each source. Workspace as
+        predecessors_workspace() states.
         """
 
     @classmethod

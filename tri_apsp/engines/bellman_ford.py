@@ -23,7 +23,7 @@ _UNITS = 4
 _RELATIVE = 2.0**-51
 # The smallest potential of integers, whose sums with weights fit int64. A path to it is below the range of every dtype.
 _LOWEST = -(1 << 62)
-# Vertices from which on a graph stays on its GPU.
+# Graphs of at least this many vertices are searched on their GPU.
 _LARGE = 1024
 
 
@@ -43,7 +43,7 @@ class NegativeCycle:
 
 
 class Margins(NamedTuple):
-    """What a search adds to each weight; and a potential p changes only by more than `absolute` + `relative` * |p|."""
+    """`added` is added to each weight; a potential p changes only if it falls by more than `absolute` + `relative` * |p|."""
 
     added: float
     absolute: float

@@ -43,7 +43,7 @@ class Launch(NamedTuple):
 
 
 class TritonEngine(Engine):
-    """Launches on the current stream of the current device; never blocks the host."""
+    """Launches on the current stream of the current device; only predecessors() and value_ranges() block the host."""
 
     config: GpuConfig
 

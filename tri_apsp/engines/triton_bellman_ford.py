@@ -47,39 +47,46 @@ def search_in_rounds(
     _, absolute, relative = margins
     with current(weights.device):
         potentials = weights.new_zeros(len(weights), dtype=torch.float64 if is_float else torch.int64)
-        sources = weights.new_full((len(weights),), -1, dtype=torch.int64)
+        device_parents = weights.new_full((len(weights),), -1, dtype=torch.int64)
+        device_labels = torch.from_numpy(labels).to(weights.device)
         added = torch.tensor(margins[:1], dtype=torch.float64, device=weights.device)
-        components = torch.from_numpy(labels).to(weights.device)
-        changed, searched, rounds = components >= 0, components >= 0, 0
-        while len(rows := changed.nonzero().flatten()):
-            least, source = _relax(weights, rows, components, potentials, added)
+        searched = device_labels >= 0
+        changed, rounds = searched, 0
+        while len(active := changed.nonzero().flatten()):
+            least, parent = _relax(weights, active, device_labels, potentials, added)
             least = least.clamp_(min=lowest)
+            # `relative` is a float, and would turn int64 potentials into floats.
             bound = potentials - (absolute + relative * potentials.abs()) if is_float else potentials
             changed = searched & (least < bound)
-            potentials, sources = torch.where(changed, least, potentials), torch.where(changed, source, sources)
+            potentials = torch.where(changed, least, potentials)
+            device_parents = torch.where(changed, parent, device_parents)
             rounds += 1
             if rounds % _ROUNDS == 0:
-                parents[:] = sources.cpu().numpy()
+                parents[:] = device_parents.cpu().numpy()
                 find_cycles(parents, labels, on_cycle)
-                if (on_cycle >= 0).any():
-                    finished = torch.from_numpy(np.flatnonzero(on_cycle >= 0)).to(weights.device)
-                    searched = (components >= 0) & ~torch.isin(components, finished)
-                    changed &= searched
+                finished = np.flatnonzero(on_cycle >= 0)
+                if len(finished):
+                    done = torch.isin(device_labels, torch.from_numpy(finished).to(weights.device))
+                    searched = (device_labels >= 0) & ~done
+                    changed = changed & searched
+        # Clamped or infinite potentials stop changing on a negative cycle too.
+        parents[:] = device_parents.cpu().numpy()
+        find_cycles(parents, labels, on_cycle)
         return potentials.cpu()
 
 
 def _relax(
-    weights: torch.Tensor, rows: torch.Tensor, labels: torch.Tensor, potentials: torch.Tensor, added: torch.Tensor
+    weights: torch.Tensor, active: torch.Tensor, labels: torch.Tensor, potentials: torch.Tensor, added: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the least potential of each vertex over edges from `rows`, (n,), and from which of them."""
-    n, count, blocks = len(weights), len(rows), triton.cdiv(len(weights), _BLOCK)
+    """Return the least potential of each vertex over edges from `active`, (n,), and from which of them."""
+    n, count, blocks = len(weights), len(active), triton.cdiv(len(weights), _BLOCK)
     parts = min(count, triton.cdiv(_PROGRAMS_PER_UNIT * describe(weights.device).units, blocks))
-    best, source = potentials.new_empty(parts, n), rows.new_empty(parts, n)
+    least, parent = potentials.new_empty(parts, n), active.new_empty(parts, n)
     _launcher(weights.dtype)(
-        (blocks, parts, 1), best, source, rows, labels, potentials, added, weights, count, n, *weights.stride()
+        (blocks, parts, 1), least, parent, active, labels, potentials, added, weights, count, n, *weights.stride()
     )
-    least, part = best.min(dim=0)
-    return least, source.gather(0, part[None])[0]
+    least, part = least.min(dim=0)
+    return least, parent.gather(0, part[None])[0]
 
 
 @cache

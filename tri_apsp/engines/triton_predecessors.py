@@ -1,10 +1,12 @@
-"""Predecessors on GPUs: launches of the kernels in tri_apsp.kernels.shared, in their order.
+"""Predecessors on GPUs: the launches of the kernels in tri_apsp.kernels.shared, in their order.
 
-The host blocks once, to read whether predecessors may form a loop; if so, once for each number of edges of most paths.
+The host blocks once, to read which sources may have a loop of predecessors. If there are any, it also blocks after each search
+of a strip, to count the pairs that are left, and once before the queues.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -16,20 +18,18 @@ import triton
 from tri_apsp.device import describe
 from tri_apsp.engines.base import Block, Tolerance
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.kernels.shared import fewest_edges
-from tri_apsp.kernels.shared import predecessors as search
-from tri_apsp.kernels.shared import tight_edges as lists
+from tri_apsp.kernels.shared import fewest_edges, predecessors, tight_edges
 from tri_apsp.semirings import floor, no_edge
 
 __all__ = ["find_predecessors", "predecessor_constants", "warps", "workspace"]
 
 # Rows and columns of a tile of a pass; a bit for each row fits an int32.
 _TILE = (32, 64)
-# Sources whose distances are transposed at a time: a strip of them fits the L2 cache.
+# Sources in a strip, whose distances are transposed at a time.
 _WIDTH = 2048
-# A program that searches lists, of one warp: bytes of the distances from its sources, its vertices, and edges between two tests
-# of whether the search is over.
-_STRIP_BYTES, _GROUP, _CHUNK = 512, 4, 16
+# A program of one warp that searches lists: bytes of its distances from each vertex (those from all vertices fit the L2 cache),
+# vertices, and edges between two tests of whether the search is over.
+_LANE_BYTES, _GROUP, _CHUNK = 512, 4, 16
 # The tile of a program that searches all edges.
 _SEARCH_TILE = (32, 64)
 # Pairs for each place in a list of tight edges. If there are more such edges, all edges are searched.
@@ -40,30 +40,29 @@ _BLOCK, _QUEUE_BLOCK = 256, 32
 _ROWS = 8
 # Searches of a strip go on while one finds at least this share of the pairs that are left; then each source has its queue.
 _LEAST_SHARE = 1 / 8
+# Of each listed edge, when edges are sorted by their source: keys, order, sorted edges, and what torch.sort allocates.
+_BYTES_TO_SORT = 48
 
 # The constants of each kernel beside those of the dtype.
 _CONSTANTS: dict[Any, dict[str, int]] = {
-    lists._nearest_kernel: {"ROWS": _ROWS, "BLOCK": _BLOCK},
-    lists._list_kernel: {"ROWS": _TILE[0], "BLOCK": _BLOCK},
-    search._search_lists_kernel: {"GROUP": _GROUP, "CHUNK": _CHUNK, "UNROLL": 4},
-    search._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": 8},
-    search._search_rest_kernel: {"BLOCK": _BLOCK},
+    tight_edges._nearest_kernel: {"ROWS": _ROWS, "BLOCK": _BLOCK},
+    tight_edges._list_kernel: {"ROWS": _TILE[0], "BLOCK": _BLOCK},
+    predecessors._search_lists_kernel: {"GROUP": _GROUP, "CHUNK": _CHUNK, "UNROLL": 4},
+    predecessors._search_kernel: {"ROWS": _SEARCH_TILE[0], "COLUMNS": _SEARCH_TILE[1], "UNROLL": 8},
+    predecessors._search_rest_kernel: {"BLOCK": _BLOCK},
     fewest_edges._fewest_edges_kernel: {"BLOCK": _QUEUE_BLOCK},
 }
-_ONE_WARP = search._search_lists_kernel, fewest_edges._fewest_edges_kernel
+_ONE_WARP = predecessors._search_lists_kernel, fewest_edges._fewest_edges_kernel
 
 
 def workspace(weights: torch.Tensor) -> float:
     """Return the memory of find_predecessors() beside its result, in matrices of the size of `weights`."""
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
-    strips = min(1.0, _WIDTH / n) * (4 + 3 * itemsize)
-    by_source = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
-    lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]
-    return (lists + max(strips, by_source)) / itemsize
-
-
-# Of each listed edge, beside the lists: keys, order, and what torch.sort allocates.
-_BYTES_TO_SORT = 48
+    # Bytes for each pair of vertices.
+    edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]  # sources, targets, weights; bits, counts and ends
+    strip = min(1.0, _WIDTH / n) * (4 + 3 * itemsize)  # predecessors; distances, those reached before, and masks
+    queues = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
+    return (edge_lists + max(strip, queues)) / itemsize
 
 
 def find_predecessors(weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
@@ -84,13 +83,13 @@ class _Strip:
 
 
 class _Search:
-    """The arguments that launches share."""
+    """The search for the predecessors of one call: tensors that its launches share, and the launches in their order."""
 
     def __init__(self, weights: torch.Tensor, distances: Block, sizes: torch.Tensor, tolerance: Tolerance) -> None:
         self.weights, self.distances, self.sizes = weights, distances, sizes
         self.batch, self.n, _ = distances.shape
         self.launch = partial(_launch, distances.dtype, tolerance.relative)
-        self.margins = distances
+        self.margins = distances  # not read for integers
         if distances.is_floating_point():
             self.margins = distances.new_empty(3)
             for margin, value in zip(self.margins, tolerance[1:], strict=True):
@@ -106,11 +105,12 @@ class _Search:
         for strip in self._strips():
             self._search(strip, strip.distances)
             self._collect(strip)
+        del strip  # frees its memory before that of another one is allocated
         self.launch(
-            search._search_rest_kernel, (self.n, self.batch, 1), self.pred, self.flags, self.weights, self.distances,
+            predecessors._search_rest_kernel, (self.n, self.batch, 1), self.pred, self.flags, self.weights, self.distances,
             self.margins, *self.strides,
         )  # fmt: skip
-        loops = self.flags == int(search.POSSIBLE_LOOP.value)
+        loops = self.flags == int(predecessors.POSSIBLE_LOOP.value)
         if bool(loops.any()):
             self._find_fewest_edges(loops)
         return self.pred
@@ -119,17 +119,17 @@ class _Search:
         batch, n, blocks, like = self.batch, self.n, self.blocks, self.distances
         tiles = blocks * triton.cdiv(n, _TILE[1]), batch, 1
         nearest, parts = like.new_empty((batch, n)), like.new_empty((batch, blocks, n))
-        self.launch(lists._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, like, batch * n, n)
+        self.launch(tight_edges._nearest_kernel, (triton.cdiv(batch * n, _ROWS), 1, 1), nearest, like, batch * n, n)
         graph = self.weights, like, self.margins
-        self.launch(lists._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
-        rows, counts = self.pred.new_empty((2, batch, n, blocks))
-        self.launch(lists._count_kernel, tiles, rows, counts, parts.amax(1), *graph, *self.strides)
+        self.launch(tight_edges._bounds_kernel, tiles, parts, nearest, *graph, *self.strides)
+        masks, counts = self.pred.new_empty((2, batch, n, blocks))
+        self.launch(tight_edges._count_kernel, tiles, masks, counts, parts.amax(1), *graph, *self.strides)
         self.shortest, self.ends = nearest.amin(1), counts.view(-1).cumsum(0)
         self.sources, self.targets = self.pred.new_empty((2, self.capacity))
         self.lengths = like.new_empty(self.capacity)
         self.launch(
-            lists._list_kernel, (triton.cdiv(n * blocks, _BLOCK), batch, 1), self.sources, self.targets, self.lengths,
-            self.ends, rows, counts, self.weights, self.capacity, blocks, *self.strides,
+            tight_edges._list_kernel, (triton.cdiv(n * blocks, _BLOCK), batch, 1), self.sources, self.targets, self.lengths,
+            self.ends, masks, counts, self.weights, self.capacity, blocks, *self.strides,
         )  # fmt: skip
 
     def _strips(self) -> Iterator[_Strip]:
@@ -144,67 +144,74 @@ class _Search:
             strip = _Strip(i0, width, distances[:size].view(shape), pred[:size].view(shape))
             grid = triton.cdiv(width, _TILE[0]) * triton.cdiv(n, _TILE[1]), batch, 1
             self.launch(
-                search._transpose_kernel, grid, strip.distances, strip.predecessors, self.weights, self.distances,
+                predecessors._transpose_kernel, grid, strip.distances, strip.predecessors, self.weights, self.distances,
                 self.margins, i0, width, *self.strides,
             )  # fmt: skip
             yield strip
 
-    def _search(self, strip: _Strip, before: torch.Tensor) -> None:
-        """Search for the predecessors of a strip, by the distances `before` them, of the strip's form."""
+    def _search(self, strip: _Strip, reachable: torch.Tensor) -> None:
+        """Search for the missing predecessors of a strip, among the vertices whose distance in `reachable` is not no_edge."""
         width, n = strip.width, self.n
-        of_strip = strip.predecessors, strip.distances, before
+        of_strip = strip.predecessors, strip.distances, reachable
         limits = self.margins, self.capacity, self.blocks, width
-        listed = triton.cdiv(width, _STRIP_BYTES // before.itemsize) * triton.cdiv(n, _GROUP), self.batch, 1
-        self.launch(search._search_lists_kernel, listed, *of_strip, self.sources, self.lengths, self.ends, *limits, n)
+        listed = triton.cdiv(width, _LANE_BYTES // reachable.itemsize) * triton.cdiv(n, _GROUP), self.batch, 1
+        self.launch(predecessors._search_lists_kernel, listed, *of_strip, self.sources, self.lengths, self.ends, *limits, n)
         whole = triton.cdiv(n, _SEARCH_TILE[0]) * triton.cdiv(width, _SEARCH_TILE[1]), self.batch, 1
-        self.launch(search._search_kernel, whole, *of_strip, self.weights, self.sizes, self.ends, *limits, *self.strides)
+        self.launch(predecessors._search_kernel, whole, *of_strip, self.weights, self.sizes, self.ends, *limits, *self.strides)
 
     def _collect(self, strip: _Strip) -> None:
         grid = triton.cdiv(strip.width, _TILE[0]) * triton.cdiv(self.n, _TILE[1]), self.batch, 1
         self.launch(
-            search._collect_kernel, grid, self.pred, self.flags, self.shortest, strip.predecessors, self.weights,
+            predecessors._collect_kernel, grid, self.pred, self.flags, self.shortest, strip.predecessors, self.weights,
             self.distances, self.margins, strip.i0, strip.width, *self.strides,
         )  # fmt: skip
 
     def _find_fewest_edges(self, loops: torch.Tensor) -> None:
         """Find the predecessors of the sources in `loops` (batch, n) again, by the fewest edges."""
-        missing, none = int(search.SEARCH.value), no_edge(self.distances.dtype)
-        left = False
+        if self._search_by_edges(loops):  # whose strip is freed before the queues are allocated
+            self._search_queues()
+
+    def _search_by_edges(self, loops: torch.Tensor) -> bool:
+        """Extend the paths from `loops` by one edge at a time; return whether pairs are left for queues."""
+        queues_needed = False
         for strip in self._strips():
             pred = strip.predecessors
             sources = loops[:, strip.i0 : strip.i0 + strip.width]
             # Of other sources the strip takes what was found.
             found = self.pred[:, strip.i0 : strip.i0 + strip.width].mT
             torch.where(sources[:, None], pred, found, out=pred)
-            remaining = 0
+            remaining: float = math.inf
             while True:
-                open_pairs = pred == missing
-                last, remaining = remaining, int(open_pairs.sum())
-                if remaining == 0 or 0 < last < remaining / (1 - _LEAST_SHARE):
+                unreached = pred == int(predecessors.SEARCH.value)
+                before, remaining = remaining, int(unreached.sum())
+                if remaining == 0 or remaining > (1 - _LEAST_SHARE) * before:
                     break
-                self._search(strip, strip.distances.masked_fill(open_pairs, none))
-            left |= remaining > 0
+                # Paths grow by one edge: only vertices reached before this search may be predecessors.
+                self._search(strip, strip.distances.masked_fill(unreached, no_edge(strip.distances.dtype)))
+            queues_needed |= remaining > 0
             self._collect(strip)
-        if left:
-            self._search_queues()
+        return queues_needed
 
     def _search_queues(self) -> None:
         """Search a queue for each source with a pair that is still to be found."""
-        n, rows = self.n, self.batch * self.n
+        n, row_count = self.n, self.batch * self.n
         count = int(self.ends[-1])
         targets, lengths, ends = self.targets, self.lengths, self.ends
         if listed := count <= self.capacity:
+            # The lists are by target, and the queues need them by source: sort the edges by row = graph * n + source.
             graph_ends = self.ends[n * self.blocks - 1 :: n * self.blocks].contiguous()
             places = torch.arange(count, device=ends.device)
-            keys = torch.bucketize(places, graph_ends, out_int32=True, right=True) * n + self.sources[:count]
-            keys, order = keys.sort(stable=True)
+            rows_of_edges = torch.bucketize(places, graph_ends, out_int32=True, right=True) * n + self.sources[:count]
+            rows_of_edges, order = rows_of_edges.sort(stable=True)
             targets, lengths = targets[order], lengths[order]
-            ends = torch.searchsorted(keys, torch.arange(rows, device=ends.device, dtype=torch.int32), right=True)
-        programs = min(rows, _programs(self.distances))
+            # Where the edges of each row end.
+            rows = torch.arange(row_count, device=ends.device, dtype=torch.int32)
+            ends = torch.searchsorted(rows_of_edges, rows, right=True)
+        programs = min(row_count, _programs(self.distances))
         queues = self.pred.new_empty((programs, n))
         self.launch(
             fewest_edges._fewest_edges_kernel, (programs, 1, 1), self.pred, self.flags, queues, targets, lengths, ends,
-            self.weights, self.distances, self.margins, int(listed), rows, *self.strides,
+            self.weights, self.distances, self.margins, int(listed), row_count, *self.strides,
         )  # fmt: skip
 
 
@@ -231,7 +238,7 @@ def predecessor_constants(kernel: Any, dtype: torch.dtype, relative: float) -> d
     """Return the constants of a kernel for weights of a dtype, and the relative part of their tolerance."""
     constants = {
         "NO_EDGE": no_edge(dtype), "INTEGER": not dtype.is_floating_point, "RELATIVE": relative,
-        "STRIP": _STRIP_BYTES // dtype.itemsize, "LOWEST": -float("inf") if dtype.is_floating_point else floor(dtype),
+        "LANES": _LANE_BYTES // dtype.itemsize, "LOWEST": -float("inf") if dtype.is_floating_point else floor(dtype),
         **_CONSTANTS.get(kernel, {"ROWS": _TILE[0], "COLUMNS": _TILE[1]}),
     }  # fmt: skip
     return {name: value for name, value in constants.items() if name in kernel.arg_names}

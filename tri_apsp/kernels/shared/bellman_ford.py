@@ -13,32 +13,31 @@ __all__ = ["_relax_kernel"]
 
 @triton.jit
 def _relax_kernel(
-    best_ptr, source_ptr,  # (parts, n) of the type of potentials, and of int64
-    changed_ptr,  # (count,) of int64: the vertices k
+    least_ptr, parent_ptr,  # (parts, n) of the type of potentials, and of int64
+    active_ptr,  # (count,) of int64: the vertices k
     labels_ptr,  # (n,) of int64: the component of each vertex
     potentials_ptr,  # (n,) of float64, or of int64 for integers
-    added_ptr,  # (1,) of float64: what is added to each weight, for floats
+    added_ptr,  # (1,) of float64: what is added to each weight of floats; as an argument, it would be a float32
     w_ptr,  # W (n, n) of any strides
     count, n, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, INFINITY: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """best, source <- the minimum of BLOCK columns over every parts-th vertex k, and its k; axis 1 of the grid is the parts."""
+    """Store the minimum of BLOCK columns over the vertices part, part + parts, ... of `active`, and its k."""
     part = tl.program_id(1)
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     labels = tl.load(labels_ptr + offs, mask=mask, other=-1)
-    best = tl.full([BLOCK], INFINITY, potentials_ptr.dtype.element_ty)
-    source = tl.zeros([BLOCK], tl.int64)
+    # Both (BLOCK,).
+    least = tl.full([BLOCK], INFINITY, potentials_ptr.dtype.element_ty)
+    parent = tl.zeros([BLOCK], tl.int64)
+    added = 0 if INTEGER else tl.load(added_ptr)
     for index in range(part, count, tl.num_programs(1)):
-        k = tl.load(changed_ptr + index)
+        k = tl.load(active_ptr + index)
         same = mask & (labels == tl.load(labels_ptr + k))
         w = tl.load(w_ptr + k * stride_wm + offs.to(tl.int64) * stride_wn, mask=same, other=NO_EDGE)
-        x = w.to(potentials_ptr.dtype.element_ty)
-        if not INTEGER:
-            x += tl.load(added_ptr)
-        total = tl.load(potentials_ptr + k) + x
-        less = (w < NO_EDGE) & (total < best)
-        best, source = tl.where(less, total, best), tl.where(less, k, source)
+        total = tl.load(potentials_ptr + k) + (w.to(potentials_ptr.dtype.element_ty) + added)
+        less = (w < NO_EDGE) & (total < least)
+        least, parent = tl.where(less, total, least), tl.where(less, k, parent)
     offs_p = part.to(tl.int64) * n + offs
-    tl.store(best_ptr + offs_p, best, mask=mask)
-    tl.store(source_ptr + offs_p, source, mask=mask)
+    tl.store(least_ptr + offs_p, least, mask=mask)
+    tl.store(parent_ptr + offs_p, parent, mask=mask)

@@ -1,15 +1,16 @@
-"""Paths of the fewest edges, where predecessors may form a loop, in plain Triton.
+"""Predecessors on paths of the fewest edges, for sources whose predecessors may form a loop, in plain Triton.
 
-Most are found by searches in predecessors.py through the vertices that paths reached before. The rest, mostly long paths, are
-found by a breadth-first search for each source i:
+The host first extends all paths by one edge at a time, with the search kernels of predecessors.py. When such a search finds few
+of the pairs that are left, this kernel continues by a breadth-first search for each source i:
 
-    queue = vertices with a predecessor, and i
-    for each round:
-        for each vertex k that the last round added to the queue:
-            for each edge (k, j) on a shortest path from i, with j that no earlier round reached:
-                pred[i, j] = min(pred[i, j], k); queue j if it is new
+    queue = i, and all vertices with a predecessor
+    for each level:
+        for each vertex k that the last level appended to the queue, at first for all of the queue:
+            for each edge (k, j) with D[i, k] + W[k, j] = D[i, j], if no earlier level reached j:
+                pred[i, j] = min(pred[i, j], k); append j to the queue if it is new
 
-What rounding hides is found with wider and wider tolerance. The tolerance of floats is that of tight_edges.py.
+If a level of floats reaches no vertex, the whole queue is searched again, over all edges and with twice the tolerance. The
+tolerance of floats is that of tight_edges.py.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from tri_apsp.kernels.shared.tight_edges import absolute_margin, wide
 
 __all__ = ["_fewest_edges_kernel"]
 
-# A predecessor k that this round found is stored as THIS_ROUND - k, which is less than SEARCH and is largest for the least k.
-THIS_ROUND: tl.constexpr = tl.constexpr(-3)
+# A predecessor k that this level found is stored as THIS_LEVEL - k, which is less than SEARCH and is largest for the least k.
+THIS_LEVEL: tl.constexpr = tl.constexpr(-3)
 
 
 @triton.jit
@@ -44,12 +45,12 @@ def _begin_queue(pred_row, queue_ptr, i, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _settle(pred_row, queue_ptr, start, end, BLOCK: tl.constexpr):
-    """Store the predecessors that a round found for the vertices from `start` to `end` of the queue."""
+    """Store the predecessors that a level found for the vertices from `start` to `end` of the queue."""
     while start < end:
         offs = start + tl.arange(0, BLOCK)
         j = tl.load(queue_ptr + offs, mask=offs < end, other=0)
         pred = tl.load(pred_row + j, mask=offs < end, other=0)
-        tl.store(pred_row + j, -pred + THIS_ROUND, mask=offs < end)
+        tl.store(pred_row + j, -pred + THIS_LEVEL, mask=offs < end)
         start += BLOCK
 
 
@@ -74,7 +75,7 @@ def _expand(
             longest += scale * (RELATIVE * tl.abs(longest) + absolute)
         fits = wanted & (x < NO_EDGE) & (before + x <= longest)
         new = (fits & (pred == SEARCH)).to(tl.int32)
-        found = tl.zeros_like(pred) - k + THIS_ROUND
+        found = tl.zeros_like(pred) - k + THIS_LEVEL
         tl.store(pred_row + j, tl.where(new == 1, found, tl.maximum(pred, found)), mask=fits)
         tl.store(queue_ptr + tail + tl.cumsum(new, axis=0) - 1, j, mask=new == 1)
         tail += tl.sum(new)
@@ -91,11 +92,12 @@ def _fewest_edges_kernel(
     ends_ptr,  # (batch, n) of int64: where the edges of each source end
     w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, ...), for floats
-    listed,  # 1 if there are lists, 0 if all edges are searched
+    listed,  # 1: the lists hold all tight edges; 0: they overflowed, and rows of W are searched
     rows, n, stride_wb, stride_wm, stride_wn,  # rows = batch * n
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Find the predecessors that are missing in rows whose source has the flag POSSIBLE_LOOP."""
+    # The tolerance is multiplied by scale < WIDEST; sums of integers are exact.
     WIDEST: tl.constexpr = 2.0 if INTEGER else 1 / RELATIVE
     queue_ptr += tl.program_id(0).to(tl.int64) * n
     absolute = absolute_margin(margins_ptr, INTEGER)
@@ -104,6 +106,7 @@ def _fewest_edges_kernel(
             graph = wide(row // n)
             pred_row, d_row, w_graph = pred_ptr + wide(row) * n, d_ptr + wide(row) * n, w_ptr + graph * stride_wb
             tail, remaining = _begin_queue(pred_row, queue_ptr, row % n, n, BLOCK)
+            # The threads of the program read what others stored in pred_row and queue.
             tl.debug_barrier()
             head = 0
             scale = 1.0
@@ -124,7 +127,7 @@ def _fewest_edges_kernel(
                 _settle(pred_row, queue_ptr, last, tail, BLOCK)
                 tl.debug_barrier()
                 remaining -= tail - last
-                if tail == last:  # go through all vertices again
+                if tail == last:  # no vertex was reached: integers are done; floats search again, with twice the tolerance
                     scale = WIDEST if INTEGER else 2 * scale
                     head = 0
             if remaining > 0:  # only if the distances are not those of the weights

@@ -6,10 +6,9 @@
         pred[i, j] = pred_strip[j, i]                                   # _collect_kernel
     where every sum over a list is larger than the distance because of rounding: all edges             # _search_rest_kernel
 
-Where predecessors may form a loop, paths of the fewest edges are needed; see fewest_edges.py.
-
-A loop has an edge (k, j) with D[i, k] >= D[i, j]. If every sum along it is its distance within the tolerance, then its weight
-is so small that W[k, j] + D[j, k] is within that of a cycle.
+Predecessors can form a loop only through an edge (k, j) with D[i, k] >= D[i, j] that lies on a cycle of weight 0 up to
+rounding: W[k, j] + D[j, k] <= cycle_relative * |D[i, j]| + cycle_absolute. _collect_kernel marks sources with such an edge as
+POSSIBLE_LOOP; fewest_edges.py then finds their paths of the fewest edges.
 
 The tolerance of floats is that of tight_edges.py.
 """
@@ -71,9 +70,9 @@ def _search_lists_kernel(
     sources_ptr, weights_ptr, ends_ptr,  # lists of edges, as from tight_edges.py; ends (batch, n, blocks)
     margins_ptr, capacity, blocks, width, n,
     NO_EDGE: tl.constexpr, LOWEST: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr,
-    STRIP: tl.constexpr, GROUP: tl.constexpr, CHUNK: tl.constexpr, UNROLL: tl.constexpr,
+    LANES: tl.constexpr, GROUP: tl.constexpr, CHUNK: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """Search the lists of GROUP vertices for STRIP sources, if the lists fit their capacity, CHUNK edges at a time.
+    """Search the lists of GROUP vertices for LANES sources, if the lists fit their capacity, CHUNK edges at a time.
 
     Axis 0 of the grid is the groups of vertices of one strip after those of another; axis 1 is the graph.
     """
@@ -81,7 +80,7 @@ def _search_lists_kernel(
     if tl.load(ends_ptr + count - 1) > capacity:
         return
     groups = tl.cdiv(n, GROUP)
-    offs = tl.program_id(0) // groups * STRIP + tl.arange(0, STRIP)
+    offs = tl.program_id(0) // groups * LANES + tl.arange(0, LANES)
     mask = offs < width
     first = tl.program_id(1).to(tl.int64) * n
     pred_strip_ptr += first * width  # of this graph; width * n fits 32 bits
@@ -90,7 +89,7 @@ def _search_lists_kernel(
     absolute = absolute_margin(margins_ptr, INTEGER)
     for j in range(tl.program_id(0) % groups * GROUP, tl.minimum(n, (tl.program_id(0) % groups + 1) * GROUP)):
         pred_strip_ptrs = pred_strip_ptr + j * width + offs
-        found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # (STRIP,), as y and best
+        found = tl.load(pred_strip_ptrs, mask=mask, other=-1)  # (LANES,), as y and best
         need = found == SEARCH
         if tl.max(need.to(tl.int32)) == 1:
             y = widen(tl.load(d_strip_ptr + j * width + offs, mask=mask, other=NO_EDGE))
@@ -101,7 +100,7 @@ def _search_lists_kernel(
             while (start < end) & searching:
                 stop = tl.minimum(start + CHUNK, end)
                 while start < stop:
-                    first_found = tl.full([STRIP], SEARCH, tl.int32)
+                    first_found = tl.full([LANES], SEARCH, tl.int32)
                     for step in tl.static_range(UNROLL):
                         edge = start + (UNROLL - 1 - step if INTEGER else step)
                         k = tl.load(sources_ptr + edge, mask=edge < end, other=0)
@@ -194,7 +193,7 @@ def _collect_kernel(
     tiles_n = tl.cdiv(n, COLUMNS)
     offs = tl.program_id(0) // tiles_n * ROWS + tl.arange(0, ROWS)
     offs_i, offs_j = i0 + offs, tl.program_id(0) % tiles_n * COLUMNS + tl.arange(0, COLUMNS)
-    mask = (offs < width)[:, None] & (offs_i < n)[:, None] & (offs_j < n)[None, :]
+    mask = (offs < width)[:, None] & (offs_j < n)[None, :]
     k = tl.load(pred_strip_ptr + (pid_b * n + offs_j)[None, :] * width + offs[:, None], mask=mask, other=-1)
     offs_p = offs_i.to(tl.int64)[:, None] * n + offs_j[None, :]
     tl.store(pred_ptr + pid_b * n * n + offs_p, k, mask=mask)

@@ -88,7 +88,7 @@ def _tile(n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 def _bounds_kernel(
-    bounds_ptr,  # (batch, n / ROWS, n): to be reduced over the blocks of rows
+    bounds_ptr,  # (batch, blocks, n), blocks = cdiv(n, ROWS): to be reduced over the blocks of rows
     nearest_ptr,  # (batch, n)
     w_ptr, d_ptr,  # W (batch, n, n) of any strides, D (batch, n, n) contiguous
     margins_ptr,  # (absolute, ...), for floats
@@ -124,13 +124,13 @@ def _count_bits(x):
 
 @triton.jit
 def _count_kernel(
-    rows_ptr,  # (batch, n, n / ROWS) of int32: bit r is the edge from vertex r of a block of ROWS = 32 vertices
-    counts_ptr,  # (batch, n, n / ROWS) of int32: how many bits are set
+    masks_ptr,  # (batch, n, blocks) of int32: bit r is set if the edge from vertex r of a block of ROWS = 32 vertices is listed
+    counts_ptr,  # (batch, n, blocks) of int32: how many bits are set
     bounds_ptr, w_ptr, d_ptr, margins_ptr,  # as above; bounds (batch, n)
     n, stride_wb, stride_wm, stride_wn,
     NO_EDGE: tl.constexpr, RELATIVE: tl.constexpr, INTEGER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """rows[:, j, block], counts[:, j, block] <- which and how many edges from one block of ROWS vertices to j are listed."""
+    """masks[:, j, block], counts[:, j, block] <- the listed edges from a block of vertices to j, as bits, and their number."""
     pid_b = tl.program_id(1).to(tl.int64)
     block, offs_k, offs_j = _tile(n, ROWS, COLUMNS)
     w, d = load_edges(w_ptr + pid_b * stride_wb, d_ptr + pid_b * n * n, offs_k, offs_j, n, stride_wm, stride_wn, NO_EDGE)
@@ -138,9 +138,9 @@ def _count_kernel(
     tight = (w < NO_EDGE) & (d < NO_EDGE)  # beyond the size of a graph, weights may be anything
     tight = tight & (w <= limit(d, absolute_margin(margins_ptr, INTEGER), RELATIVE)) & (w <= bounds[None, :])
     offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
-    rows = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
-    tl.store(rows_ptr + offs_c, rows, mask=offs_j < n)
-    tl.store(counts_ptr + offs_c, _count_bits(rows), mask=offs_j < n)
+    masks = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
+    tl.store(masks_ptr + offs_c, masks, mask=offs_j < n)
+    tl.store(counts_ptr + offs_c, _count_bits(masks), mask=offs_j < n)
 
 
 @triton.jit
@@ -148,7 +148,7 @@ def _list_kernel(
     sources_ptr, targets_ptr,  # (capacity,) of int32
     weights_ptr,  # (capacity,) of the dtype of W
     ends_ptr,  # (batch, n, blocks) of int64: where the edges from each block of vertices end, counted from the first list
-    rows_ptr, counts_ptr, w_ptr,  # as above
+    masks_ptr, counts_ptr, w_ptr,  # as above
     capacity, blocks, n, stride_wb, stride_wm, stride_wn,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -159,12 +159,12 @@ def _list_kernel(
     offs_c = pid_b * n * blocks + offs
     j = (offs // blocks).to(tl.int32)
     first = (offs % blocks).to(tl.int32) * ROWS
-    bits = tl.load(rows_ptr + offs_c, mask=mask, other=0)
+    bits = tl.load(masks_ptr + offs_c, mask=mask, other=0)
     place = tl.load(ends_ptr + offs_c, mask=mask, other=0) - tl.load(counts_ptr + offs_c, mask=mask, other=0)
     w_ptrs = w_ptr + pid_b * stride_wb + j.to(tl.int64) * stride_wn
     while tl.max((bits != 0).to(tl.int32)) == 1:
         lowest = (bits & -bits).to(tl.uint32, bitcast=True)
-        # The exponent of a power of two as a float.
+        # The index of the lowest bit is the exponent of lowest as a float32.
         row = (lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) - 127
         k, listed = first + row, (bits != 0) & (place < capacity)
         tl.store(sources_ptr + place, k, mask=listed)
