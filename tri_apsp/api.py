@@ -77,11 +77,11 @@ def shortest_paths(
     Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the result at most 5% of the
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
     more matrix, whose rows are aligned, because such a solve is much faster; not with `overwrite`, or if memory is short.
-    `predecessors` takes at most n^3 / 4 further operations, mostly far fewer, and n^3 more where cycles weigh 0; as workspace,
-    8 bytes and a weight for each edge that is a shortest path; on a GPU, 8 bytes and a weight for n^2 / 8 edges, and 4 bytes
-    and a distance for n min(n, 1024) pairs. "mark" takes a copy of the weights and
-    5 bytes for each pair; if there is a negative cycle, another solve, the
-    reachability, and Bellman-Ford.
+    `predecessors` takes at most n^3 / 4 further operations, mostly far fewer; where cycles weigh 0, as many for each further
+    edge of the paths, or a breadth-first search for each source. As workspace it takes 8 bytes and a weight for each edge that
+    is a shortest path; on a GPU, for n^2 / 8 edges, and 4 bytes and three distances for n min(n, 2048) pairs. "mark" takes a
+    copy of the weights and 5 bytes for each pair; if there is a negative cycle, another solve, the reachability, and
+    Bellman-Ford.
     """
     return solve(
         weights,
