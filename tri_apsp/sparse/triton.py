@@ -26,6 +26,8 @@ _SEGMENTS, _CARRIES = 1024, 1024
 _QUEUED, _EXPANDED = 16, 64
 # Columns of a program over rows, and edges of each of its chunks.
 _COLUMNS, _CHUNK = 128, 128
+# Edges whose rows such a program reads at a time.
+_AT_A_TIME = 8
 # Bytes of the distances of a slab, which stay in the L2 cache.
 _SLAB_BYTES = 32 << 20
 # Rounds before the host first asks whether one was the last, and most between two questions.
@@ -234,5 +236,5 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> 
     elif kernel is kernels._carries_kernel:
         known |= {"EDGES": _SEGMENTS, "BLOCK": _CARRIES}
     else:
-        known |= {"BLOCK": tile[0] if tile else _SEGMENTS}
+        known |= {"EDGES": _AT_A_TIME, "BLOCK": tile[0] if tile else _SEGMENTS}
     return {name: value for name, value in known.items() if name in kernel.arg_names}

@@ -20,6 +20,8 @@ __all__ = ["hop_constants", "hops_on_gpu", "totals_on_gpu"]
 _MOST_WORDS, _SLAB_BYTES = 64, 16 << 20
 # Edges of a chunk, and chunks of a program that gathers.
 _CHUNK, _CHUNKS = 256, 4
+# Edges whose rows such a program reads at a time.
+_EDGES = 8
 # Rows of a program that settles; vertices and words of one that unpacks.
 _ROWS, _UNPACKED = 16, (64, 8)
 # Levels between two questions of the host whether there are more.
@@ -126,7 +128,7 @@ def _launcher(name: str, number: int, digits: int) -> Launcher:
 def hop_constants(name: str, number: int, digits: int) -> dict[str, Any]:
     """Return the constants of a kernel; `number` is its WORDS, or UNREACHABLE of "unpack"."""
     if name == "gather":
-        return {"CHUNKS": _CHUNKS, "WORDS": number}
+        return {"CHUNKS": _CHUNKS, "EDGES": _EDGES, "WORDS": number}
     if name == "settle":
         return {"DIGITS": digits, "ROWS": _ROWS, "WORDS": number}
     return {"UNREACHABLE": number, "DIGITS": digits, "VERTICES": _UNPACKED[0], "WORDS": _UNPACKED[1]}

@@ -21,6 +21,11 @@ __all__ = ["_gather_kernel", "_settle_kernel", "_unpack_kernel"]
 
 
 @triton.jit
+def _or(a, b):
+    return a | b
+
+
+@triton.jit
 def _gather_kernel(
     later_ptr,  # (n, words) of int32, 0 before
     now_ptr,  # (n, words) of int32: what the last level found
@@ -29,21 +34,23 @@ def _gather_kernel(
     vertices_ptr, firsts_ptr, ends_ptr,  # (chunks,): a vertex, and which edges to it
     sources_ptr,  # edges by destination
     level, chunks, words,
-    CHUNKS: tl.constexpr, WORDS: tl.constexpr,
+    CHUNKS: tl.constexpr, EDGES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Gather CHUNKS chunks of edges, one after another."""
+    """Gather CHUNKS chunks of edges, one after another, EDGES of them at a time."""
     offs = tl.arange(0, WORDS)
     mask = offs < words
     for chunk in range(tl.program_id(0) * CHUNKS, tl.minimum(chunks, (tl.program_id(0) + 1) * CHUNKS)):
         v = tl.load(vertices_ptr + chunk).to(tl.int64)
         if tl.load(complete_ptr + v) == 0:
             edge, end = tl.load(firsts_ptr + chunk), tl.load(ends_ptr + chunk)
-            bits = tl.zeros([WORDS], tl.int32)
+            rows = tl.zeros([EDGES, WORDS], tl.int32)
             while edge < end:
-                u = tl.load(sources_ptr + edge).to(tl.int64)
-                if tl.load(found_ptr + u) == level - 1:
-                    bits |= tl.load(now_ptr + u * words + offs, mask=mask, other=0)
-                edge += 1
+                edges = edge + tl.arange(0, EDGES)
+                u = tl.load(sources_ptr + edges, mask=edges < end, other=0).to(tl.int64)
+                found = tl.load(found_ptr + u, mask=edges < end, other=-2) == level - 1
+                rows |= tl.load(now_ptr + u[:, None] * words + offs[None, :], mask=found[:, None] & mask[None, :], other=0)
+                edge += EDGES
+            bits = tl.reduce(rows, 0, _or)
             # Other chunks of the vertex may gather too.
             tl.atomic_or(later_ptr + v * words + offs, bits, mask=mask & (bits != 0), sem="relaxed")
 

@@ -191,20 +191,23 @@ def _pull_rows_kernel(
     vertices_ptr, firsts_ptr, ends_ptr,  # (chunks,): a vertex, and which edges to it
     sources_ptr, weights_ptr,  # edges by destination
     limit_ptr, round, width,
-    NO_EDGE: tl.constexpr, BLOCK: tl.constexpr,
+    NO_EDGE: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Lower BLOCK columns of the row of one vertex by one chunk of its edges, from rows that this round or the last lowered."""
+    """Lower BLOCK columns of one row by a chunk of edges, EDGES at a time, from rows that this round or the last lowered."""
     chunk = tl.program_id(0)
     v, edge, end = tl.load(vertices_ptr + chunk), tl.load(firsts_ptr + chunk), tl.load(ends_ptr + chunk)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = columns < width
-    best = tl.zeros([BLOCK], x_ptr.dtype.element_ty) + NO_EDGE
+    best = tl.zeros([EDGES, BLOCK], x_ptr.dtype.element_ty) + NO_EDGE
     while edge < end:
-        u = tl.load(sources_ptr + edge)
-        if tl.load(changed_ptr + u) >= round - 1:
-            other = tl.load(x_ptr + u.to(tl.int64) * width + columns, mask=mask, other=NO_EDGE)
-            best = tl.minimum(best, other + tl.load(weights_ptr + edge))
-        edge += 1
+        offs = edge + tl.arange(0, EDGES)
+        u = tl.load(sources_ptr + offs, mask=offs < end, other=0)
+        w = tl.load(weights_ptr + offs, mask=offs < end, other=NO_EDGE)
+        changed = tl.load(changed_ptr + u, mask=offs < end, other=-2) >= round - 1
+        others = x_ptr + u.to(tl.int64)[:, None] * width + columns[None, :]
+        best = tl.minimum(best, tl.load(others, mask=changed[:, None] & mask[None, :], other=NO_EDGE) + w[:, None])
+        edge += EDGES
+    best = tl.min(best, axis=0)
     row = x_ptr + v.to(tl.int64) * width + columns
     less = mask & (best <= tl.load(limit_ptr))
     less = less & (best < tl.load(row, mask=less, other=0))
