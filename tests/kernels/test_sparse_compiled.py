@@ -20,6 +20,7 @@ ALL = [
     for tile in tiles
     for dtype in SPARSE_DTYPES
     for capability in CAPABILITIES
+    if capability == 90 or dtype == torch.float32
 ]
 
 
