@@ -11,8 +11,7 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.sparse.engine import Starts
-from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.single_source import SourceMethod, check_method
 from tri_apsp.sparse.sink import Sink
 from tri_apsp.sparse.solve import SparseSolver
@@ -64,17 +63,15 @@ def all_pairs(
         raise InputError(f"`sources_per_block` must be a positive integer, but is {sources_per_block!r}; give one, or None.")
     rows = sources_per_block or max(1, _PER_BLOCK // max(1, given.n))
     target = None if sink is None or not given.n else Sink(sink, given)
-    return _blocks(given, SparseSolver(given, method, negative_cycles), rows, target)
+    return _blocks(SparseSolver(given, method, negative_cycles), rows, target)
 
 
-def _blocks(graph: SparseGraph, solver: SparseSolver, rows: int, sink: Sink | None) -> Iterator[Block]:
+def _blocks(solver: SparseSolver, rows: int, sink: Sink | None) -> Iterator[Block]:
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer:
         pending: tuple[int, Future[torch.Tensor]] | None = None
-        for first in range(sink.rows if sink else 0, graph.n, rows):
-            vertices = torch.arange(first, min(first + rows, graph.n))
-            distances = solver.solve(Starts(vertices, torch.arange(len(vertices) + 1))).distances
+        for part, solved in solver.blocks(rows, sink.rows if sink else 0):
             if pending is not None:
                 yield Block(pending[0], pending[1].result())
-            pending = first, writer.submit(sink.write if sink else torch.Tensor.cpu, distances)
+            pending = part.start, writer.submit(sink.write if sink else torch.Tensor.cpu, solved.distances)
         if pending is not None:
             yield Block(pending[0], pending[1].result())

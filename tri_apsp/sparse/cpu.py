@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +28,7 @@ class CpuSparseEngine(SparseEngine):
     def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
         result = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype)
-        d, groups = result.numpy(), _groups(starts)
+        d, groups = result.numpy(), [group.numpy() for group in starts.groups()]
         largest = d.dtype.type(limit)
         if method == "many_sources":
             self._many_sources(groups, largest, d)
@@ -53,8 +52,8 @@ class CpuSparseEngine(SparseEngine):
         result = torch.empty(distances.shape, dtype=torch.int32)
         lists = *_arrays(graph.by_destination), *_arrays(graph.by_source)
         none = distances.numpy().dtype.type(no_edge(graph.dtype))
-        rows = zip(_groups(starts), distances.numpy(), result.numpy(), strict=True)
-        self._run(tight_predecessors, [(*lists, group, none, d, pred) for group, d, pred in rows], starts.rows)
+        rows = zip(starts.groups(), distances.numpy(), result.numpy(), strict=True)
+        self._run(tight_predecessors, [(*lists, group.numpy(), none, d, pred) for group, d, pred in rows], starts.rows)
         return result
 
     def _many_sources(self, groups: list[Array], limit: Array, d: Array) -> None:
@@ -76,11 +75,6 @@ class CpuSparseEngine(SparseEngine):
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
         work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations
         run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]
-
-
-def _groups(starts: Starts) -> list[Array]:
-    vertices, offsets = starts.vertices.numpy(), starts.offsets.tolist()
-    return [vertices[first:end] for first, end in itertools.pairwise(offsets)]
 
 
 def _arrays(lists: EdgeLists) -> tuple[Array, Array, Array]:

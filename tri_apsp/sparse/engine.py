@@ -23,10 +23,23 @@ class Starts(NamedTuple):
     vertices: torch.Tensor
     offsets: torch.Tensor
 
+    @classmethod
+    def each(cls, vertices: torch.Tensor) -> Starts:
+        """Return groups of one vertex each."""
+        return cls(vertices, torch.arange(len(vertices) + 1))
+
     @property
     def rows(self) -> int:
         """The number of groups."""
         return len(self.offsets) - 1
+
+    def row_of_each(self) -> torch.Tensor:
+        """Return the row of each vertex."""
+        return torch.arange(self.rows).repeat_interleave(self.offsets.diff())
+
+    def groups(self) -> tuple[torch.Tensor, ...]:
+        """Return the vertices of each row."""
+        return torch.split(self.vertices, self.offsets.diff().tolist())
 
 
 class SparseEngine(ABC):

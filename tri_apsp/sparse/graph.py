@@ -134,7 +134,7 @@ def sparse_graph(
     if isinstance(graph, SparseGraph):
         return graph if dtype in (None, graph.dtype) else graph.with_weights(_cast(graph.by_source.weights, dtype, name))
     if isinstance(graph, DenseGraph):
-        graph, dtype = graph.weights, dtype or (torch.int32 if graph.natural_dtype == torch.int16 else graph.natural_dtype)
+        graph = graph.weights
     if isinstance(graph, torch.Tensor):
         n, sources, targets, weights = _entries(graph, name)
         place = device or graph.device

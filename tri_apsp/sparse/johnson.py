@@ -6,7 +6,6 @@ import torch
 
 from tri_apsp.device import require_memory
 from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.solve import Solved, SparseSolver
 
@@ -34,10 +33,7 @@ def johnson(graph: SparseGraph, *, predecessors: bool = False, negative_cycles: 
     distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
     found = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
-    for first in range(0, n, _ROWS):
-        vertices = torch.arange(first, min(first + _ROWS, n))
-        block = solver.solve(Starts(vertices, torch.arange(len(vertices) + 1)), predecessors=predecessors)
-        rows = slice(first, first + len(vertices))
+    for rows, block in solver.blocks(_ROWS, predecessors=predecessors):
         distances[rows] = block.distances
         if found is not None:
             assert block.predecessors is not None

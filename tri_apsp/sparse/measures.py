@@ -9,7 +9,6 @@ import torch
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_flags
-from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.hops import totals as totals_of_hops
@@ -90,16 +89,14 @@ def _totals(graph: SparseGraph, *, weighted: bool, backward: bool) -> Totals:
         return totals_of_hops(graph, backward=backward)
     solver, n = SparseSolver(graph, "auto"), graph.n
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=graph.device))
-    rows = max(1, _AT_A_TIME // max(1, n))
-    for first in range(0, n, rows):
-        vertices = torch.arange(first, min(first + rows, n))
-        distances = solver.solve(Starts(vertices, torch.arange(len(vertices) + 1))).distances
+    for rows, solved in solver.blocks(max(1, _AT_A_TIME // max(1, n))):
+        distances = solved.distances
         finite = distances < no_edge(distances.dtype)
         kept = distances.to(torch.float64).masked_fill_(~finite, 0)
         if backward:
             values = kept.sum(1), finite.sum(1), kept.amax(1)
             for total, value in zip(found, values, strict=True):
-                total[vertices] = value.to(torch.float64)
+                total[rows] = value.to(torch.float64)
         else:
             found.total.add_(kept.sum(0))
             found.reached.add_(finite.sum(0))

@@ -108,10 +108,7 @@ def single_source(
     """
     check_flags(predecessors=predecessors, min_only=min_only, early_stop=early_stop)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
-    if method not in get_args(SourceMethod):
-        raise InputError(
-            f"`method` must be one of {', '.join(get_args(SourceMethod))}, but is {method!r}; choose one of these."
-        )
+    check_method(method)
     given = sparse_graph(graph, dtype=dtype)
     starts = _starts(sources, given.n, min_only=min_only)
     solver = SparseSolver(given, method, negative_cycles)
@@ -138,7 +135,7 @@ def _starts(sources: Any, n: int, *, min_only: bool) -> Starts:
     if min_only:
         vertices = torch.unique(vertices)
         return Starts(vertices, torch.tensor([0, len(vertices)]))
-    return Starts(vertices, torch.arange(len(vertices) + 1))
+    return Starts.each(vertices)
 
 
 def _limit(limit: float | None, graph: SparseGraph) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -41,7 +43,6 @@ class SparseSolver:
     def __init__(self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise") -> None:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
         self._components = list[NegativeComponent]()
-        self._engines = dict[str, SparseEngine]()
         self._reweighted: Reweighted | None = None
         if graph.lowest < 0:
             while (reweighted := reweight(graph)) is None:
@@ -71,6 +72,12 @@ class SparseSolver:
         _mark(reached, starts, distances, found)
         return Solved(distances, found, reached[0].cycle if reached else None, method)
 
+    def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
+        """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
+        for start in range(first, self._graph.n, rows):
+            vertices = torch.arange(start, min(start + rows, self._graph.n))
+            yield slice(start, start + len(vertices)), self.solve(Starts.each(vertices), predecessors=predecessors)
+
     def _solve_nonnegative(
         self, method: str, starts: Starts, limit: float | None, predecessors: bool, early_stop: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -87,14 +94,19 @@ class SparseSolver:
 
     def _engine_of(self, method: str) -> SparseEngine:
         """Return the engine of the graph without negative weights that has a method: of its device, else of the CPU."""
-        if self._graph.device.type != "cpu":
-            from tri_apsp.sparse.triton import TritonSparseEngine
+        if self._graph.device.type != "cpu" and method in self._gpu_engine.methods:
+            return self._gpu_engine
+        return self._cpu_engine
 
-            if method in TritonSparseEngine.methods:
-                return self._engines.setdefault("gpu", TritonSparseEngine(self._nonnegative))
-        if "cpu" not in self._engines:
-            self._engines["cpu"] = CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
-        return self._engines["cpu"]
+    @cached_property
+    def _gpu_engine(self) -> SparseEngine:
+        from tri_apsp.sparse.triton import TritonSparseEngine  # which needs Triton
+
+        return TritonSparseEngine(self._nonnegative)
+
+    @cached_property
+    def _cpu_engine(self) -> SparseEngine:
+        return CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
 
     def _solve_reweighted(
         self,
@@ -107,8 +119,7 @@ class SparseSolver:
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Solve with potentials, each start in a row of its own, since potentials shift each by another amount."""
         dtype, vertices, potentials = self._graph.dtype, starts.vertices, reweighted.potentials
-        rows = Starts(vertices, torch.arange(len(vertices) + 1))
-        shifted, found = self._solve_nonnegative(method, rows, None, predecessors, early_stop)
+        shifted, found = self._solve_nonnegative(method, Starts.each(vertices), None, predecessors, early_stop)
         exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices.to(potentials.device), None])
         missing, infinity = shifted == no_edge(shifted.dtype), no_edge(dtype)
         if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tri_apsp.kernels.shared.bits import count_bits
 from tri_apsp.kernels.shared.tight_edges import wide
 
 __all__ = ["_gather_kernel", "_settle_kernel", "_unpack_kernel"]
@@ -56,16 +57,6 @@ def _gather_kernel(
 
 
 @triton.jit
-def _count_bits(x):
-    """Return how many bits of each int32 are set."""
-    x = x.to(tl.uint32, bitcast=True)
-    x -= (x >> 1) & 0x55555555
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    return ((x * 0x01010101) >> 24).to(tl.int32)
-
-
-@triton.jit
 def _settle_kernel(
     later_ptr, now_ptr, found_ptr, complete_ptr,  # as above; now becomes 0
     seen_ptr,  # (n, words) of int32
@@ -99,7 +90,7 @@ def _settle_kernel(
             digits = digits_ptr + digit * (wide(n) * words) + offs
             tl.store(digits, tl.load(digits, mask=mask & (new != 0), other=0) | new, mask=mask & (new != 0))
     if DIGITS == 0:
-        count = tl.sum(_count_bits(new), axis=1).to(tl.int64)
+        count = tl.sum(count_bits(new), axis=1).to(tl.int64)
         update = inside & some
         tl.store(total_ptr + rows, tl.load(total_ptr + rows, mask=update, other=0) + count * level, mask=update)
         tl.store(reached_ptr + rows, tl.load(reached_ptr + rows, mask=update, other=0) + count, mask=update)

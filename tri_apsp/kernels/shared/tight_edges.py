@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import widen
+from tri_apsp.kernels.shared.bits import count_bits
 
 __all__ = [
     "_bounds_kernel",
@@ -113,16 +114,6 @@ def _bounds_kernel(
 
 
 @triton.jit
-def _count_bits(x):
-    """Return how many bits of each int32 are set: the sums of pairs of bits, of 4, and of 8, which a product adds up."""
-    x = x.to(tl.uint32, bitcast=True)
-    x -= (x >> 1) & 0x55555555
-    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
-    x = (x + (x >> 4)) & 0x0F0F0F0F
-    return ((x * 0x01010101) >> 24).to(tl.int32)
-
-
-@triton.jit
 def _count_kernel(
     masks_ptr,  # (batch, n, blocks) of int32: bit r is set if the edge from vertex r of a block of ROWS = 32 vertices is listed
     counts_ptr,  # (batch, n, blocks) of int32: how many bits are set
@@ -140,7 +131,7 @@ def _count_kernel(
     offs_c = (pid_b * n + offs_j) * tl.cdiv(n, ROWS) + block
     masks = tl.sum(tl.where(tight, 1 << tl.arange(0, ROWS)[:, None], 0), axis=0)
     tl.store(masks_ptr + offs_c, masks, mask=offs_j < n)
-    tl.store(counts_ptr + offs_c, _count_bits(masks), mask=offs_j < n)
+    tl.store(counts_ptr + offs_c, count_bits(masks), mask=offs_j < n)
 
 
 @triton.jit
