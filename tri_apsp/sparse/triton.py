@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from tri_apsp.kernels.shared import sparse as kernels
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["TritonSparseEngine", "kernel_constants"]
 
@@ -30,8 +30,8 @@ _COLUMNS, _CHUNK = 128, 128
 _AT_A_TIME = 8
 # Bytes of the distances of a slab, which stay in the L2 cache.
 _SLAB_BYTES = 32 << 20
-# Rounds before the host first asks whether one was the last, and most between two questions.
-_FIRST_ROUNDS, _MOST_ROUNDS = 4, 64
+# The most rounds between two reads of the host whether one changed anything.
+_MOST_ROUNDS = 64
 
 
 class TritonSparseEngine(SparseEngine):
@@ -41,36 +41,28 @@ class TritonSparseEngine(SparseEngine):
 
     def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
-        shape = (graph.n, starts.rows) if method == "many_sources" else (starts.rows, graph.n)
-        d = torch.full(shape, no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
-        rows = torch.arange(starts.rows).repeat_interleave(starts.offsets.diff()).to(graph.device)
-        vertices = starts.vertices.to(graph.device)
+        largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
+        if method == "many_sources" and graph.edges:
+            with current(graph.device):
+                return self._many_sources(starts, largest)
+        d = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+        d[starts.row_of_each().to(graph.device), starts.vertices.to(graph.device)] = 0
         if not graph.edges:
-            d = d if method != "many_sources" else d.mT.contiguous()
-            d[rows, vertices] = 0
             return d
-        most = (
-            torch.full((1,), limit, dtype=torch.float64 if graph.dtype.is_floating_point else torch.int64)
-            .to(graph.dtype)
-            .to(graph.device)
-        )
         with current(graph.device):
-            if method == "many_sources":
-                return self._many_sources(starts, most)
-            d[rows, vertices] = 0
             if method == "frontier":
-                for row, group in zip(d, _groups(starts), strict=True):
-                    self._frontier(row, group.to(graph.device), most)
+                for row, group in zip(d, starts.groups(), strict=True):
+                    self._frontier(row, group.to(graph.device), largest)
             else:
                 run = self._pull if method == "output_parallel" else self._segments
                 lowered = torch.zeros(starts.rows, dtype=torch.int32, device=graph.device)
-                _repeat(lambda _: run(d, lowered, most), lowered, graph.n - 1 if not early_stop else None)
+                for _ in rounds(lowered, _MOST_ROUNDS) if early_stop else range(graph.n - 1):
+                    run(d, lowered, largest)
         return d
 
     def predecessors(self, starts: Starts, distances: torch.Tensor) -> torch.Tensor:
         graph, device = self.graph, self.graph.device
-        rows = torch.arange(starts.rows).repeat_interleave(starts.offsets.diff()).to(device)
-        vertices = starts.vertices.to(device)
+        rows, vertices = starts.row_of_each().to(device), starts.vertices.to(device)
         pred = torch.where(distances < no_edge(graph.dtype), -2, -1).to(torch.int32)
         pred[rows, vertices] = -1
         level = torch.full_like(pred, -1)
@@ -84,8 +76,8 @@ class TritonSparseEngine(SparseEngine):
             again = not_closer.nonzero().flatten()
             if len(again):
                 part, levels, d = unknown[again], level[again], distances[again]
-                rounds = iter(range(1, graph.n + 1))
-                _repeat(lambda _: self._tight(part, levels, not_closer, found, d, next(rounds), fewest=True), found, None)
+                for number in rounds(found, _MOST_ROUNDS):
+                    self._tight(part, levels, not_closer, found, d, number, fewest=True)
                 pred[again] = part
         return pred
 
@@ -142,83 +134,51 @@ class TritonSparseEngine(SparseEngine):
         counts[0] = len(group)
         queued = torch.zeros(n, dtype=torch.int32, device=d.device)
         programs = 8 * describe(d.device).units
-        number, rounds = 0, _FIRST_ROUNDS
+        number, batch = 0, FIRST
         while True:
-            for place in range(rounds):
+            for place in range(batch):
                 number += 1
                 now, later = queues[(number - 1) % 2], queues[number % 2]
                 _launcher(kernels._push_kernel, d.dtype, ())(
                     (programs, 1, 1), d, now, counts[place:], later, counts[place + 1 :], queued, lists.offsets,
                     lists.vertices, lists.weights, limit, number,
                 )  # fmt: skip
-            last = int(counts[rounds])
+            last = int(counts[batch])
             if not last:
                 return
             counts.zero_()
             counts[0] = last
-            rounds = min(2 * rounds, _MOST_ROUNDS)
+            batch = min(2 * batch, _MOST_ROUNDS)
 
     @cached_property
     def _chunks(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return chunks_of(self.graph.by_destination, _CHUNK)
 
     def _many_sources(self, starts: Starts, limit: torch.Tensor) -> torch.Tensor:
-        graph, lists = self.graph, self.graph.by_destination
+        graph, all_groups = self.graph, starts.groups()
         result = torch.empty(starts.rows, graph.n, dtype=graph.dtype, device=graph.device)
         width = max(16, min(1024, _SLAB_BYTES // (graph.n * graph.dtype.itemsize) // 16 * 16))
         for first in range(0, starts.rows, width):
-            groups = _groups(starts)[first : first + width]
+            groups = all_groups[first : first + width]
             x = torch.full((graph.n, len(groups)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
             changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
             columns = torch.arange(len(groups)).repeat_interleave(torch.tensor([len(group) for group in groups]))
             vertices = torch.cat(groups).to(graph.device)
             x[vertices, columns.to(graph.device)] = 0
             changed[vertices] = 0
-            lowered = changed.new_zeros(1)
-            self._pull_rows(x, changed, lowered, lists, limit)
+            self._pull_rows(x, changed, limit)
             result[first : first + len(groups)] = x.mT
         return result
 
-    def _pull_rows(
-        self, x: torch.Tensor, changed: torch.Tensor, lowered: torch.Tensor, lists: Any, limit: torch.Tensor
-    ) -> None:
-        chunks, width = self._chunks, x.shape[1]
+    def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor) -> None:
+        chunks, lists, width = self._chunks, self.graph.by_destination, x.shape[1]
         block = min(_COLUMNS, max(16, 1 << (width - 1).bit_length()))
-        launch = _launcher(kernels._pull_rows_kernel, x.dtype, (block,))
         grid = len(chunks[0]), -(-width // block), 1
-        _repeat(
-            lambda number: launch(grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width),
-            lowered,
-            None,
-        )
-
-
-def _repeat(run: Callable[[int], None], lowered: torch.Tensor, rounds: int | None) -> None:
-    """Call `run` with 1, 2, ... until it sets no value of `lowered`, which the host reads now and then; or `rounds` times."""
-    for number in range(1, (rounds or 0) + 1):
-        run(number)
-    if rounds is not None:
-        return
-    for number, asks in _numbered():
-        if asks:
-            lowered.zero_()
-        run(number)
-        if asks and not bool(lowered.any()):
-            return
-
-
-def _numbered() -> Iterator[tuple[int, bool]]:
-    """Yield 1, 2, ..., and whether to ask after it."""
-    number, rounds = 0, _FIRST_ROUNDS
-    while True:
-        for place in range(rounds):
-            number += 1
-            yield number, place == rounds - 1
-        rounds = min(2 * rounds, _MOST_ROUNDS)
-
-
-def _groups(starts: Starts) -> list[torch.Tensor]:
-    return list(torch.split(starts.vertices, starts.offsets.diff().tolist()))
+        lowered = changed.new_zeros(1)
+        for number in rounds(lowered, _MOST_ROUNDS):
+            _launcher(kernels._pull_rows_kernel, x.dtype, (block,))(
+                grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width
+            )
 
 
 @cache

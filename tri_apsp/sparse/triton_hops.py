@@ -13,6 +13,7 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import hops as kernels
 from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.graph import EdgeLists
+from tri_apsp.sparse.rounds import rounds
 
 __all__ = ["hop_constants", "hops_on_gpu", "totals_on_gpu"]
 
@@ -24,7 +25,7 @@ _CHUNK, _CHUNKS = 256, 4
 _EDGES = 8
 # Rows of a program that settles; vertices and words of one that unpacks.
 _ROWS, _UNPACKED = 16, (64, 8)
-# Levels between two questions of the host whether there are more.
+# The most levels between two reads of the host whether there are more.
 _LEVELS = 4
 
 
@@ -49,16 +50,11 @@ class _Slab:
         self.found[starts.to(device)] = 0
 
     def levels(self, totals: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> Iterator[int]:
-        """Run each level, and yield its number before the host asks whether there are more."""
+        """Run each level, and yield its number before the host reads whether there are more."""
         chunks = chunks_of(self.lists, _CHUNK)
         width = max(16, 1 << (self.words - 1).bit_length())
         gather, settle = _launcher("gather", width, 0), _launcher("settle", width, len(self.digits))
-        level = 0
-        while True:
-            level += 1
-            asks = level % _LEVELS == 0
-            if asks:
-                self.any.zero_()
+        for level in rounds(self.any, _LEVELS):
             gather(
                 (-(-len(chunks[0]) // _CHUNKS), 1, 1), self.later, self.now, self.found, self.complete, *chunks,
                 self.lists.vertices, level, len(chunks[0]), self.words,
@@ -69,8 +65,6 @@ class _Slab:
             )  # fmt: skip
             self.now, self.later = self.later, self.now
             yield level
-            if asks and not bool(self.any):
-                return
 
 
 def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:

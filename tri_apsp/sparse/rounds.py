@@ -1,0 +1,30 @@
+"""Rounds of kernels on a GPU, after some of which the host reads whether that one changed anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+__all__ = ["FIRST", "rounds"]
+
+FIRST = 4
+"""Rounds before the host reads for the first time."""
+
+
+def rounds(changed: torch.Tensor, most: int) -> Iterator[int]:
+    """Yield 1, 2, ...: the numbers of rounds, which the caller launches, until one sets no value of `changed`.
+
+    The host reads `changed` after 4 rounds, then after twice as many each time, up to `most`.
+    """
+    number, count = 0, FIRST
+    while True:
+        for place in range(count):
+            number += 1
+            last = place == count - 1
+            if last:
+                changed.zero_()
+            yield number
+            if last and not bool(changed.any()):
+                return
+        count = min(2 * count, most)
