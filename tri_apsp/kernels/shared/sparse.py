@@ -104,6 +104,13 @@ def _segments_kernel(
 
 
 @triton.jit
+def _edge_of_carry(carry, edges, EDGES: tl.constexpr):
+    """Return an edge of the segment of a carry: 2 b is the first segment of block b, and 2 b + 1 its last one."""
+    block = carry // 2
+    return tl.where(carry % 2 == 1, tl.minimum((block + 1) * EDGES, edges) - 1, block * EDGES)
+
+
+@triton.jit
 def _carries_kernel(
     d_ptr, lowered_ptr, carried_ptr,  # as above
     targets_ptr, limit_ptr, blocks, edges, n,
@@ -117,22 +124,15 @@ def _carries_kernel(
     open_v = -1  # the last segment so far, and its minimum
     open_value = tl.load(limit_ptr)
     for start in range(0, 2 * blocks, BLOCK):
-        # Blocks in their order, each with its first and then its last segment.
         offs = start + tl.arange(0, BLOCK)
         mask = offs < 2 * blocks
-        block, is_last = offs // 2, offs % 2
-        edge = tl.where(is_last == 1, tl.minimum((block + 1) * EDGES, edges) - 1, block * EDGES)
-        v = tl.load(targets_ptr + edge, mask=mask, other=-2)
-        value = tl.load(carried_ptr + is_last * blocks + block, mask=mask, other=NO_EDGE)
+        v = tl.load(targets_ptr + _edge_of_carry(offs, edges, EDGES), mask=mask, other=-2)
+        value = tl.load(carried_ptr + offs % 2 * blocks + offs // 2, mask=mask, other=NO_EDGE)
         value = tl.where(v == open_v, tl.minimum(value, open_value), value)
         least, _ = tl.associative_scan((value, v), 0, _least_of_segment)
-        following = start + BLOCK
-        nearest = offs + 1
-        next_block, next_last = nearest // 2, nearest % 2
-        next_edge = tl.where(next_last == 1, tl.minimum((next_block + 1) * EDGES, edges) - 1, next_block * EDGES)
-        next_v = tl.load(targets_ptr + next_edge, mask=nearest < 2 * blocks, other=-1)
-        _store_segments(d_ptr, lowered_ptr + row, least, v, mask & (v != next_v), limit)
-        is_end = offs == tl.minimum(following, 2 * blocks) - 1
+        following = tl.load(targets_ptr + _edge_of_carry(offs + 1, edges, EDGES), mask=offs + 1 < 2 * blocks, other=-1)
+        _store_segments(d_ptr, lowered_ptr + row, least, v, mask & (v != following), limit)
+        is_end = offs == tl.minimum(start + BLOCK, 2 * blocks) - 1
         open_v = tl.max(tl.where(is_end, v, -1))
         open_value = tl.min(tl.where(is_end, least, NO_EDGE))
 
