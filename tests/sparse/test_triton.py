@@ -84,7 +84,7 @@ class EngineContract:
             weights = EngineContract.graphs(self, max(self.n, 40))[name]  # more sources than bits of a word
             cpu = sparse_graph(cases.tensor(weights, torch.float32))
             lists, n = cpu.to(torch.device(self.device)).by_destination, cpu.n
-            starts = torch.arange(n)[-50:]
+            starts = torch.arange(min(n, 50))
             for dtype, unreachable in UNREACHABLE.items():
                 found = torch.empty(len(starts), n, dtype=dtype, device=self.device)
                 too_long = hops_module.hops_on_gpu(lists, starts, found, unreachable)

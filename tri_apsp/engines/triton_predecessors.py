@@ -60,7 +60,8 @@ def workspace(weights: torch.Tensor) -> float:
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
     # Bytes for each pair of vertices.
     edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]  # sources, targets, weights; bits, counts and ends
-    strip = min(1.0, _WIDTH / n) * (4 + 3 * itemsize)  # predecessors; distances, those reached before, and masks
+    # Predecessors, distances and a mask; then those distances that were reached before, or the mask in int32 while it is counted.
+    strip = min(1.0, _WIDTH / n) * (4 + itemsize + 1 + max(itemsize, 4))
     queues = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
     return (edge_lists + max(strip, queues)) / itemsize
 
@@ -183,7 +184,8 @@ class _Search:
             remaining: float = math.inf
             while True:
                 unreached = pred == int(predecessors.SEARCH.value)
-                before, remaining = remaining, int(unreached.sum())
+                # torch converts the mask to the dtype of the sum: int32, which holds the count of a graph, needs half of int64.
+                before, remaining = remaining, int(unreached.sum((1, 2), dtype=torch.int32).sum())
                 if remaining == 0 or remaining > (1 - _LEAST_SHARE) * before:
                     break
                 # Paths grow by one edge: only vertices reached before this search may be predecessors.
