@@ -60,7 +60,7 @@ def workspace(weights: torch.Tensor) -> float:
     n, itemsize = max(1, weights.shape[-1]), weights.itemsize
     # Bytes for each pair of vertices.
     edge_lists = (8 + itemsize) / _PAIRS_PER_EDGE + 2 * 8 / _TILE[0]  # sources, targets, weights; bits, counts and ends
-    # Predecessors, distances and a mask; then those distances that were reached before, or the mask in int32 while it is counted.
+    # Predecessors, distances and a mask; with it the distances reached before, or a copy of it in int32 while it is counted.
     strip = min(1.0, _WIDTH / n) * (4 + itemsize + 1 + max(itemsize, 4))
     queues = _BYTES_TO_SORT / _PAIRS_PER_EDGE + 4 * min(1.0, _programs(weights) / n)
     return (edge_lists + max(strip, queues)) / itemsize
