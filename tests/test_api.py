@@ -111,7 +111,7 @@ def test_no_remedy_names_a_wider_dtype_where_there_is_none(dtype) -> None:
 
 @pytest.mark.parametrize("call", [tri_apsp.shortest_paths, tri_apsp.select])
 def test_type_checkers_know_the_methods(call) -> None:
-    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *SYSTEMS)
+    assert get_args(get_type_hints(call)["method"]) == ("auto", *METHODS, *SYSTEMS, "johnson")
 
 
 def test_type_checkers_know_the_signs_and_objectives() -> None:
@@ -141,7 +141,7 @@ BAD_WEIGHTS = {
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
     "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real, or abs"),
     "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert it with .to\\(torch.float32\\)"),
-    "sparse": (torch.eye(3).to_sparse(), "must be a dense tensor, but has layout sparse_coo; .*from_scipy"),
+    "sparse": (torch.eye(3).to_sparse(), "`overwrite` and `check` are for dense methods .* given with a sparse graph"),
     "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),
     "minus infinity": (torch.tensor([[0, -INF], [1, 0]]), r"greater than minus infinity, but is -inf at \(0, 1\); replace"),
     "an integer above no_edge": (
@@ -171,7 +171,7 @@ def test_a_bad_batch_says_where() -> None:
 
 
 def test_an_unknown_method_lists_the_valid_ones() -> None:
-    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, but is 'dijkstra'")):
+    with pytest.raises(InputError, match=re.escape(f"auto, {', '.join((*METHODS, *SYSTEMS))}, johnson, but is 'dijkstra'")):
         tri_apsp.shortest_paths(torch.zeros(2, 2), method="dijkstra")
 
 

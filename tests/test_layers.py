@@ -30,15 +30,16 @@ MAY_IMPORT = {
     "methods": "configs engines methods.papers",
     "methods.papers": "errors device semirings configs kernels gpu engines methods",
     "solver": "errors device semirings value_range paths configs tuned engines methods",
-    "sparse": "errors device semirings paths graphs kernels gpu engines solver",
-    "api": "configs solver",
+    "sparse": "errors messages device semirings configs tuned graphs kernels gpu engines solver",
+    "api": "configs solver sparse",
     "interop": "errors device graphs api",
     "__init__": "api configs errors graphs paths semirings",
     "csgraph": "errors graphs api",
     "console": "errors messages device engines __init__",
-    "bench": "messages python_process device semirings configs tuned gpu engines methods solver api console",
+    "bench": "messages python_process device semirings configs tuned gpu engines methods solver sparse api console",
     "cli": (
-        "errors messages device semirings configs tuned engines graphs methods solver api console bench tune report __init__"
+        "errors messages device semirings configs tuned engines graphs methods solver sparse api console bench tune report "
+        "__init__"
     ),
     "__main__": "cli",
     "tune": "errors messages device energy semirings configs tuned engines methods solver console",

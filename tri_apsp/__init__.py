@@ -9,7 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tri_apsp.api import NegativeCycle, Result, Selection, min_plus, reachability, select, shortest_paths
+    from tri_apsp.api import (
+        NegativeCycle,
+        Result,
+        Selection,
+        all_pairs,
+        closeness,
+        diameter,
+        eccentricities,
+        hops,
+        mean_distance,
+        min_plus,
+        reachability,
+        read_sparse_graph,
+        select,
+        shortest_paths,
+        single_source,
+    )
     from tri_apsp.configs import Config, CpuTiles, GpuTiles
     from tri_apsp.errors import (
         ApspError,
@@ -42,15 +58,23 @@ __all__ = [
     "TooLargeError",
     "TuningWarning",
     "__version__",
+    "all_pairs",
+    "closeness",
+    "diameter",
+    "eccentricities",
     "from_networkx",
     "from_numpy",
     "from_scipy",
+    "hops",
+    "mean_distance",
     "min_plus",
     "no_edge",
     "reachability",
     "read_graph",
+    "read_sparse_graph",
     "select",
     "shortest_paths",
+    "single_source",
     "write_distances",
 ]
 
@@ -60,7 +84,8 @@ __version__ = "0.1.0"
 _NAMES = {
     "api": (
         *("NegativeCycle", "Result", "Selection"),
-        *("min_plus", "reachability", "select", "shortest_paths"),
+        *("all_pairs", "closeness", "diameter", "eccentricities", "hops", "mean_distance"),
+        *("min_plus", "reachability", "read_sparse_graph", "select", "shortest_paths", "single_source"),
     ),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (

@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 
-from tri_apsp.configs import Config, MethodChoice
-from tri_apsp.solver import selection
-from tri_apsp.solver.arguments import check_weights
+from tri_apsp.configs import Config
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import NegativeCycle, Result, Selection
-from tri_apsp.solver.run import NegativeCycles, solve
+from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.sparse import dense_or_sparse
+from tri_apsp.sparse.all_pairs import all_pairs
+from tri_apsp.sparse.dense_or_sparse import AnyMethod
+from tri_apsp.sparse.hops import hops
+from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
+from tri_apsp.sparse.read import read_sparse_graph
+from tri_apsp.sparse.single_source import single_source
 
-__all__ = ["NegativeCycle", "Result", "Selection", "min_plus", "reachability", "select", "shortest_paths"]
+__all__ = [
+    "NegativeCycle",
+    "Result",
+    "Selection",
+    "all_pairs",
+    "closeness",
+    "diameter",
+    "eccentricities",
+    "hops",
+    "mean_distance",
+    "min_plus",
+    "reachability",
+    "read_sparse_graph",
+    "select",
+    "shortest_paths",
+    "single_source",
+]
 
 
-def select(weights: torch.Tensor, *, method: MethodChoice = "auto", config: Config | None = None) -> Selection:
-    """Return what shortest_paths(weights) would run, without running it; see tri_apsp.methods.auto for the rules.
+def select(weights: Any, *, method: AnyMethod = "auto", config: Config | None = None, read_values: bool = False) -> Selection:
+    """Return what shortest_paths(weights) would run, without running it.
 
-    Args and errors: as for shortest_paths. The values of `weights` are not read; they are taken to be non-negative.
+    The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm in tri_apsp.sparse.choice.
+
+    Args:
+        weights, method, config: as for shortest_paths.
+        read_values: also read dense weights: count their edges, and look for a negative one. Without it the method is the one
+            for many edges, none of which is negative.
+
+    Raises:
+        As shortest_paths; values are not checked.
     """
-    call = selection.call_of(check_weights(weights), method, config)
-    return selection.select(call, method, config)
+    return dense_or_sparse.select(weights, method=method, config=config, read_values=read_values)
 
 
 def shortest_paths(
-    weights: torch.Tensor,
+    weights: Any,
     *,
+    sources: int | Sequence[int] | torch.Tensor | None = None,
     sizes: torch.Tensor | None = None,
-    method: MethodChoice = "auto",
+    method: AnyMethod = "auto",
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,
@@ -41,11 +73,13 @@ def shortest_paths(
         weights: (n, n) or (batch, n, n) of float32, float64, int16, int32 or int64, on the CPU or a CUDA device, with
             any strides. weights[i, j] is the weight of the edge from i to j; inf, or no_edge(dtype) for integers, means
             no edge. The diagonal counts as 0 unless it is negative. Of bool: True is an edge of weight 1, False is no edge;
-            they are solved in float32.
+            they are solved in float32. Or a sparse graph, as single_source takes it.
+        sources: the vertices whose rows of the distances are wanted; None: all. Not with a batch.
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of the weights, with
             0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block of weights[i]. The values outside that block
             are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.
-        method: "auto", "floyd_warshall", "kleene", "squaring" or "iterative"; see select() for what "auto" takes.
+        method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense methods; or "johnson", for graphs
+            of few edges. See select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in.
         overwrite: solve in the memory of `weights`, which then holds the distances (undefined values after an error). A cycle
             of floats that rounding makes lighter than 0 then raises, since the weights that would tell are gone.
@@ -61,7 +95,7 @@ def shortest_paths(
             each edge, m being the largest magnitude of a weight: rounding alone may make a cycle of weight 0 that light.
 
     Returns:
-        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor.
+        Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor, (len(sources), n) with `sources`.
 
     Raises:
         InputError: weights that are not square real matrices or that require a gradient, NaN or minus infinity, sizes that do
@@ -81,10 +115,11 @@ def shortest_paths(
     edge of the paths, or a breadth-first search for each source. As workspace it takes 8 bytes and a weight for each edge that
     is a shortest path; on a GPU, for n^2 / 8 edges, and 4 bytes and three distances for n min(n, 2048) pairs. "mark" takes a
     copy of the weights and 5 bytes for each pair; if there is a negative cycle, another solve, the reachability, and
-    Bellman-Ford.
+    Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights to choose it.
     """
-    return solve(
+    return dense_or_sparse.solve(
         weights,
+        sources=sources,
         sizes=sizes,
         method=method,
         config=config,

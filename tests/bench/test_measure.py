@@ -24,7 +24,7 @@ def measured(case, *, scipy_up_to):
 
 @pytest.mark.parametrize("scipy_up_to", [0, 64])
 @pytest.mark.parametrize("case", [Case(16), Case(16, batch=2), Case(16, sign=SIGNS[1])], ids=["plain", "batch", "signed"])
-@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
+@pytest.mark.parametrize("name", ["min_plus", "solve"])
 def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to):
     def wrong(weights, *args, **named):
         return right(torch.zeros_like(weights), *args, **named)
@@ -36,7 +36,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch, name, case, scipy_up_to):
 
 
 @pytest.mark.parametrize("row", [0, -1])
-@pytest.mark.parametrize("name", ["min_plus", "shortest_paths"])
+@pytest.mark.parametrize("name", ["min_plus", "solve"])
 def test_a_wrong_first_or_last_row_is_not_timed(monkeypatch, name, row):
     def wrong(*args, **named):
         result = right(*args, **named)
@@ -78,8 +78,8 @@ def test_methods_must_agree_without_scipy(monkeypatch):
         result.distances[1, 2] += method == "floyd_warshall"  # neither the first nor the last row
         return result
 
-    right = module.shortest_paths
-    monkeypatch.setattr(module, "shortest_paths", wrong_inside)
+    right = module.solve
+    monkeypatch.setattr(module, "solve", wrong_inside)
     with pytest.raises(AssertionError, match="floyd_warshall is wrong"):
         measured(case, scipy_up_to=0)
 

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tri_apsp.api import Selection, select
+from tri_apsp.api import select
 from tri_apsp.bench import timing
 from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
 from tri_apsp.configs import default_config
+from tri_apsp.solver.result import DenseSelection
 
 CPU = torch.device("cpu")
 
@@ -20,7 +21,7 @@ CPU = torch.device("cpu")
 def selected(engine):
     """Return a selection with blocks of 64 and a cutoff of 128, for which no tuned file is looked up."""
     config = dataclasses.replace(default_config(engine, torch.float32), block_size=64, cutoff=128)
-    return Selection("kleene", engine, config, "")
+    return DenseSelection("kleene", engine, config, "")
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ TEXTS = {
     "unknown engine": ("g.gr", FIVE, ["--engine", "fpga"], BAD_INPUT, ["fpga", "cpu", "portable"]),
     "unknown device": ("g.gr", FIVE, ["--device", "tpu"], BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
     "fraction": ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", ["--dtype", "int32"], BAD_INPUT, ["whole numbers", "0.5"]),
-    "no memory": ("g.gr", "p sp 10000000 0\n", [], FAILED, ["10000000 vertices", "GiB", "which fits"]),
+    "no memory": ("g.gr", "p sp 10000000 0\n", [], FAILED, ["10000000 vertices", "GiB", "all_pairs"]),
     "long path": ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", ["--dtype", "int16"], FAILED, ["int16", "int32"]),
     "long edge": ("g.gr", HEADER + "a 1 2 9000\na 2 3 20000\n", ["--dtype", "int16"], FAILED, ["int16", "20000"]),
     "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices 2, 1;"]),

@@ -38,7 +38,7 @@ def test_json(cli, graph, source, target, expected, dtype):
 
 
 def test_an_empty_graph(cli, save):
-    assert "a path needs a graph with vertices, but this one has none" in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
+    assert "SOURCE needs a graph with vertices, but this one has none" in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
 
 
 def test_no_path(cli, graph):

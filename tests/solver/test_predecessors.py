@@ -119,7 +119,7 @@ def test_unchecked() -> None:
 def test_not_unless_asked_for() -> None:
     result = tri_apsp.shortest_paths(torch.rand(5, 5))
     assert result.predecessors is None
-    with pytest.raises(InputError, match="paths need predecessors, but the result has none; call shortest_paths with pred"):
+    with pytest.raises(InputError, match="paths need predecessors, but the result has none; solve with pred"):
         result.path(0, 1)
     with pytest.raises(InputError, match="next hops need"):
         result.next_hops()

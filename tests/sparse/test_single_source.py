@@ -65,7 +65,7 @@ def check(result, weights, sources):
     infinity = tri_apsp.no_edge(weights.dtype)
     for row, source in enumerate(sources):
         for target in range(len(weights)):
-            path = result.path(row, target)
+            path = result.path(source, target)
             if result.distances[row, target] == infinity:
                 assert path == []
                 continue
@@ -135,7 +135,7 @@ def test_the_nearest_of_several_sources(method: str, name: str) -> None:
     assert torch.equal(result.distances[0], alone.min(0).values)
     assert result.sources.tolist() == [4, 17, 31]
     for target, nearest in enumerate(result.nearest.tolist()):
-        path = result.path(0, target)
+        path = result.path(nearest if nearest >= 0 else 17, target)
         if nearest < 0:
             assert path == []
             assert result.distances[0, target] == INF
@@ -188,7 +188,7 @@ def test_shifted_floats_have_no_negative_cycle() -> None:
     weights = torch.zeros(50, 50) + potentials[:, None] - potentials
     result = single_source(weights, [7], predecessors=True)
     torch.testing.assert_close(result.distances[0], potentials[7] - potentials, rtol=0, atol=1e-4)
-    assert len(result.path(0, 12)) >= 2
+    assert len(result.path(7, 12)) >= 2
 
 
 def test_integers_beyond_the_range() -> None:
@@ -224,10 +224,20 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
 
 def test_paths_need_predecessors_and_valid_numbers() -> None:
     weights = dense("random", torch.float32)
-    with pytest.raises(InputError, match="call single_source with predecessors=True"):
+    with pytest.raises(InputError, match="solve with predecessors=True"):
         single_source(weights, 0).path(0, 1)
-    with pytest.raises(InputError, match=r"`row` must lie in \[0, 1\)"):
-        single_source(weights, 0, predecessors=True).path(1, 1)
+    found = single_source(weights, [5, 3, 5], predecessors=True)
+    with pytest.raises(InputError, match="must be one of the result's 3 sources, but one is 1; solve from it too"):
+        found.path(1, 1)
+    with pytest.raises(InputError, match=r"`target` must lie in \[0, 70\)"):
+        found.path(3, 70)
+    with pytest.raises(InputError, match="next hops need the paths from every vertex"):
+        found.next_hops()
+    paths = found.paths([3, 5], [7, 8])
+    assert [paths[0].tolist(), paths[1].tolist()] == [found.path(3, 7), found.path(5, 8)]
+    nearest = single_source(weights, [5, 3], predecessors=True, min_only=True)
+    with pytest.raises(InputError, match="the source of a path must be the nearest to its target, which is 5 for 5, but is 3"):
+        nearest.path(3, 5)
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Selection, min_plus, shortest_paths
+from tri_apsp.api import min_plus
 from tri_apsp.bench import closures
 from tri_apsp.bench.bounds import bound
 from tri_apsp.bench.cases import Case, runs_scipy, scipy_distances
@@ -19,6 +19,9 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
 from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.solver.result import DenseSelection
+from tri_apsp.solver.run import solve
+from tri_apsp.solver.selection import select_dense
 
 __all__ = ["Row", "check_sources", "measure"]
 
@@ -184,18 +187,18 @@ def _checked_calls(
         expected = expected.to(weights)
     for method in methods:
         show(method)
-        result = shortest_paths(weights, method=method, config=config)
+        result = solve(weights, method=method, config=config)
         if expected is None:
             check_sources(result.distances, weights, method)
             expected = result.distances
         assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
-        selection = Selection(result.method, result.engine, result.config, f"as method {method} ran")
         del result  # the timed runs need its memory
+        selection = select_dense(weights, method, config)
         yield _Call(
             method,
             weights.dtype,
             selection.engine,
-            partial(shortest_paths, weights, method=method, config=config),
+            partial(solve, weights, method=method, config=config),
             partial(_in_products, weights, selection),
         )
 
@@ -207,7 +210,7 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     return _Call("reachability", torch.bool, engines.choose(device, config), partial(closures.solve, edges, config))
 
 
-def _in_products(weights: torch.Tensor, selection: Selection) -> float:
+def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
     """Return the median seconds that a solve spends in products."""
     return float(np.median([seconds_in_products(weights, selection) for _ in range(_PRODUCT_RUNS)]))
 

@@ -7,16 +7,16 @@ import time
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Selection
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import synchronize
 from tri_apsp.solver.arguments import check_weights
+from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import run
 
 __all__ = ["seconds_in_products"]
 
 
-def seconds_in_products(weights: torch.Tensor, selection: Selection) -> float:
+def seconds_in_products(weights: torch.Tensor, selection: DenseSelection) -> float:
     """Solve `weights` as a public call does, and return the seconds in engine.product, whichever operation calls it.
 
     On a GPU, events are recorded around each product, so that the host need not wait in between. Where the GPU has finished

@@ -9,12 +9,14 @@ from typing import TypeVar
 
 import torch
 
-from tri_apsp.api import Selection
 from tri_apsp.device import synchronize
 from tri_apsp.gpu.padding import aligned
+from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import solve
+from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.sparse.johnson import johnson
 
-__all__ = ["RUNS", "compile_kernels", "timed", "timed_again", "warm_up", "warm_up_size"]
+__all__ = ["RUNS", "compile_kernels", "compile_sparse", "timed", "timed_again", "warm_up", "warm_up_size"]
 
 T = TypeVar("T")
 
@@ -23,6 +25,9 @@ RUNS = 5
 
 # An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under load.
 _WARM_UP_SECONDS = 0.5
+
+# Vertices of a graph that runs the kernels of a large one.
+_SMALL_SPARSE = 64
 
 # timed_again starts no further run after this time, since calls that take as long vary little.
 _RUNS_SECONDS = 0.5
@@ -58,7 +63,7 @@ def warm_up(call: Callable[[], object], device: torch.device) -> None:
         timed(call, device)
 
 
-def compile_kernels(weights: torch.Tensor, selection: Selection, *, predecessors: bool = False) -> float:
+def compile_kernels(weights: torch.Tensor, selection: DenseSelection, *, predecessors: bool = False) -> float:
     """Solve a small graph as `selection` will solve `weights` (n, n), so that its kernels are compiled and loaded.
 
     Args:
@@ -87,7 +92,14 @@ def compile_kernels(weights: torch.Tensor, selection: Selection, *, predecessors
     return timed(run, device)[1]
 
 
-def warm_up_size(n: int, selection: Selection, device: torch.device) -> int:
+def compile_sparse(weights: torch.Tensor | SparseGraph, *, predecessors: bool) -> float:
+    """Solve a small graph by Johnson's algorithm as `weights` will be solved, and return the seconds that it took."""
+    graph = weights if isinstance(weights, SparseGraph) else sparse_graph(weights)
+    small = _small_graph(_SMALL_SPARSE, graph.lowest < 0, like=graph.by_source.weights)
+    return timed(lambda: johnson(sparse_graph(small), predecessors=predecessors), graph.device)[1]
+
+
+def warm_up_size(n: int, selection: DenseSelection, device: torch.device) -> int:
     """Return the size, n at most, of the graph that compile_kernels solves before one of n vertices."""
     # On a CPU one kernel serves every size. Triton compiles other variants of a kernel where 16 divides sizes and strides,
     # which a size with the same remainder repeats.

@@ -6,13 +6,17 @@ import argparse
 import sys
 from typing import BinaryIO
 
+import torch
+
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import FORMATS, READ_FORMATS, load_graph
-from tri_apsp.graphs.dense import Graph
+from tri_apsp.graphs import FORMATS, READ_FORMATS, EdgeList, Graph, load_graph
+from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
-__all__ = ["STDIN", "add_graph", "add_solver", "read"]
+__all__ = ["STDIN", "add_dtype", "add_graph", "add_solver", "describe_graph", "dtype_of", "read", "vertex_of", "weights_of"]
 
 STDIN = "-"
 """In place of a file: standard input."""
@@ -36,10 +40,15 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        choices=["auto", *METHODS, *SYSTEMS],
+        choices=["auto", *METHODS, JOHNSON, *SYSTEMS],
         metavar="METHOD",
-        help=f"auto (default), {', '.join(METHODS)}; or on a GPU a system of a paper: {', '.join(SYSTEMS)}",
+        help=f"auto (default), {', '.join(METHODS)}, {JOHNSON}; or on a GPU a system of a paper: {', '.join(SYSTEMS)}",
     )
+    add_dtype(parser)
+
+
+def add_dtype(parser: argparse.ArgumentParser) -> None:
+    """Add --dtype."""
     parser.add_argument(
         "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
     )
@@ -50,6 +59,37 @@ def read(args: argparse.Namespace) -> Graph:
     return load_graph(
         _source(args.graph), format=args.format, base=args.base, directed=not args.undirected, vertices=args.vertices
     )
+
+
+def dtype_of(graph: Graph, args: argparse.Namespace) -> torch.dtype:
+    """Return the dtype that the arguments ask for, else that of the graph."""
+    return DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
+
+
+def weights_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> torch.Tensor | SparseGraph:
+    """Return what the solver takes: a sparse graph if a sparse method may be chosen, else dense weights."""
+    dtype = dtype_of(graph, args)
+    if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and args.method in ("auto", JOHNSON):
+        return sparse_graph(graph, dtype=dtype, device=device)
+    return graph.to_weights(dtype, device)
+
+
+def vertex_of(graph: Graph, number: int, name: str) -> int:
+    """Return the vertex that the file numbers so; `name` is that of the argument."""
+    if not graph.n:
+        raise InputError(f"{name} needs a graph with vertices, but this one has none; give another graph.")
+    if not 0 <= number - graph.base < graph.n:
+        raise InputError(
+            f"{name} must be a vertex of the graph, {graph.base} to {graph.base + graph.n - 1}, but is {number}; "
+            "give one of these."
+        )
+    return number - graph.base
+
+
+def describe_graph(args: argparse.Namespace, n: int, edges: int) -> str:
+    """Return the line that names the graph."""
+    name = "standard input" if args.graph == STDIN else args.graph
+    return f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"
 
 
 def _source(graph: str) -> str | BinaryIO:

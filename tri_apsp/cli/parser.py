@@ -15,6 +15,8 @@ __all__ = ["COMMANDS", "OTHERS", "build_parser"]
 COMMANDS = {
     "solve": "compute all shortest distances of a graph file",
     "path": "print a shortest path between two vertices of a graph file",
+    "sssp": "compute the shortest distances of a sparse graph file from some of its vertices",
+    "hops": "count the edges of paths in a graph file: diameter, closeness and others",
     "generate": "write a random graph to a file",
     "info": "show this machine, versions, engines and tuned files",
     "bench": "measure min-plus operations per second, beside SciPy",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from tri_apsp.cli.graph import add_graph, add_solver, read
+from tri_apsp.cli.graph import add_graph, add_solver, read, vertex_of, weights_of
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.console.progress import progress
 from tri_apsp.device import resolve
-from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.semirings import DTYPES_BY_NAME
-from tri_apsp.solver.run import solve
+from tri_apsp.errors import NegativeCycleError
+from tri_apsp.sparse.dense_or_sparse import solve
 
 __all__ = ["configure", "run"]
 
@@ -27,7 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_solver(parser)
     add_device(parser)
     add_json(parser, _KEYS)
-    parser.epilog = "The whole graph is solved for one path, with n^3 operations; in Python, one Result answers many queries."
+    parser.epilog = (
+        "A graph of few edges is solved from the source alone, any other whole, with n^3 operations; in Python, one Result "
+        "answers many queries."
+    )
     parser.set_defaults(run=run)
 
 
@@ -35,25 +37,16 @@ def run(args: argparse.Namespace) -> None:
     """Read a graph, solve it, and print one shortest path."""
     device = resolve(args.device)
     graph = read(args)
-    base, end = graph.base, graph.base + graph.n
-    if not graph.n:
-        raise InputError("a path needs a graph with vertices, but this one has none; give another graph.")
-    for name in ("source", "target"):
-        vertex = getattr(args, name)
-        if not base <= vertex < end:
-            raise InputError(
-                f"{name.upper()} must be a vertex of the graph, {base} to {end - 1}, but is {vertex}; give one of these."
-            )
-    weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
+    source, target = (vertex_of(graph, getattr(args, name), name.upper()) for name in ("source", "target"))
+    base, weights = graph.base, weights_of(graph, args, device)
     try:
         with progress(not args.json) as report:
             config = Config(engine=args.engine)
-            result = solve(weights, method=args.method, config=config, predecessors=True, report=report)
+            result = solve(weights, sources=source, method=args.method, config=config, predecessors=True, report=report)
     except NegativeCycleError as error:
         raise error.numbered_from(base) from None
-    source, target = args.source - base, args.target - base
     path = [base + vertex for vertex in result.path(source, target)]
-    distance = result.distances[source, target].item() if path else None
+    distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():
         distance = int(distance)
     edges = len(path) - 1 if path else None

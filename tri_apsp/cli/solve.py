@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, select
-from tri_apsp.bench.timing import RUNS, compile_kernels, timed, timed_again, warm_up_size
-from tri_apsp.cli.graph import STDIN, add_graph, add_solver, read
+from tri_apsp.api import Result, Selection
+from tri_apsp.bench.timing import RUNS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
+from tri_apsp.cli.graph import STDIN, add_graph, add_solver, describe_graph, read, weights_of
 from tri_apsp.cli.summary import Summary, summarise
 from tri_apsp.configs import Config
 from tri_apsp.console.options import add_device, add_json
@@ -30,8 +30,11 @@ from tri_apsp.graphs import (
     write_predecessors,
 )
 from tri_apsp.messages import counted
-from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name
-from tri_apsp.solver.run import solve
+from tri_apsp.semirings import dtype_name
+from tri_apsp.solver.result import DenseSelection
+from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.dense_or_sparse import AnyMethod, select, solve
+from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = ["configure", "run"]
 
@@ -84,14 +87,14 @@ def run(args: argparse.Namespace) -> None:
     graph = read(args)
     _check_different(args)
     n, edges, base = graph.n, graph.edges, graph.base
-    weights = graph.to_weights(DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype, device)
+    weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
-    selection = select(weights, method=args.method, config=config)
-    compilation = compile_kernels(weights, selection, predecessors=args.predecessors is not None)
-    is_small = warm_up_size(n, selection, device) == n
+    selection = select(weights, method=args.method, config=config, read_values=args.method == "auto")
+    weights, compilation, is_small = _prepare(weights, selection, predecessors=args.predecessors is not None)
     try:
         options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
-        call = partial(solve, weights, method=args.method, config=config, **options)
+        method: AnyMethod = args.method if isinstance(selection, DenseSelection) else JOHNSON
+        call = partial(solve, weights, method=method, config=config, **options)
         result, seconds, runs = _timed_solve(call, weights, is_small=is_small, show_progress=not args.json)
     except NegativeCycleError as error:
         raise error.numbered_from(base) from None
@@ -109,27 +112,39 @@ def run(args: argparse.Namespace) -> None:
             "edges": edges,
             "method": result.method,
             "engine": result.engine,
-            "source": result.config.source,
+            "source": result.config.source if result.config is not None else None,
         }
         facts |= {"device": str(device), "dtype": dtype_name(weights.dtype)}
         facts |= {"seconds": seconds, "ops_per_second": n**3 / seconds}
         print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
         return
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
-    name = "standard input" if args.graph == STDIN else args.graph
+    tuned = result.config.source if result.config is not None else ""
+    rate = f", {amount(n**3 / seconds)} operations/s" if isinstance(selection, DenseSelection) else ""
     fields = [
-        ("graph", f"{name}: {counted(n, 'vertex', 'vertices')}, {counted(edges, 'edge')}"),
+        ("graph", describe_graph(args, n, edges)),
         ("method", f"{result.method}: {selection.reason}"),
         ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(weights.dtype)}"),
-        ("tuned", result.config.source if result.config.source not in ("default", "given") else ""),
+        ("tuned", tuned if tuned not in ("default", "given") else ""),
         ("preparation", f"{compilation:.1f} s to compile and load kernels, not counted below" if compilation > 1 else ""),
-        ("time", f"{seconds:.4g} s ({timing}), {amount(n**3 / seconds)} operations/s"),
+        ("time", f"{seconds:.4g} s ({timing}){rate}"),
         ("reachable", f"{summary.reachable_pairs} of {counted(n * n, 'pair')}"),
         ("distances", f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""),
         ("marked", _marked(summary, result, cycle)),
         ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
     ]
     print_fields((label, value) for label, value in fields if value)
+
+
+def _prepare(
+    weights: torch.Tensor | SparseGraph, selection: Selection, *, predecessors: bool
+) -> tuple[torch.Tensor | SparseGraph, float, bool]:
+    """Return the graph as its method takes it, the seconds to compile kernels, and whether that solved a graph of its size."""
+    if not isinstance(selection, DenseSelection):
+        return weights, compile_sparse(weights, predecessors=predecessors), False
+    dense = weights.dense() if isinstance(weights, SparseGraph) else weights
+    seconds = compile_kernels(dense, selection, predecessors=predecessors)
+    return dense, seconds, warm_up_size(len(dense), selection, dense.device) == len(dense)
 
 
 def _check_different(args: argparse.Namespace) -> None:
@@ -143,7 +158,7 @@ def _check_different(args: argparse.Namespace) -> None:
 
 
 def _timed_solve(
-    call: Callable[..., Result], weights: torch.Tensor, *, is_small: bool, show_progress: bool
+    call: Callable[..., Result], weights: torch.Tensor | SparseGraph, *, is_small: bool, show_progress: bool
 ) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
 

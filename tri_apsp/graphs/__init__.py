@@ -21,10 +21,12 @@ from tri_apsp.graphs.read import FORMATS, READ_FORMATS, Format, load_graph, read
 from tri_apsp.graphs.write import (
     DISTANCE_FORMATS,
     GRAPH_FORMATS,
+    VERTEX_FORMATS,
     check_output,
     write_distances,
     write_graph,
     write_predecessors,
+    write_vertex_values,
 )
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "GENERATORS",
     "GRAPH_FORMATS",
     "READ_FORMATS",
+    "VERTEX_FORMATS",
     "DenseGraph",
     "EdgeList",
     "Format",
@@ -57,4 +60,5 @@ __all__ = [
     "write_distances",
     "write_graph",
     "write_predecessors",
+    "write_vertex_values",
 ]

@@ -18,11 +18,23 @@ from tri_apsp.graphs.files import file_format, open_output, to_path
 from tri_apsp.graphs.matrix_market import write_matrix_market
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge, remedy_for
 
-__all__ = ["DISTANCE_FORMATS", "GRAPH_FORMATS", "check_output", "write_distances", "write_graph", "write_predecessors"]
+__all__ = [
+    "DISTANCE_FORMATS",
+    "GRAPH_FORMATS",
+    "VERTEX_FORMATS",
+    "check_output",
+    "write_distances",
+    "write_graph",
+    "write_predecessors",
+    "write_vertex_values",
+]
 
 # Not .npz.gz and .pt.gz: both formats are archives, which cannot be written as a stream.
 DISTANCE_FORMATS: tuple[str, ...] = (".npy", ".npz", ".pt", ".csv", ".npy.gz", ".csv.gz")
 """The file name extensions that `write_distances` supports."""
+
+VERTEX_FORMATS: tuple[str, ...] = (".csv", ".npy", ".npz", ".pt", ".csv.gz", ".npy.gz")
+"""The file name extensions that `write_vertex_values` supports."""
 
 GRAPH_FORMATS: tuple[str, ...] = (
     *(".gr", ".mtx", ".txt", ".csv", ".tsv", ".npy", ".npz", ".pt"),
@@ -124,6 +136,27 @@ def write_predecessors(predecessors: torch.Tensor, path: str | os.PathLike[str])
                 stream.write((",".join(map(str, row)) + "\n").encode())
         else:
             write_array(predecessors, stream, extension, "predecessors")
+
+
+def write_vertex_values(values: torch.Tensor, path: str | os.PathLike[str], name: str, base: int = 0) -> None:
+    """Write a number for each vertex.
+
+    Args:
+        values: (n,) of float64 on the CPU.
+        path: ends in one of `VERTEX_FORMATS`; a `.csv` has the columns `vertex` and `name`, the other formats hold the tensor.
+        name: what the values are; the key in `.npz`.
+        base: the number of the first vertex in `.csv`.
+
+    Raises:
+        InputError: as check_output; or if the disk is full.
+    """
+    target, extension = check_output(path, VERTEX_FORMATS)
+    with open_output(target) as stream:
+        if extension == ".csv":
+            stream.write(f"vertex,{name}\n".encode())
+            stream.writelines(f"{vertex},{value!r}\n".encode() for vertex, value in enumerate(values.tolist(), base))
+        else:
+            write_array(values, stream, extension, name)
 
 
 def _write_csv(distances: torch.Tensor, stream: BinaryIO) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import min_plus, select, shortest_paths
+from tri_apsp.api import min_plus, shortest_paths
 from tri_apsp.bench.cases import Case
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, run_concurrently
@@ -33,6 +33,7 @@ from tri_apsp.report.plots import Plot
 from tri_apsp.report.study import Page, Study, Target, solve_cases
 from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.run import run
+from tri_apsp.solver.selection import select_dense
 from tri_apsp.tune.space.task import Task
 
 __all__ = ["STUDY"]
@@ -69,7 +70,7 @@ class _Levels:
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         steps = str(point.values["steps"])
         cutoff = max(1, min(_CUTOFF, weights.shape[0] // 4))
-        selection = select(weights, method="kleene", config=Config(engine=task.engine, cutoff=cutoff, block_size=cutoff))
+        selection = select_dense(weights, "kleene", Config(engine=task.engine, cutoff=cutoff, block_size=cutoff))
         problem = check_weights(weights)
 
         def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.api import select
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device, free_memory
@@ -21,6 +20,7 @@ from tri_apsp.report.implementations import PARAMETERS, Implementations, default
 from tri_apsp.report.roofline_page import ARITHMETIC, COPY, page
 from tri_apsp.report.study import Cases, Study
 from tri_apsp.report.traffic import Traffic, computed_traffic
+from tri_apsp.solver.selection import select_dense
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
@@ -94,7 +94,7 @@ class Rooflines(CallMeasurer):
             traffic, reason = self._counted[task, name], ""
         else:
             weights, _ = self._weights_and_distances(task, point)
-            selection = select(weights, method=name, config=Config(engine=task.engine))  # type: ignore[arg-type]
+            selection = select_dense(weights, name, Config(engine=task.engine))  # type: ignore[arg-type]
             traffic = computed_traffic(name, task.n, task.dtype, selection.config)
         metrics = {"l2_bytes": traffic.l2, "counted": 0.0 if reason else 1.0}
         if traffic.memory is not None:

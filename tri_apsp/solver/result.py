@@ -16,7 +16,7 @@ from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 
-__all__ = ["NegativeCycle", "Result", "Selection", "as_indices"]
+__all__ = ["DenseSelection", "NegativeCycle", "Result", "Selection", "as_indices"]
 
 
 @dataclass(frozen=True)
@@ -24,48 +24,62 @@ class Selection:
     """What a solve would run, and why: see tri_apsp.select.
 
     Attributes:
-        method: one of tri_apsp.methods.METHODS or SYSTEMS, never "auto".
+        method: one of tri_apsp.methods.METHODS or SYSTEMS, or "johnson"; never "auto".
         engine: one of tri_apsp.engines.ENGINES.
-        config: the complete configuration of the engine, with its source.
+        config: the complete configuration of the engine, with its source; None for "johnson", which has none.
         reason: why the method was chosen.
     """
 
-    method: AnyMethodName
+    method: str
     engine: str
-    config: CompleteConfig
+    config: CompleteConfig | None
     reason: str
+
+
+@dataclass(frozen=True)
+class DenseSelection(Selection):
+    """The selection of a dense method, which has a configuration."""
+
+    method: AnyMethodName
+    config: CompleteConfig
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """All shortest distances, and how they were computed. Two results are equal only if they are the same object.
+    """Shortest distances, and how they were computed. Two results are equal only if they are the same object.
 
     Attributes:
-        distances: same shape, dtype and device as the weights; no_edge (inf) where there is no path.
+        distances: of the dtype and on the device of the weights; no_edge (inf) where there is no path. (n, n), or of a batch
+            (batch, n, n), from every vertex; (len(sources), n) from chosen sources; (1, n) with min_only.
         method: the method that ran, never "auto".
         engine: the engine that ran.
-        config: its tile sizes and cutoffs, with their source.
+        config: its tile sizes and cutoffs, with their source; None for a method of sparse graphs, which has none.
         predecessors: int32 of the shape and on the device of the distances, or None if they were not asked for. [i, j] is the
             vertex before j on a shortest path from i: following them from j leads to i, along edges whose weights add up to
             the distance (of floats, within rounding). -1 where there is no path, and on the diagonal. Of several shortest
             paths, the edge (i, j) itself is taken first, else the path whose vertex before j is the smallest. For a source
-            whose predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come first.
+            whose predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come first. In a
+            sparse graph with negative weights another of several shortest paths may be taken.
         negative_cycle: a cycle of negative weight; None if there is none, or without negative_cycles="mark". Pairs with a walk
             through any negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and no predecessor.
+        sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
+        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
     """
 
     distances: torch.Tensor
-    method: AnyMethodName
+    method: str
     engine: str
-    config: CompleteConfig
+    config: CompleteConfig | None
     predecessors: torch.Tensor | None = None
     negative_cycle: NegativeCycle | None = None
+    sources: torch.Tensor | None = None
+    nearest: torch.Tensor | None = None
 
     def path(self, source: int, target: int, graph: int = 0) -> list[int]:
         """Return the vertices of a shortest path from `source` to `target`, both included.
 
         Args:
-            source, target: vertices.
+            source, target: vertices; the source is one of the result's, and with min_only the nearest to the target.
             graph: of a batch.
 
         Returns:
@@ -73,11 +87,11 @@ class Result:
             vertices beyond the size of a graph.
 
         Raises:
-            InputError: the result has no predecessors; a vertex or a graph is out of range.
+            InputError: the result has no predecessors, or none from this source; a vertex or a graph is out of range.
 
         Cost: a step for each edge. For many paths, paths() is faster, above all on a GPU.
         """
-        batch, n, _ = self._predecessors("paths").shape
+        batch, _, n = self._predecessors("paths").shape
         i, j = _index(source, "source", n), _index(target, "target", n)
         vertices: list[int] = self.paths([i], [j], _index(graph, "graph", batch)).vertices.tolist()
         return vertices
@@ -103,7 +117,7 @@ class Result:
         Cost: two lookups for each vertex of each path; the host blocks after each vertex of the longest path.
         """
         predecessors = self._predecessors("paths")
-        batch, n, _ = predecessors.shape
+        batch, row_count, n = predecessors.shape
         from_, to = (as_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
         several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
         graphs = as_indices(graph if several else [graph], "graph", batch, predecessors)
@@ -112,10 +126,10 @@ class Result:
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
                 f"{len(from_)}, {len(to)} and {len(graphs)}; give one of each for every path."
             )
-        rows, distances = graphs * n + from_, self.distances.view(batch * n, n)
+        rows, distances = graphs * row_count + self._rows(from_, to), self.distances.view(batch * row_count, n)
         found = distances[rows, to]
         exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
-        return find_paths(predecessors.view(batch * n, n), rows, to, exists)
+        return find_paths(predecessors.view(batch * row_count, n), rows, to, exists)
 
     def next_hops(self) -> torch.Tensor:
         """Return the first vertex after i on the path to j, as a routing table: int32 of the shape of the distances.
@@ -123,20 +137,45 @@ class Result:
         -1 where there is no path, and on the diagonal.
 
         Raises:
-            InputError: the result has no predecessors.
+            InputError: the result has no predecessors, or only those from chosen sources.
 
         Cost: n^2 lookups for each graph in each of about log2 l rounds, l being the edges of the longest path; the host blocks
         after each round.
         """
-        found = find_next_hops(self._predecessors("next hops"))
-        return found.view(self.distances.shape)
+        predecessors = self._predecessors("next hops")
+        if self.sources is not None:
+            raise InputError(
+                "next hops need the paths from every vertex, but the result has chosen sources; solve without `sources`."
+            )
+        return find_next_hops(predecessors).view(self.distances.shape)
+
+    def _rows(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the row of the result that has the path from each source to its target."""
+        if self.sources is None:
+            return sources
+        device = sources.device
+        row_of = torch.full((self.distances.shape[-1],), -1, device=device)
+        row_of[self.sources.to(device)] = 0 if self.nearest is not None else torch.arange(len(self.sources), device=device)
+        rows = row_of[sources]
+        if bool((rows < 0).any()):
+            raise InputError(
+                f"the source of a path must be one of the result's {len(self.sources)} sources, but one is "
+                f"{int(sources[rows < 0][0])}; solve from it too."
+            )
+        if self.nearest is not None:
+            nearest = self.nearest[targets]
+            wrong = (nearest >= 0) & (nearest != sources)
+            if bool(wrong.any()):
+                raise InputError(
+                    "with min_only, the source of a path must be the nearest to its target, which is "
+                    f"{int(nearest[wrong][0])} for {int(targets[wrong][0])}, but is {int(sources[wrong][0])}; give that one."
+                )
+        return rows
 
     def _predecessors(self, wanted: str) -> torch.Tensor:
         """Return the predecessors (batch, n, n)."""
         if self.predecessors is None:
-            raise InputError(
-                f"{wanted} need predecessors, but the result has none; call shortest_paths with predecessors=True."
-            )
+            raise InputError(f"{wanted} need predecessors, but the result has none; solve with predecessors=True.")
         return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
 
 

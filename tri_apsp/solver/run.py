@@ -25,7 +25,7 @@ from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
 from tri_apsp.solver.predecessors import predecessors as find_predecessors
-from tri_apsp.solver.result import Result, Selection
+from tri_apsp.solver.result import DenseSelection, Result
 from tri_apsp.solver.reweighting import solve_reweighted
 from tri_apsp.solver.selection import call_of, is_one_closure, select
 from tri_apsp.solver.staging import stage
@@ -34,7 +34,7 @@ from tri_apsp.solver.verification import EarlyCheck, verify
 
 __all__ = ["Make", "NegativeCycles", "Select", "run", "solve"]
 
-Select = Callable[[bool], Selection]
+Select = Callable[[bool], DenseSelection]
 """Returns what to run, for weights of which none is negative (True) or of any sign (False)."""
 
 NegativeCycles = Literal["raise", "mark"]
@@ -82,6 +82,7 @@ def solve(
             result = solve_marked(problem, run_this)
     else:
         result = run_this(problem, overwrite=overwrite, check=check)
+    assert result.config is not None  # as for every dense method
     tuned.issue_warnings(call, result.config)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
@@ -168,7 +169,7 @@ def _run_once(
     return _result(problem, distances, found, selection)
 
 
-def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tensor | None, selection: Selection) -> Result:
+def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tensor | None, selection: DenseSelection) -> Result:
     if not problem.batched:
         distances, predecessors = distances[0], None if predecessors is None else predecessors[0]
     return Result(distances, selection.method, selection.engine, selection.config, predecessors)
@@ -190,7 +191,7 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) -> tuple[torch.Tensor, Bounds, Engine]:
+def _solve_by_one_closure(problem: Problem, selection: DenseSelection, make: Make) -> tuple[torch.Tensor, Bounds, Engine]:
     """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
 
     Also returns the bounds of the weights, and the engine.
@@ -206,6 +207,6 @@ def _solve_by_one_closure(problem: Problem, selection: Selection, make: Make) ->
     return distances, bounds, engine
 
 
-def _engine(problem: Problem, selection: Selection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
+def _engine(problem: Problem, selection: DenseSelection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
     spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
     return make(selection.engine, spec, selection.config)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
+import torch
+
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable, resolve_parameter
-from tri_apsp.solver.arguments import Problem
-from tri_apsp.solver.result import Selection
+from tri_apsp.solver.arguments import Problem, check_weights
+from tri_apsp.solver.result import DenseSelection
 
-__all__ = ["call_of", "is_one_closure", "select"]
+__all__ = ["call_of", "is_one_closure", "select", "select_dense"]
 
 _GIVEN = "asked for by name"
 
@@ -39,7 +41,7 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
     return tuned.call_of(engine, weights.device, weights.dtype, n=problem.n, batch=problem.batch, nonnegative=True)
 
 
-def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Selection:
+def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> DenseSelection:
     """Return what solves a call: the method by name or by the rules of methods.auto, and a complete configuration.
 
     Args:
@@ -55,12 +57,20 @@ def select(call: tuned.Call, method: MethodChoice, config: Config | None) -> Sel
     if method == "auto":
         rule = auto.choose(call.n, found)
         given = config is not None and config.method is not None
-        return Selection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
+        return DenseSelection(rule.method, call.engine, found, _GIVEN if given else auto.reason(rule, found))
     if method in SYSTEMS:
         found = dataclasses.replace(found, method_parameter=resolve_parameter(method, found.method_parameter))
-    return Selection(method, call.engine, found, _GIVEN)
+    return DenseSelection(method, call.engine, found, _GIVEN)
 
 
-def is_one_closure(selection: Selection, n: int) -> bool:
+def select_dense(
+    weights: torch.Tensor, method: MethodChoice, config: Config | None, *, nonnegative: bool = True
+) -> DenseSelection:
+    """Return what solves dense weights, whose values are not read, with the arguments of shortest_paths."""
+    call = call_of(check_weights(weights), method, config)
+    return select(call if nonnegative else call.of_any_sign(), method, config)
+
+
+def is_one_closure(selection: DenseSelection, n: int) -> bool:
     """Return whether a graph of `n` vertices is one diagonal block, so that one closure is the whole solve."""
     return selection.method == "floyd_warshall" and n <= selection.config.block_size

@@ -23,6 +23,7 @@ _SLAB = 64
 class CpuSparseEngine(SparseEngine):
     """By Numba, on every thread."""
 
+    name = "cpu"
     methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra")
 
     def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:

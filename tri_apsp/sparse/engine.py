@@ -45,6 +45,9 @@ class Starts(NamedTuple):
 class SparseEngine(ABC):
     """Solves one graph without negative weights, on its device. The distances of all methods are the same bits."""
 
+    name: ClassVar[str]
+    """One of tri_apsp.engines.ENGINES."""
+
     methods: ClassVar[tuple[str, ...]]
     """The methods that distances() takes."""
 

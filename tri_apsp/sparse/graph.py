@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from tri_apsp.device import check_memory, require_memory
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import edges_of_sparse
+from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
 
-__all__ = ["SPARSE_DTYPES", "EdgeLists", "SparseGraph", "canonical", "sparse_graph"]
+__all__ = ["SPARSE_DTYPES", "EdgeLists", "SparseGraph", "canonical", "is_sparse", "sparse_graph"]
 
 SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
 """The dtypes of weights of sparse graphs."""
@@ -99,11 +101,23 @@ class SparseGraph:
         return SparseGraph(self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights))
 
     def dense(self) -> torch.Tensor:
-        """Return the weights as a matrix (n, n)."""
+        """Return the weights as a matrix (n, n).
+
+        Raises:
+            TooLargeError: the matrix does not fit the memory of the device.
+        """
+        check_memory(self.n, 1, self.dtype, self.device)
         weights = torch.full((self.n, self.n), no_edge(self.dtype), dtype=self.dtype, device=self.device)
         weights.fill_diagonal_(0)
         weights[self.by_source.owners(), self.by_source.vertices.long()] = self.by_source.weights
         return weights
+
+
+def is_sparse(graph: Any) -> bool:
+    """Return whether sparse_graph() takes a graph that is not a matrix of weights."""
+    if isinstance(graph, torch.Tensor):
+        return graph.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
+    return isinstance(graph, (EdgeList, SparseGraph)) or hasattr(graph, "tocoo")  # which SciPy's sparse arrays have
 
 
 def sparse_graph(
@@ -125,6 +139,7 @@ def sparse_graph(
         InputError: for another type, shape or dtype; NaN or -inf; an index beyond the vertices; a fraction for an integer
             dtype.
         DistanceRangeError: a weight that the dtype cannot hold.
+        TooLargeError: the edges, while they are sorted, do not fit the memory.
     """
     if dtype is not None and dtype not in SPARSE_DTYPES:
         raise InputError(
@@ -147,6 +162,9 @@ def sparse_graph(
         sources, targets, weights = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
     if n > _MAX_VERTICES:
         raise InputError(f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it.")
+    size = n * 8 * 4 + len(weights) * (8 * 5 + 2 * weights.dtype.itemsize)  # while edges are sorted
+    what = f"a graph of {counted(n, 'vertex', 'vertices')} and {counted(len(weights), 'edge')}"
+    require_memory(what, size, place, "split it into its components")
     weights = _cast(weights.to(place), dtype or weights.dtype, name)
     for vertices in (sources, targets):
         _check_vertices(n, vertices, name)

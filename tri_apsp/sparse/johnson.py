@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
-from tri_apsp.device import require_memory
+from tri_apsp.device import require_memory, synchronize
+from tri_apsp.messages import counted
+from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SparseGraph
-from tri_apsp.sparse.solve import Solved, SparseSolver
+from tri_apsp.sparse.solve import SparseSolver, engine_of
 
 __all__ = ["johnson"]
 
@@ -15,8 +20,14 @@ __all__ = ["johnson"]
 _ROWS = 1024
 
 
-def johnson(graph: SparseGraph, *, predecessors: bool = False, negative_cycles: NegativeCycles = "raise") -> Solved:
-    """Return the distances (n, n), and with `predecessors` those of all pairs; see single_source.
+def johnson(
+    graph: SparseGraph,
+    *,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+    report: Callable[[float], None] | None = None,
+) -> Result:
+    """Return all distances, and with `predecessors` those of all pairs; see shortest_paths.
 
     Distances of integers are exact. Where weights of floats are negative, each distance is a sum of weights that were rounded
     once with potentials, minus the potentials, in float64, rounded once more.
@@ -29,7 +40,8 @@ def johnson(graph: SparseGraph, *, predecessors: bool = False, negative_cycles: 
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
     """
     n, itemsize = graph.n, graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
-    require_memory(f"({n}, {n}) distances", n * n * itemsize, graph.device, "solve blocks of rows with all_pairs")
+    what, remedy = f"all distances of {counted(n, 'vertex', 'vertices')}", "solve blocks of rows with all_pairs"
+    require_memory(what, n * n * itemsize, graph.device, remedy)
     distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
     found = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
@@ -39,4 +51,7 @@ def johnson(graph: SparseGraph, *, predecessors: bool = False, negative_cycles: 
             assert block.predecessors is not None
             found[rows] = block.predecessors
         cycle = cycle or block.negative_cycle
-    return Solved(distances, found, cycle, "johnson")
+        if report is not None:
+            synchronize(graph.device)
+            report(rows.stop / n)
+    return Result(distances, JOHNSON, engine_of(graph.device), None, found, cycle)

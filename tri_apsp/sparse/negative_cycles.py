@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from tri_apsp.engines.bellman_ford import CycleSearch, Margins, NegativeCycle
 from tri_apsp.engines.cpu_tasks import Array
@@ -87,6 +85,8 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
 
 def negative_components(graph: SparseGraph) -> Iterator[NegativeComponent]:
     """Yield the components of a graph that have a negative cycle."""
+    from scipy.sparse.csgraph import connected_components  # imports of 0.1 s, which few graphs need
+
     forward = _matrix(graph)
     labels = torch.from_numpy(connected_components(forward, directed=True, connection="strong")[1].astype(np.int64))
     backward = forward.T.tocsr()
@@ -106,12 +106,16 @@ def without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
 
 
 def _matrix(graph: SparseGraph) -> Any:
+    from scipy.sparse import csr_array
+
     lists = graph.by_source
     entries = np.ones(graph.edges, np.int8), lists.vertices.cpu().numpy(), lists.offsets.cpu().numpy()
     return csr_array(entries, shape=(graph.n, graph.n))
 
 
 def _reached(matrix: Any, start: int) -> torch.Tensor:
+    from scipy.sparse.csgraph import breadth_first_order
+
     reached = torch.zeros(matrix.shape[0], dtype=torch.bool)
     reached[torch.from_numpy(breadth_first_order(matrix, start, return_predecessors=False).astype(np.int64))] = True
     return reached

@@ -3,64 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, SupportsIndex, get_args
 
 import torch
 
-from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError
-from tri_apsp.paths import paths
-from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_flags, check_negative_cycles
-from tri_apsp.solver.result import as_indices
+from tri_apsp.solver.result import Result, as_indices
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["SourceMethod", "SourceResult", "check_method", "single_source"]
+__all__ = ["SourceMethod", "check_method", "single_source", "starts_of"]
 
 SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"]
 """The methods of single_source."""
-
-
-@dataclass(frozen=True, eq=False)
-class SourceResult:
-    """Shortest distances from chosen sources. Two results are equal only if they are the same object.
-
-    Attributes:
-        distances: (sources, n), or (1, n) with min_only, of the dtype and on the device of the graph; no_edge (inf) where there
-            is no path, or none within the limit.
-        sources: (sources,) of int64 on the CPU.
-        method: the method that ran, never "auto".
-        predecessors: int32 of the shape of the distances, or None if they were not asked for: the vertex before each on a
-            shortest path; -1 at sources and where there is no path. Ties as in tri_apsp.Result.
-        nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
-        negative_cycle: as in tri_apsp.Result.
-    """
-
-    distances: torch.Tensor
-    sources: torch.Tensor
-    method: str
-    predecessors: torch.Tensor | None = None
-    nearest: torch.Tensor | None = None
-    negative_cycle: NegativeCycle | None = None
-
-    def path(self, row: int, target: int) -> list[int]:
-        """Return the vertices of a shortest path to `target` from the source of a row, both included; [] if there is none.
-
-        Raises:
-            InputError: the result has no predecessors; a number is out of range.
-        """
-        if self.predecessors is None:
-            raise InputError("paths need predecessors, but the result has none; call single_source with predecessors=True.")
-        rows, n = self.distances.shape
-        (i,), (j,) = as_indices([row], "row", rows, self.distances), as_indices([target], "target", n, self.distances)
-        found = self.distances[i, j]
-        exists = (found > minus_infinity(found.dtype)) & (found < no_edge(found.dtype))
-        vertices: list[int] = paths(self.predecessors, i[None], j[None], exists[None]).vertices.tolist()
-        return vertices
 
 
 def single_source(
@@ -74,7 +33,7 @@ def single_source(
     negative_cycles: NegativeCycles = "raise",
     early_stop: bool = True,
     dtype: torch.dtype | None = None,
-) -> SourceResult:
+) -> Result:
     """Compute the distances from `sources` to all vertices of a sparse graph.
 
     Args:
@@ -93,7 +52,7 @@ def single_source(
         dtype: float32, float64, int32 or int64, to convert the weights to; None: that of the graph.
 
     Returns:
-        SourceResult.
+        Result, whose row s has the distances from sources[s]. Ties between paths as in Result.
 
     Raises:
         InputError: a graph, source or option that breaks one of these rules.
@@ -110,13 +69,14 @@ def single_source(
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     check_method(method)
     given = sparse_graph(graph, dtype=dtype)
-    starts = _starts(sources, given.n, min_only=min_only)
+    starts = starts_of(sources, given.n, min_only=min_only)
     solver = SparseSolver(given, method, negative_cycles)
-    distances, found, cycle, ran = solver.solve(
-        starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop
-    )
+    solved = solver.solve(starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop)
+    distances, found = solved.distances, solved.predecessors
     nearest = _nearest(found[0], distances[0]) if min_only and found is not None else None
-    return SourceResult(distances, starts.vertices, ran, found, nearest, cycle)
+    return Result(
+        distances, solved.method, solved.engine, None, found, solved.negative_cycle, sources=starts.vertices, nearest=nearest
+    )
 
 
 def check_method(method: object) -> None:
@@ -127,7 +87,8 @@ def check_method(method: object) -> None:
         )
 
 
-def _starts(sources: Any, n: int, *, min_only: bool) -> Starts:
+def starts_of(sources: Any, n: int, *, min_only: bool = False) -> Starts:
+    """Return the rows that an argument `sources` asks for: one for each vertex, or with `min_only` one for all."""
     single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, torch.Tensor))
     vertices = as_indices([sources] if single else sources, "sources", n, torch.empty(0)).cpu()
     if not len(vertices):

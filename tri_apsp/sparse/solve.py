@@ -19,16 +19,17 @@ from tri_apsp.sparse.engine import SparseEngine, Starts
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponent, Reweighted, negative_components, reweight, without
 
-__all__ = ["Solved", "SparseSolver"]
+__all__ = ["Solved", "SparseSolver", "engine_of"]
 
 
 class Solved(NamedTuple):
-    """Distances (rows, n), predecessors if they were asked for, a negative cycle that was marked, and the method that ran."""
+    """Distances (rows, n), predecessors if they were asked for, a negative cycle that was marked, and what ran."""
 
     distances: torch.Tensor
     predecessors: torch.Tensor | None
     negative_cycle: NegativeCycle | None
     method: str
+    engine: str
 
 
 class SparseSolver:
@@ -70,7 +71,7 @@ class SparseSolver:
         else:
             distances, found = self._solve_reweighted(self._reweighted, method, starts, limit, predecessors, early_stop)
         _mark(reached, starts, distances, found)
-        return Solved(distances, found, reached[0].cycle if reached else None, method)
+        return Solved(distances, found, reached[0].cycle if reached else None, method, self._engine_of(method).name)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
         """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
@@ -133,6 +134,11 @@ class SparseSolver:
             return distances, found
         distances, row = distances.min(dim=0, keepdim=True)
         return distances, None if found is None else found.gather(0, row)
+
+
+def engine_of(device: torch.device) -> str:
+    """Return the name of the engine that solves all rows of a graph on a device."""
+    return "cpu" if device.type == "cpu" else "portable"
 
 
 def _mark(reached: list[NegativeComponent], starts: Starts, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:

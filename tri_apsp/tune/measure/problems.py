@@ -20,7 +20,7 @@ from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.solver import run as solver
 from tri_apsp.solver.arguments import Problem as Graphs
-from tri_apsp.solver.result import Selection
+from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.space.task import Task
 
@@ -252,7 +252,7 @@ class _Solve(_Distances):
         task, method = self.task, self._method(config)
         if self.n <= config.block_size < task.n:  # a small problem of a task with several blocks must have several too
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
-        selection, graphs = Selection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
+        selection, graphs = DenseSelection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
 
         def make_for_sign(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
             return make(name, dataclasses.replace(spec, nonnegative=task.nonnegative), config)

@@ -1,0 +1,70 @@
+"""hops: measures of a graph file by the edges of its paths."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+
+RING = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 4 7\na 4 1 2\n"
+CHAIN = "p sp 3 2\na 1 2 3\na 2 3 1\n"
+
+
+@pytest.fixture
+def ring(save):
+    return save("g.gr", RING)
+
+
+def test_diameter_and_mean_distance_by_default(cli, ring):
+    lines = cli("hops", ring).out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["graph", "device", "diameter", "mean distance"]
+    assert [line.split()[-3] for line in lines[2:]] == ["3", "2"]
+
+
+def test_json(cli, ring, save):
+    found = cli("hops", ring, "--diameter", "--json").json
+    assert (found["n"], found["edges"], found["weighted"], found["diameter"]) == (4, 4, False, 3)
+    assert "mean_distance" not in found
+    assert list(found["seconds"]) == ["diameter"]
+    found = cli("hops", ring, "--weighted", "--json").json
+    assert (found["diameter"], found["mean_distance"]) == (12, 6.5)
+    found = cli("hops", save("c.gr", CHAIN), "--json").json
+    assert (found["diameter"], found["mean_distance"]) == (None, 4 / 3)
+
+
+def test_files(cli, ring, tmp_path):
+    closeness, far, rows = tmp_path / "c.csv", tmp_path / "e.npy", tmp_path / "h.npy"
+    outcome = cli("hops", ring, "--closeness", closeness, "--eccentricities", far, "-o", rows, "--source", 2, 1)
+    assert outcome.status == 0
+    assert closeness.read_text() == "vertex,closeness\n1,0.5\n2,0.5\n3,0.5\n4,0.5\n"
+    assert np.load(far).tolist() == [3, 3, 3, 3]
+    assert (np.load(rows).dtype, np.load(rows).tolist()) == (np.int16, [[3, 0, 1, 2], [0, 1, 2, 3]])
+    assert outcome.out.splitlines()[-1].split("  ")[-1] == f"{far}, {closeness}, {rows}"
+
+
+def test_weighted_with_a_negative_cycle(cli, save):
+    graph = save("c.gr", "p sp 2 2\na 1 2 3\na 2 1 -4\n")
+    outcome = cli("hops", graph, "--weighted")
+    assert outcome.status == FAILED
+    assert re.search("one of weight -1 through vertices (1, 2|2, 1);", outcome.err)
+    assert cli("hops", graph, "--json").json["diameter"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--weighted", "-o", "h.npy"), "--output writes numbers of edges, but --weighted is given"),
+        (("--source", 1), "--source names rows of --output, which is missing"),
+        (("--source", 9, "-o", "h.npy"), "--source must be a vertex of the graph, 1 to 4, but is 9"),
+        (("--closeness", "c.mtx"), ".csv"),
+    ],
+)
+def test_bad_arguments(cli, ring, words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("hops", ring, *words)
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert message in outcome.err
+    assert not list(tmp_path.glob("h.*"))

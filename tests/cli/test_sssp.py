@@ -1,0 +1,77 @@
+"""sssp: distances from chosen vertices of a graph file."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+
+GRAPH = "p sp 5 4\na 1 2 3\na 2 3 1\na 1 3 7\na 3 2 2\n"
+CYCLE = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 2 -2\na 4 1 1\n"
+METHODS = ["output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"]
+
+
+@pytest.fixture
+def graph(save):
+    return save("g.gr", GRAPH)
+
+
+def test_one_source(cli, graph):
+    lines = cli("sssp", graph, "--source", "1", "--device", "cpu").out.splitlines()
+    labels = [line.split()[0] for line in lines]
+    assert labels == ["graph", "device", "dijkstra", "reachable", "distances"]
+    assert lines[0].endswith("g.gr: 5 vertices, 4 edges")
+    assert lines[3].split(maxsplit=1)[1] == "3 of 5 pairs"
+    assert lines[4].split(maxsplit=1)[1] == "longest 4, sum 7"
+
+
+def test_all_methods_and_json(cli, graph):
+    found = cli("sssp", graph, "--source", "1", "3", "--all-methods", "--device", "cpu", "--json").json
+    assert [run["method"] for run in found["runs"]] == METHODS
+    assert all(run["engine"] == "cpu" and run["seconds"] > 0 for run in found["runs"])
+    assert (found["n"], found["edges"], found["sources"], found["dtype"]) == (5, 4, [1, 3], "float32")
+    assert (found["reachable_pairs"], found["max_distance"], found["sum_distances"]) == (5, 4, 9)
+    assert found["negative_cycle"] is None
+
+
+def test_rows_are_written(cli, graph, tmp_path):
+    path = tmp_path / "rows.npy"
+    for words, expected in (
+        ((), [[0, 3, 4, np.inf, np.inf], [np.inf, 2, 0, np.inf, np.inf]]),
+        (("--limit", "3"), [[0, 3, np.inf, np.inf, np.inf], [np.inf, 2, 0, np.inf, np.inf]]),
+        (("--min-only",), [[0, 2, 0, np.inf, np.inf]]),
+    ):
+        assert cli("sssp", graph, "--source", 1, 3, *words, "-o", path).status == 0
+        assert np.load(path).tolist() == expected
+
+
+def test_negative_cycles(cli, save):
+    graph = save("c.gr", CYCLE)
+    outcome = cli("sssp", graph, "--source", 4)
+    assert outcome.status == FAILED
+    assert re.search("one of weight -1 through vertices (2, 3|3, 2);", outcome.err)
+    marked = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark")
+    assert "2 pairs through a negative cycle of weight -1" in marked.out
+    found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json
+    assert (sorted(found["negative_cycle"]), found["unbounded_pairs"]) == ([2, 3], 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--source", 0), "--source must be a vertex of the graph, 1 to 5, but is 0"),
+        (("--source", 6), "--source must be a vertex of the graph, 1 to 5, but is 6"),
+        ((), "the following arguments are required: --source"),
+        (("--source", 1, "--method", "frontier", "--all-methods"), "--all-methods runs every method, but --method frontier"),
+        (("--source", 1, "--dtype", "int16"), "`dtype` must be one of float32, float64, int32, int64"),
+        (("--source", 1, "--limit", -1), "`limit` must be a number that is not negative"),
+        (("--source", 1, "-o", "rows.xyz"), ".npy"),
+    ],
+)
+def test_bad_arguments(cli, graph, words, message):
+    outcome = cli("sssp", graph, *words)
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert message in outcome.err

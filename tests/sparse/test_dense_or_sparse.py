@@ -1,0 +1,150 @@
+"""Which graphs are solved by Johnson's algorithm, and that all forms of a graph give the same distances."""
+
+from __future__ import annotations
+
+import cases
+import pytest
+import scipy.sparse
+import torch
+
+import tri_apsp
+from tri_apsp import Config, InputError, TooLargeError
+from tri_apsp.graphs import EdgeList, generate
+from tri_apsp.sparse import choice, dense_or_sparse
+
+INF = float("inf")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules under which small graphs are sparse."""
+    monkeypatch.setattr(choice, "_LEAST_VERTICES", {"cpu": 20, "cuda": 20})
+    monkeypatch.setattr(choice, "_OPERATIONS_PER_EDGE", {"cpu": 4, "cuda": 4})
+
+
+def forms(weights: torch.Tensor) -> list[object]:
+    """One graph as a tensor of each sparse layout, SciPy's formats and a list of edges."""
+    n = len(weights)
+    sources, targets = (weights != tri_apsp.no_edge(weights.dtype)).nonzero().unbind(1)
+    values = weights[sources, targets]
+    coo = torch.sparse_coo_tensor(torch.stack((sources, targets)), values, (n, n))
+    array = scipy.sparse.coo_array((values.numpy(), (sources.numpy(), targets.numpy())), shape=(n, n))
+    return [
+        coo, coo.to_sparse_csr(), coo.to_sparse_csc(), array, array.tocsr(), array.tocsc(),
+        EdgeList(n, sources.numpy(), targets.numpy(), values.numpy()),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["auto", "johnson", "kleene"])
+@pytest.mark.parametrize("name", ["random", "negative", "disconnected"])
+def test_every_form_of_a_graph(method: str, name: str) -> None:
+    weights = cases.tensor(cases.CASES[name](40), torch.float32)
+    expected = tri_apsp.shortest_paths(weights, predecessors=True)
+    for graph in forms(weights):
+        found = tri_apsp.shortest_paths(graph, method=method, predecessors=True)
+        assert found.distances.dtype == torch.float32
+        assert torch.equal(found.distances, expected.distances)
+        if name == "negative":  # ties may differ
+            cases.assert_predecessors(found, weights)
+        else:
+            assert torch.equal(found.predecessors, expected.predecessors)
+        assert method in ("auto", found.method)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int16])
+@pytest.mark.parametrize("method", ["auto", "floyd_warshall"])
+def test_rows_of_dense_weights(method: str, dtype: torch.dtype, small: None) -> None:
+    weights = cases.tensor(cases.random_graph(60), dtype)
+    every = tri_apsp.shortest_paths(weights, predecessors=True)
+    found = tri_apsp.shortest_paths(weights, sources=[7, 3], method=method, predecessors=True)
+    assert torch.equal(found.distances, every.distances[[7, 3]])
+    assert torch.equal(found.predecessors, every.predecessors[[7, 3]])
+    assert found.sources.tolist() == [7, 3]
+    assert found.path(3, 20) == every.path(3, 20)
+    assert found.method == ("johnson" if method == "auto" and dtype != torch.int16 else "floyd_warshall")
+    assert tri_apsp.shortest_paths(weights, sources=7).distances.shape == (1, 60)
+
+
+def test_auto_counts_the_edges(small: None) -> None:
+    few, many = (cases.tensor(cases.random_graph(60, degree=degree), torch.float32) for degree in (4, 40))
+    for weights, method in ((few, "johnson"), (many, "floyd_warshall"), (few[:19, :19], "floyd_warshall")):
+        found, chosen = tri_apsp.shortest_paths(weights), tri_apsp.select(weights, read_values=True)
+        assert found.method == chosen.method == method
+        assert (found.config is None) == (chosen.config is None) == (method == "johnson")
+        sparse = weights.masked_fill(weights == INF, 0).to_sparse_csr()  # no weight is 0
+        assert tri_apsp.select(sparse).method == method
+        assert tri_apsp.select(weights).method == "floyd_warshall"
+        assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, method="kleene").distances)
+    edges = int((few != INF).sum() - (few.diagonal() != INF).sum())
+    reason = f"{edges} edges; up to 900, sparse rows take less time than a dense solve"
+    assert tri_apsp.select(few, read_values=True).reason == reason
+    assert tri_apsp.select(few[:19, :19].to_sparse_csr()).reason.startswith("one block")
+    assert tri_apsp.shortest_paths(few, config=Config(engine="cpu")).method == "floyd_warshall"
+    assert tri_apsp.shortest_paths(few, check=False).method == "floyd_warshall"
+    assert tri_apsp.shortest_paths(few.to(torch.int16)[None].clamp(max=16383)).method == "floyd_warshall"
+    with tri_apsp.tuned.using(Config(method="kleene")):
+        assert tri_apsp.shortest_paths(few).method == "kleene"
+
+
+def test_edges_are_counted_without_the_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense_or_sparse, "_AT_A_TIME", 300)
+    for weights in (cases.tensor(cases.random_graph(60), torch.int32), torch.zeros(60, 60), torch.full((60, 60), INF)):
+        n = len(weights)
+        edges = sum(int(weights[i, j] != tri_apsp.no_edge(weights.dtype)) for i in range(n) for j in range(n) if i != j)
+        assert dense_or_sparse._count_edges(weights, 10**6) == edges
+        assert dense_or_sparse._count_edges(weights, edges - 1) is None
+    assert dense_or_sparse._count_edges(torch.ones(30, 30, dtype=torch.bool), 10**6) == 30 * 29
+
+
+def test_select_takes_negative_weights_and_no_vertex() -> None:
+    weights = cases.tensor(cases.negative_graph(40), torch.float32)
+    assert tri_apsp.select(weights, read_values=True).method == tri_apsp.select(weights).method
+    assert tri_apsp.select(torch.empty(0, 0), read_values=True).method == "floyd_warshall"
+
+
+def test_negative_cycles(small: None) -> None:
+    weights = torch.full((40, 40), INF)
+    weights[0, 1], weights[1, 0], weights[2, 0], weights[3, 4] = 1, -2, 1, 1
+    with pytest.raises(tri_apsp.NegativeCycleError) as caught:
+        tri_apsp.shortest_paths(weights)
+    assert sorted(caught.value.vertices) == [0, 1]
+    marked = tri_apsp.shortest_paths(weights, negative_cycles="mark")
+    assert marked.method == "johnson"
+    assert torch.equal(marked.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark", method="kleene").distances)
+    rows = tri_apsp.shortest_paths(weights, sources=[3], negative_cycles="raise")
+    assert rows.distances[0, 4] == 1  # from which no negative cycle is reached
+
+
+def test_a_sparse_graph_too_large_for_a_matrix() -> None:
+    graph = generate("chain", 3_000_000)
+    for method, message in (("auto", "blocks of rows with all_pairs"), ("kleene", "3000000 vertices")):
+        with pytest.raises(TooLargeError, match=message):
+            tri_apsp.shortest_paths(graph, method=method)
+    assert tri_apsp.shortest_paths(graph, sources=2_999_998).distances[0, -1] < INF
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sources": [0], "overwrite": True}, "`overwrite` and `check` are for dense methods"),
+        ({"method": "johnson", "check": False}, "`overwrite` and `check` are for dense methods"),
+        ({"sources": [40]}, r"`sources` must lie in \[0, 40\), but one is 40"),
+        ({"sources": []}, "`sources` must name at least one vertex"),
+        ({"method": "dijkstra"}, "method must be one of auto, .*johnson, but is 'dijkstra'"),
+        ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
+        ({"negative_cycles": "skip", "method": "johnson"}, "`negative_cycles` must be 'raise' or 'mark'"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    weights = cases.tensor(cases.random_graph(40), torch.float32)
+    with pytest.raises(InputError, match=message):
+        tri_apsp.shortest_paths(weights, **arguments)
+
+
+def test_what_johnson_does_not_take() -> None:
+    for weights, why in ((torch.zeros(2, 3, 3), "a batch is"), (torch.zeros(3, 3, dtype=torch.int16), "int16 is")):
+        with pytest.raises(InputError, match=f"method 'johnson' needs one graph in float32.*, but {why} for dense methods"):
+            tri_apsp.shortest_paths(weights, method="johnson")
+        if weights.dim() == 3:
+            with pytest.raises(InputError, match="`sources` need one graph"):
+                tri_apsp.shortest_paths(weights, sources=[0])
