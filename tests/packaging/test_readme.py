@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -20,6 +20,8 @@ from tri_apsp.engines import ENGINES
 from tri_apsp.graphs import DISTANCE_FORMATS, READ_FORMATS, grid_of, write_graph
 from tri_apsp.interop.networkx_info import FUNCTIONS
 from tri_apsp.methods import METHODS, SYSTEMS
+from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.single_source import SourceMethod
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,7 +33,7 @@ def blocks(language: str) -> list[str]:
 
 def test_commands_of_one_line():
     marked = re.findall(r"^<!-- command: (.+) -->\n```bash\n(.+)\n```$", README, re.MULTILINE)
-    assert [name for name, _ in marked] == ["main job", "cpu install", "tests"]
+    assert [name for name, _ in marked] == ["main job", "cpu install", "sparse", "tests"]
     assert [f"{command}\n" for _, command in marked] == blocks("bash")
 
 
@@ -97,7 +99,7 @@ def test_every_figure_names_its_machine_and_is_measured(machine, engine, kind, o
 def test_the_examples_print_what_is_shown(capsys, monkeypatch, tmp_path):
     """They run in their order, as in one script; the text after an example is its output."""
     monkeypatch.chdir(tmp_path)
-    write_graph(grid_of(9), "grid.gr")
+    write_graph(grid_of(1024), "grid.gr")
     names: dict[str, Any] = {}
     examples = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?", README, re.MULTILINE | re.DOTALL)
     assert len(examples) >= 3
@@ -148,7 +150,7 @@ def test_only_one_command_has_a_short_name():
     assert [f"`{name}` is short for `python -m {module}`;" in README for name, module in scripts] == [True]
 
 
-@pytest.mark.parametrize("name", [*METHODS, *SYSTEMS, *ENGINES, *errors.__all__])
+@pytest.mark.parametrize("name", [*METHODS, *SYSTEMS, JOHNSON, *get_args(SourceMethod), *ENGINES, *errors.__all__])
 def test_every_name_is_explained(name):
     assert f"`{name}`" in README
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import cases
 import numpy as np
 import pytest
 import torch
+import zarr
 
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -32,24 +35,64 @@ def test_no_vertex_has_no_block() -> None:
     assert list(all_pairs(torch.empty(0, 0))) == []
 
 
+def load(path: Path) -> np.ndarray:
+    return np.load(path) if path.suffix == ".npy" else zarr.open_array(str(path), mode="r")[:]
+
+
+SINKS = "distances.npy", "distances.zarr"
+
+
+@pytest.mark.parametrize("name", SINKS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
-def test_a_file(tmp_path: Path, dtype: torch.dtype) -> None:
-    path = tmp_path / "distances.npy"
+def test_a_file(tmp_path: Path, dtype: torch.dtype, name: str) -> None:
+    path = tmp_path / name
     weights = cases.tensor(cases.negative_graph(30), dtype)
     for first, distances in all_pairs(weights, sources_per_block=8, sink=path):
-        assert np.array_equal(np.load(path)[first : first + len(distances)], distances.numpy())
-    assert np.array_equal(np.load(path), tri_apsp.shortest_paths(weights).distances.numpy())
-    assert [file.name for file in tmp_path.iterdir()] == ["distances.npy"]
+        assert np.array_equal(load(path)[first : first + len(distances)], distances.numpy())
+    assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_an_interrupted_call_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "distances.npy"
+def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    list(all_pairs(WEIGHTS, sources_per_block=20, progress=True))
+    assert "100%" in capsys.readouterr().err
+    list(all_pairs(WEIGHTS, sources_per_block=20))
+    assert capsys.readouterr().err == ""
+
+
+def test_zarr_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(InputError, match=r"`sink` needs zarr .*; run pip install zarr, or name another"):
+        all_pairs(WEIGHTS, sink=tmp_path / "d.zarr")
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_an_interrupted_call_goes_on(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     blocks = all_pairs(WEIGHTS, sources_per_block=10, sink=path)
     next(blocks)
     blocks.close()
     rest = list(all_pairs(WEIGHTS, sources_per_block=20, sink=path))
     assert rest[0].first >= 10
-    assert np.array_equal(np.load(path), EXPECTED.numpy())
+    assert np.array_equal(load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "no array"])
+def test_a_call_killed_before_its_first_row(tmp_path: Path, name: str, left: str) -> None:
+    path = tmp_path / name
+    blocks = all_pairs(WEIGHTS, sources_per_block=10, sink=path)
+    if left == "no array":
+        next(blocks)  # the array is removed afterwards
+    blocks.close()
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    if left == "an empty file" and path.suffix == ".npy":
+        path.touch()
+    list(all_pairs(WEIGHTS, sink=path))
+    assert np.array_equal(load(path), EXPECTED.numpy())
 
 
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
@@ -87,10 +130,18 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
         all_pairs(WEIGHTS + 1, sink=path)
 
 
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=9_999))
+    with pytest.raises(InputError, match=r"`sink` needs 9.8 KiB on its disk, which has 9.8 KiB free; name another place"):
+        all_pairs(WEIGHTS, sink=tmp_path / "d.npy")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sink": "distances.csv"}, "`sink` must be a file that ends in .npy"),
+        ({"sink": "distances.csv"}, "`sink` must end in one of .npy, .zarr"),
+        ({"progress": 1}, "`progress` must be True or False"),
         ({"sink": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
         ({"sources_per_block": 0}, "`sources_per_block` must be a positive integer"),
         ({"method": "floyd_warshall"}, "`method` must be one of auto"),
@@ -107,3 +158,14 @@ def test_negative_cycles(tmp_path: Path) -> None:
         list(all_pairs(weights))
     (block,) = all_pairs(weights, negative_cycles="mark")
     assert torch.equal(block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances)
+
+
+@pytest.mark.gpu
+def test_blocks_from_a_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    weights = cases.tensor(cases.random_graph(500), torch.float32)
+    expected = tri_apsp.shortest_paths(weights).distances
+    blocks = list(all_pairs(weights.cuda(), sources_per_block=64, sink=path))
+    assert all(block.distances.is_pinned() for block in blocks)
+    assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
+    assert np.array_equal(np.load(path), expected.numpy())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
+from tqdm import tqdm
 
 from tri_apsp.errors import InputError
+from tri_apsp.solver.arguments import check_flags
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.single_source import SourceMethod, check_method
@@ -37,41 +40,84 @@ def all_pairs(
     method: SourceMethod = "auto",
     negative_cycles: NegativeCycles = "raise",
     dtype: torch.dtype | None = None,
+    progress: bool = False,
 ) -> Iterator[Block]:
     """Yield all distances of a sparse graph in blocks of rows, and write them to a file if one is named.
 
         for first, distances in tri_apsp.all_pairs(graph, sink="distances.npy"):
             print(first + len(distances), "rows")
 
-    A block is solved while the one before it is copied from the GPU and written; at most two are held.
+    A block is solved while the one before it is copied from the GPU and written.
 
     Args:
         graph, method, negative_cycles, dtype: as single_source.
         sources_per_block: rows of a block; None: as many as hold about 33 million distances.
-        sink: a `.npy` file, in which row s has the distances from vertex s. What an interrupted call with the same graph left
-            is continued: rows that are written are neither solved nor yielded again.
+        sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. What an interrupted call with the
+            same graph left is continued: rows that are written are neither solved nor yielded again.
+        progress: show a bar on stderr.
 
     Raises:
         InputError: as single_source; a sink that cannot be written, or that is another file.
         NegativeCycleError, DistanceRangeError: as single_source, with the first block.
 
-    Cost: that of single_source from all vertices; memory for two blocks.
+    Cost: that of single_source from all vertices; memory for three blocks, and those that the caller keeps.
     """
     given = sparse_graph(graph, dtype=dtype)
     check_method(method)
+    check_flags(progress=progress)
     if sources_per_block is not None and (not isinstance(sources_per_block, int) or sources_per_block < 1):
         raise InputError(f"`sources_per_block` must be a positive integer, but is {sources_per_block!r}; give one, or None.")
     rows = sources_per_block or max(1, _PER_BLOCK // max(1, given.n))
-    target = None if sink is None or not given.n else Sink(sink, given)
-    return _blocks(SparseSolver(given, method, negative_cycles), rows, target)
+    solver = SparseSolver(given, method, negative_cycles)
+    target = None if sink is None or not given.n else Sink(sink, given, rows)
+    bar: tqdm[NoReturn] = tqdm(
+        desc="solving", total=given.n, initial=target.rows if target else 0, unit=" sources", disable=not progress
+    )
+    return _blocks(solver, rows, target, bar)
 
 
-def _blocks(solver: SparseSolver, rows: int, sink: Sink | None) -> Iterator[Block]:
-    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer:
-        pending: tuple[int, Future[torch.Tensor]] | None = None
-        for part, solved in solver.blocks(rows, sink.rows if sink else 0):
-            if pending is not None:
-                yield Block(pending[0], pending[1].result())
-            pending = part.start, writer.submit(sink.write if sink else torch.Tensor.cpu, solved.distances)
-        if pending is not None:
-            yield Block(pending[0], pending[1].result())
+def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, bar: tqdm[NoReturn]) -> Iterator[Block]:
+    copy = _Copy(solver.device)
+
+    def finish(part: slice, copied: Callable[[], torch.Tensor]) -> Block:
+        distances = copied()
+        if sink is not None:
+            sink.write(distances)
+        return Block(part.start, distances)
+
+    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer, bar:
+        pending = deque[Future[Block]]()
+        for part, solved in solver.blocks(rows, bar.n):
+            pending.append(writer.submit(finish, part, copy(solved.distances)))
+            if len(pending) == 2:
+                yield _shown(pending.popleft().result(), bar)
+        while pending:
+            yield _shown(pending.popleft().result(), bar)
+
+
+def _shown(block: Block, bar: tqdm[NoReturn]) -> Block:
+    bar.update(len(block.distances))
+    return block
+
+
+class _Copy:
+    """Copies from a GPU to the CPU while the GPU goes on, by a stream of its own into memory that is pinned."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device=device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def __call__(self, rows: torch.Tensor) -> Callable[[], torch.Tensor]:
+        """Return a function that copies `rows` once the work that is queued now is done; another thread may call it."""
+        if self._stream is None:
+            return lambda: rows
+        stream, queued = self._stream, torch.cuda.current_stream(rows.device).record_event()
+
+        def copied() -> torch.Tensor:
+            result = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+            with torch.cuda.stream(stream):
+                stream.wait_event(queued)
+                result.copy_(rows, non_blocking=True)
+            stream.synchronize()
+            return result
+
+        return copied

@@ -45,4 +45,6 @@ def read_sparse_graph(
     lists = graph.by_source
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(lists.offsets, lists.vertices.long(), lists.weights, (graph.n, graph.n))
+        return torch.sparse_csr_tensor(
+            lists.offsets, lists.vertices.long(), lists.weights, (graph.n, graph.n), check_invariants=True
+        )

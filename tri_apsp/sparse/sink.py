@@ -5,48 +5,56 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from tri_apsp.device import byte_size
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = ["Sink"]
 
+_SUFFIXES = ".npy", ".zarr"
+# Values of a chunk of zarr.
+_CHUNK = 1 << 22
+
 
 class Sink:
-    """A `.npy` file of shape (n, n), and beside it, until all rows are written, `NAME.npy.partial` with how many are.
+    """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
+
+    Beside it, until all rows are written, `NAME.partial` holds how many are.
 
     Args:
-        path: of the file, which may only exist if an interrupted call with the same graph left it.
+        path: which may only exist if an interrupted call with the same graph left it.
         graph: whose distances the rows are.
+        rows: how many are written at a time; those of a chunk of zarr.
 
     Attributes:
         rows: how many leading rows are written.
 
     Raises:
-        InputError: another suffix; a file that is there but not from an interrupted call with this graph; a folder that is not
-            there, or in which nothing can be written.
+        InputError: another suffix; zarr is not installed; a file that is there but not from an interrupted call with this
+            graph; a folder that is not there, or in which nothing can be written; too little space.
     """
 
-    def __init__(self, path: str | os.PathLike[str], graph: SparseGraph) -> None:
+    def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
         self._path = Path(path)
-        if self._path.suffix != ".npy":
-            raise InputError(f"`sink` must be a file that ends in .npy, but is {str(self._path)!r}; name one.")
+        if self._path.suffix not in _SUFFIXES:
+            raise InputError(f"`sink` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; name one.")
         self._partial = self._path.with_name(self._path.name + ".partial")
         self._state: dict[str, Any] = {"graph": _digest(graph), "rows": 0}
-        shape, dtype = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype))
         try:
-            if self._path.exists():
+            if self._partial.exists() or self._path.exists():
                 self._resume()
-                self._array = np.lib.format.open_memmap(self._path, mode="r+")
             else:
-                self._array = np.lib.format.open_memmap(self._path, mode="w+", dtype=dtype, shape=shape)
-                self._save()
+                self._check_space(graph)
+                self._save()  # before the array, which is made anew as long as this holds no row
+            self._array = self._open(graph, rows)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(
@@ -57,18 +65,41 @@ class Sink:
     def rows(self) -> int:
         return int(self._state["rows"])
 
-    def write(self, rows: torch.Tensor) -> torch.Tensor:
-        """Write the next rows, (rows, n) on any device, and return them on the CPU."""
-        on_cpu = rows.cpu()
+    def write(self, rows: torch.Tensor) -> None:
+        """Write the next rows, (rows, n) on the CPU."""
         first = self.rows
-        self._array[first : first + len(rows)] = on_cpu.numpy()
-        self._array.flush()
+        self._array[first : first + len(rows)] = rows.numpy()
+        if isinstance(self._array, np.memmap):
+            self._array.flush()
         self._state["rows"] = first + len(rows)
-        if self.rows < len(self._array):
+        if self.rows < self._array.shape[0]:
             self._save()
         else:
             self._partial.unlink(missing_ok=True)
-        return on_cpu
+
+    def _open(self, graph: SparseGraph, rows: int) -> Any:
+        shape, dtype, mode = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), "r+" if self.rows else "w+"
+        if self._path.suffix == ".npy":
+            return np.lib.format.open_memmap(self._path, mode=mode, dtype=dtype, shape=shape)
+        try:
+            import zarr
+        except ImportError:
+            raise InputError(
+                f"`sink` needs zarr for {str(self._path)!r}, but it is not installed; run pip install zarr, or name another."
+            ) from None
+        if self.rows:
+            return zarr.open_array(str(self._path), mode="r+")
+        chunks = min(rows, graph.n), min(graph.n, max(1, _CHUNK // rows))
+        return zarr.open_array(str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype)
+
+    def _check_space(self, graph: SparseGraph) -> None:
+        """Refuse a `.npy` file that does not fit the disk: writing to its mapped memory would kill the process."""
+        size, free = graph.n**2 * graph.dtype.itemsize, shutil.disk_usage(self._path.parent).free
+        if self._path.suffix == ".npy" and size > free:
+            raise InputError(
+                f"`sink` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; name another place, or a "
+                ".zarr folder, which is compressed."
+            )
 
     def _resume(self) -> None:
         try:
@@ -78,9 +109,10 @@ class Sink:
         if state.get("graph") != self._state["graph"]:
             raise InputError(
                 f"`sink` must not be there yet, or be what an interrupted call with the same graph left, but "
-                f"{str(self._path)!r} is another file; remove it, or name another."
+                f"{str(self._path)!r} or {self._partial.name!r} beside it is another; remove both, or name another."
             )
-        self._state = state
+        if self._path.exists() or not state["rows"]:
+            self._state = state
 
     def _save(self) -> None:
         """Replace the file beside the sink in one step, so that a kill leaves the old one or the new one."""
