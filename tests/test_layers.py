@@ -44,8 +44,8 @@ MAY_IMPORT = {
     "__main__": "cli",
     "tune": "errors messages device energy semirings configs tuned engines methods solver console",
     "report": (
-        "errors messages python_process device energy semirings reference configs tuned engines methods solver api graphs "
-        "console bench tune"
+        "errors messages python_process device energy semirings reference configs tuned engines methods solver sparse api "
+        "graphs console bench tune"
     ),
 }
 # Libraries that only these packages may import.

@@ -29,6 +29,7 @@ __all__ = [
     "byte_size",
     "check_memory",
     "check_product_memory",
+    "copy_to_cpu",
     "cpu_count",
     "cuda_count",
     "current",
@@ -202,6 +203,26 @@ def raw_stream(index: int) -> int:
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def copy_to_cpu(values: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Return a function that copies `values` to pinned memory once the work that is queued now is done, beside later work.
+
+    Another thread may call it, and blocks until the copy is done. Values that are on the CPU are returned themselves.
+    """
+    if values.device.type != "cuda":
+        return lambda: values
+    side, queued = _side_stream(values.device), _current_stream(values.device).record_event()
+
+    def copy() -> torch.Tensor:
+        result = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+        with torch.cuda.stream(side):
+            side.wait_event(queued)
+            result.copy_(values, non_blocking=True)
+        side.synchronize()
+        return result
+
+    return copy
 
 
 def run_concurrently(device: torch.device, first: Callable[[], None], second: Callable[[], None]) -> None:

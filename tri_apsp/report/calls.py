@@ -24,7 +24,7 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Workload", "outcome_of_call", "times_of", "to_float64"]
+__all__ = ["Call", "CallMeasurer", "Workload", "outcome_of_call", "runs_of", "times_of", "to_float64"]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -89,7 +89,7 @@ class CallMeasurer:
         self._warm_up(calls[0])
         for _ in range(rounds):
             for call, times in zip(calls, samples, strict=True):
-                times += _runs(call, self._device, 1, _MAX_RUNS, _SECONDS / rounds)
+                times += runs_of(call, self._device, 1, _MAX_RUNS, _SECONDS / rounds)
         return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class CallMeasurer:
         samples = [first if own is None else own]
         if own is None and first <= _LONG_SECONDS:
             self._warm_up(call)
-            samples = _runs(call, self._device, _MIN_RUNS, _MAX_RUNS, _SECONDS)
+            samples = runs_of(call, self._device, _MIN_RUNS, _MAX_RUNS, _SECONDS)
             self._busy = time.monotonic()
         self._seconds[_key(task, point)] = task.n, float(np.median(samples))
         return Outcome(Kind.correct, times_of(samples))
@@ -180,7 +180,7 @@ def outcome_of_call(error: Exception) -> Outcome:
     return outcome
 
 
-def _runs(call: Call, device: torch.device, min_runs: int, max_runs: int, seconds: float) -> list[float]:
+def runs_of(call: Callable[[], object], device: torch.device, min_runs: int, max_runs: int, seconds: float) -> list[float]:
     """Return the seconds of some runs: at least `min_runs`, and up to `max_runs` until they have taken `seconds`."""
     samples: list[float] = []
     while len(samples) < min_runs or (len(samples) < max_runs and sum(samples) < seconds):

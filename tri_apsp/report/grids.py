@@ -14,7 +14,7 @@ from tri_apsp.console.output import flat_fields
 from tri_apsp.device import Device
 from tri_apsp.report.papers import PaperCurve
 from tri_apsp.tune.space.candidates import candidates, with_method
-from tri_apsp.tune.space.task import Task
+from tri_apsp.tune.space.task import MATRICES, Task
 from tri_apsp.tune.sweep.baselines import kernel_fields
 from tri_apsp.tuned.records import Choice, Parameter, Space, Values
 
@@ -84,6 +84,7 @@ class Grid:
         skipped: the number of combinations that cannot run, repeat another one, or by formula would spill registers.
         plane: two of the parameters, whose combinations are shown as a map: rows and columns.
         all_in_final: whether all configurations are timed once more, and not only the fastest for each x of a panel.
+        matrices: how many matrices of the size of the weights must fit the memory.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Grid:
     skipped: int = 0
     plane: tuple[str, str] | None = None
     all_in_final: bool = False
+    matrices: float = MATRICES
 
     @property
     def problem(self) -> str:

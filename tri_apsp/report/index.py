@@ -26,6 +26,7 @@ _ORDER = (
     "Which steps may run side by side?",
     "What does squaring cost?",
     "What do paths and negative cycles cost?",
+    "How fast are sparse graphs?",
     "How much energy does it take?",
     "What does tuning gain?",
 )

@@ -24,12 +24,12 @@ from tri_apsp.report.grids import Curve, Grid, Point
 from tri_apsp.report.rows import Row, StudyRows
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.progress import failures_line, milliseconds
-from tri_apsp.tune.space.task import MATRICES, Task
+from tri_apsp.tune.space.task import Task
 from tri_apsp.tune.sweep.final import round_seconds
 from tri_apsp.tune.workers.measurement_queue import IMMEDIATE
 from tri_apsp.tune.workers.pool import Workers
 
-__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "check_task_memory", "measure", "recorded_result"]
+__all__ = ["GridResult", "Measured", "Measurer", "WorkerMeasurer", "check_grid_memory", "measure", "recorded_result"]
 
 # The seconds of the budget for plots and the page.
 _RESERVE = 5.0
@@ -221,7 +221,7 @@ def measure(
     """
     end = time.monotonic() + seconds - min(_RESERVE, seconds / 10)
     for grid in grids:
-        check_task_memory(grid.task, device)
+        check_grid_memory(grid, device)
     results: dict[int, GridResult] = {}
     with closing(make(device)) as measurer:
         for _ in range(_PASSES):
@@ -232,13 +232,14 @@ def measure(
     return list(results.values())
 
 
-def check_task_memory(task: Task, device: torch.device) -> None:
-    """Check that the matrices of a task fit.
+def check_grid_memory(grid: Grid, device: torch.device) -> None:
+    """Check that the matrices of the task of a grid fit.
 
     Raises:
         TooLargeError: they do not.
     """
-    check_memory(task.n, task.batch, task.torch_dtype, device, matrices=MATRICES)
+    task = grid.task
+    check_memory(task.n, task.batch, task.torch_dtype, device, matrices=grid.matrices)
 
 
 def recorded_result(grid: Grid, rows: StudyRows, error: str = "", *, requested: bool = True) -> GridResult:

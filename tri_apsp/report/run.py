@@ -22,7 +22,7 @@ from tri_apsp.messages import counted
 from tri_apsp.report.files import writing
 from tri_apsp.report.grids import Grid
 from tri_apsp.report.index import write_index
-from tri_apsp.report.measuring import GridResult, check_task_memory, measure, recorded_result
+from tri_apsp.report.measuring import GridResult, check_grid_memory, measure, recorded_result
 from tri_apsp.report.missing import missing_sentence
 from tri_apsp.report.options import DEFAULT_OUT
 from tri_apsp.report.page import write_study
@@ -104,7 +104,7 @@ def _requested(study: Study, target: Target, args: argparse.Namespace) -> list[G
     if not args.n:
         return list(_possible(grids, target))
     for grid in grids:
-        check_task_memory(grid.task, target.torch_device)
+        check_grid_memory(grid, target.torch_device)
     return grids
 
 
@@ -113,7 +113,7 @@ def _possible(grids: Iterable[Grid], target: Target) -> Iterator[Grid]:
     for grid in grids:
         try:
             engines.choose(target.torch_device, Config(engine=target.engine), grid.task.torch_dtype)
-            check_task_memory(grid.task, target.torch_device)
+            check_grid_memory(grid, target.torch_device)
         except (EngineError, TooLargeError) as error:
             print(f"{grid.heading}: left out: {error}", file=sys.stderr)
         else:

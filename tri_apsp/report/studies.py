@@ -14,6 +14,7 @@ STUDIES = {
     "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
     "squaring": "repeated squaring, beside Malison",
     "paths": "predecessors and marked negative cycles beside distances alone, beside Okuyama, Ino and Hagihara",
+    "sparse": "sparse graphs from one source, many and all, beside SciPy and Malison",
     "energy": "joules of products and solves on an NVIDIA GPU, beside Buluç",
     "cutoff": "the recursion cutoff β, beside Henriod",
     "stages": "pipeline depth and slices of k, beside Lund & Smith",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from tqdm import tqdm
 
+from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import InputError
 from tri_apsp.solver.arguments import check_flags
 from tri_apsp.solver.run import NegativeCycles
@@ -77,8 +78,6 @@ def all_pairs(
 
 
 def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, bar: tqdm[NoReturn]) -> Iterator[Block]:
-    copy = _Copy(solver.device)
-
     def finish(part: slice, copied: Callable[[], torch.Tensor]) -> Block:
         distances = copied()
         if sink is not None:
@@ -88,7 +87,7 @@ def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, bar: tqdm[NoRetu
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer, bar:
         pending = deque[Future[Block]]()
         for part, solved in solver.blocks(rows, bar.n):
-            pending.append(writer.submit(finish, part, copy(solved.distances)))
+            pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
             if len(pending) == 2:
                 yield _shown(pending.popleft().result(), bar)
         while pending:
@@ -98,26 +97,3 @@ def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, bar: tqdm[NoRetu
 def _shown(block: Block, bar: tqdm[NoReturn]) -> Block:
     bar.update(len(block.distances))
     return block
-
-
-class _Copy:
-    """Copies from a GPU to the CPU while the GPU goes on, by a stream of its own into memory that is pinned."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device=device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-
-    def __call__(self, rows: torch.Tensor) -> Callable[[], torch.Tensor]:
-        """Return a function that copies `rows` once the work that is queued now is done; another thread may call it."""
-        if self._stream is None:
-            return lambda: rows
-        stream, queued = self._stream, torch.cuda.current_stream(rows.device).record_event()
-
-        def copied() -> torch.Tensor:
-            result = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
-            with torch.cuda.stream(stream):
-                stream.wait_event(queued)
-                result.copy_(rows, non_blocking=True)
-            stream.synchronize()
-            return result
-
-        return copied

@@ -26,16 +26,29 @@ class Choice(NamedTuple):
 #     random, n = 10000, 50 edges each         2.7  3.6  4.7     66   98
 #     grid of 300 x 300                         12   25   19     262  381
 #     power law, n = 100000, 2 million edges    31   32   32     414  906
-#     roads of Rome, n = 3353                  0.3  0.5  0.4       3   20
+#     roads of Rome, n = 3353, 8870 edges      0.3  0.5  0.4       3   20
 # 16 sources take 131, 158 and 219 ms by many_sources, and 213, 103 and 227 ms by dijkstra (random, grid, power law).
-_MANY = 32
+# On an H200: one source by output_parallel, input_parallel, frontier; 16 and 64 by many_sources.
+#     random, n = 100000, 8 edges each         0.7  1.1  1.1     3.4  7.9
+#     random, n = 1000000, 8 edges each        3.1  4.5  3.9      38  152
+#     grid of 300 x 300                        9.0   27   19      43  112
+#     power law, n = 100000, 2 million edges   1.2  1.4  3.6     4.1  8.0
+#     roads of Rome                            2.1  6.3  2.9     2.1  2.0
+_MANY = {"cpu": 32, "cuda": 8}
+# The rounds of a kernel take so long that one core of a CPU has relaxed as many edges.
+_FEW_EDGES = 100_000
 
 
 def choose(graph: SparseGraph, rows: int) -> Choice:
     """Return the method for so many rows of distances in a graph."""
-    if rows >= _MANY:
-        return Choice("many_sources", f"at least {_MANY} sources share each read of an edge")
-    return Choice("dijkstra", "it settles each vertex once, and depends least on the kind of graph")
+    device = graph.device.type
+    if rows >= _MANY[device]:
+        return Choice("many_sources", f"at least {_MANY[device]} sources share each read of an edge")
+    if device == "cpu":
+        return Choice("dijkstra", "it settles each vertex once, and depends least on the kind of graph")
+    if graph.edges < _FEW_EDGES:
+        return Choice("dijkstra", f"the CPU is faster for fewer than {_FEW_EDGES} edges")
+    return Choice("output_parallel", "its rounds are the shortest")
 
 
 # All rows, ms on two cores of an AMD EPYC: dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a grid.
@@ -52,7 +65,7 @@ def most_edges(n: int, rows: int, device: torch.device) -> float:
     """Return up to how many edges a sparse graph of n vertices takes less time for so many rows than a dense solve."""
     if n < _LEAST_VERTICES[device.type] and 4 * rows > n:
         return 0
-    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, _MANY))
+    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, _MANY[device.type]))
 
 
 def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device) -> Choice:

@@ -73,10 +73,6 @@ class SparseSolver:
         _mark(reached, starts, distances, found)
         return Solved(distances, found, reached[0].cycle if reached else None, method, self._engine_of(method).name)
 
-    @property
-    def device(self) -> torch.device:
-        return self._graph.device
-
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
         """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
         for start in range(first, self._graph.n, rows):

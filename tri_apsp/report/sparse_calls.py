@@ -1,0 +1,180 @@
+"""The graphs and the calls of the study of sparse graphs, each call with a check of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from tri_apsp.api import all_pairs, closeness, hops, shortest_paths, single_source
+from tri_apsp.graphs import erdos_renyi, grid_of
+from tri_apsp.solver.run import solve
+from tri_apsp.sparse.choice import JOHNSON
+from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
+from tri_apsp.tune.measure.problems import WrongResultError
+
+__all__ = [
+    "ALL_ROUNDS",
+    "CLOSENESS",
+    "DENSE",
+    "GRAPHS",
+    "HOPS",
+    "MANY",
+    "SPARSE",
+    "STREAM",
+    "TimedCall",
+    "call_of",
+    "few_edges",
+    "graph_of",
+]
+
+MANY = 256
+"""Sources of the calls of many sources."""
+
+# Calls; others are "one source, METHOD" and "MANY sources, METHOD".
+DENSE, SPARSE, STREAM = "all rows, dense", f"all rows, {JOHNSON}", "all rows, to the CPU in blocks"
+ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
+HOPS, CLOSENESS = "all hops", "closeness"
+
+# Rows that a call of all rows is estimated by.
+_SAMPLE = 1024
+_CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """A call to time.
+
+    Attributes:
+        run: the call.
+        check: raises WrongResultError for a wrong result of `run`.
+        sample: a part of the call whose time tells that of `run`; None if `run` is short.
+        times: how many times as long as the sample `run` takes.
+    """
+
+    run: Callable[[], Any]
+    check: Callable[[Any], None]
+    sample: Callable[[], Any] | None = None
+    times: float = 1.0
+
+
+def _weights(rng: np.random.Generator, count: int) -> torch.Tensor:
+    return torch.from_numpy(rng.integers(1, 1001, count).astype(np.float32))
+
+
+def _random(degree: int) -> Callable[[int], SparseGraph]:
+    """Return a function that draws a graph with so many edges to each vertex, from random ones."""
+
+    def draw(n: int) -> SparseGraph:
+        rng = np.random.default_rng(n)
+        sources, targets = rng.integers(0, n, degree * n), np.repeat(np.arange(n), degree)
+        return canonical(n, torch.from_numpy(sources), torch.from_numpy(targets), _weights(rng, degree * n))
+
+    return draw
+
+
+def _power_law(n: int) -> SparseGraph:
+    """Return a graph with 20 n edges, whose ends are drawn with a chance that falls as a power of a vertex's rank."""
+    rng = np.random.default_rng(n)
+    chance = (np.arange(n) + 10.0) ** -0.8
+    ends = rng.permutation(n)[rng.choice(n, (2, 20 * n), p=chance / chance.sum())]
+    return canonical(n, torch.from_numpy(ends[0]), torch.from_numpy(ends[1]), _weights(rng, 20 * n))
+
+
+def _roads(n: int) -> SparseGraph:
+    """Return a square grid with edges in both directions, weights 1 to 1000."""
+    edges = grid_of(n, seed=n)
+    ends = torch.from_numpy(edges.sources), torch.from_numpy(edges.targets)
+    return canonical(n, *ends, _weights(np.random.default_rng(n), edges.edges))
+
+
+GRAPHS: dict[str, Callable[[int], SparseGraph]] = {
+    "random, 8 edges to each vertex": _random(8),
+    "random, 20 edges to each vertex": _random(20),
+    "power law, 20 edges for each vertex": _power_law,
+    "grid, like roads": _roads,
+}
+
+
+def few_edges(share: float) -> Callable[[int], SparseGraph]:
+    """Return a function that draws a graph with a share of all edges, weights 1 to 16."""
+    return lambda n: sparse_graph(erdos_renyi(n, share, seed=n), dtype=torch.float32)
+
+
+def graph_of(draw: Callable[[int], SparseGraph], n: int, device: torch.device) -> SparseGraph:
+    """Return a graph on a device, with both lists of its edges."""
+    graph = draw(n).to(device)
+    _ = graph.by_destination
+    return graph
+
+
+def call_of(name: str, graph: SparseGraph) -> TimedCall:
+    """Return the call that a row of the study names."""
+    kind, _, method = name.partition(", ")
+    check_rows, part = partial(_check_rows, graph), graph.n / _SAMPLE
+    if name == DENSE:
+        weights = graph.dense()
+        return TimedCall(lambda: solve(weights), check_rows)
+    if name == SPARSE:
+        return TimedCall(lambda: shortest_paths(graph, method=JOHNSON), check_rows)
+    if name == STREAM:
+        return TimedCall(lambda: _stream(graph), check_rows, lambda: single_source(graph, range(_SAMPLE)), part)
+    some_hops = partial(hops, graph, range(min(graph.n, _SAMPLE)), dtype=torch.uint8)
+    if name == HOPS:
+        return TimedCall(lambda: hops(graph, dtype=torch.uint8), partial(_check_hops, graph), some_hops, part)
+    if name == CLOSENESS:
+        return TimedCall(lambda: closeness(graph), partial(_check_closeness, graph), some_hops, part)
+    sources = range(MANY if kind == f"{MANY} sources" else 1)
+    if method == "SciPy":
+        matrix = _matrix(graph)
+        run, one = (partial(dijkstra, matrix, indices=rows) for rows in (sources, [0]))
+        return TimedCall(run, lambda found: None, one, len(sources))
+    if name == ALL_ROUNDS:
+        run, one = (partial(single_source, graph, 0, method="output_parallel", early_stop=stop) for stop in (False, True))
+        return TimedCall(run, check_rows, one, graph.n / 64)
+    some = sources[:64] if method == "many_sources" else [0]
+    run, sample = (partial(single_source, graph, rows, method=method) for rows in (sources, some))  # type: ignore[arg-type]
+    return TimedCall(run, check_rows, sample, len(sources) / len(some))
+
+
+def _matrix(graph: SparseGraph, *, unweighted: bool = False) -> csr_array:
+    lists = graph.to(_CPU).by_source
+    data = np.ones(graph.edges) if unweighted else lists.weights.numpy().astype(np.float64)
+    return csr_array((data, lists.vertices.numpy(), lists.offsets.numpy()), (graph.n, graph.n))
+
+
+def _check_rows(graph: SparseGraph, found: Any) -> None:
+    _compare(found.distances[0], dijkstra(_matrix(graph), indices=0))
+
+
+def _check_hops(graph: SparseGraph, found: torch.Tensor) -> None:
+    expected = dijkstra(_matrix(graph, unweighted=True), indices=0, unweighted=True)
+    _compare(found[0], np.where(np.isinf(expected), 255, expected))
+
+
+def _check_closeness(graph: SparseGraph, found: torch.Tensor) -> None:
+    distances = dijkstra(_matrix(graph, unweighted=True).T.tocsr(), indices=0, unweighted=True)
+    finite = distances[np.isfinite(distances)]
+    others = len(finite) - 1
+    _compare(found[:1], np.array([others / finite.sum() * others / (graph.n - 1) if others else 0.0]))
+
+
+def _compare(found: torch.Tensor, expected: np.ndarray) -> None:
+    """Raise WrongResultError unless both are equal; whole numbers are exact in both."""
+    if not np.allclose(found.cpu().double().numpy(), expected, rtol=1e-12):
+        raise WrongResultError("a row differs from that of SciPy's Dijkstra")
+
+
+def _stream(graph: SparseGraph) -> Any:
+    """Take all blocks, and return the first."""
+    blocks = all_pairs(graph)
+    first = next(blocks)
+    for _ in blocks:
+        pass
+    return first
