@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
+from tri_apsp.errors import InputError
 from tri_apsp.kernels.cpu import sparse as kernels
+from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
+from tri_apsp.sparse.elimination import Elimination, eliminate
 from tri_apsp.sparse.engine import SparseEngine, Starts
 from tri_apsp.sparse.graph import EdgeLists
 
@@ -18,21 +22,27 @@ __all__ = ["CpuSparseEngine"]
 
 # Sources that many_sources solves at a time: their distances from one vertex are read together.
 _SLAB = 64
+# Sources of a sweep.
+_SWEPT = 128
 
 
 class CpuSparseEngine(SparseEngine):
     """By Numba, on every thread."""
 
     name = "cpu"
-    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra")
+    methods: ClassVar[tuple[str, ...]] = (
+        *("output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"),
+        "elimination",
+    )
 
     def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
         result = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype)
         d, groups = result.numpy(), [group.numpy() for group in starts.groups()]
         largest = d.dtype.type(limit)
-        if method == "many_sources":
-            self._many_sources(groups, largest, d)
+        if method in ("many_sources", "elimination"):
+            run = self._many_sources if method == "many_sources" else self._sweeps
+            run(groups, largest, d)
             return result
         for row, group in zip(d, groups, strict=True):
             row[group] = 0
@@ -72,6 +82,33 @@ class CpuSparseEngine(SparseEngine):
             d[first : first + len(part)] = x.T
 
         self._run(solve, [(first,) for first in range(0, len(groups), _SLAB)], len(groups))
+
+    @cached_property
+    def elimination(self) -> Elimination | None:
+        """What "elimination" needs; None if the graph does not stay sparse."""
+        return eliminate(self.graph)
+
+    def _sweeps(self, groups: list[Array], limit: Array, d: Array) -> None:
+        found = self.elimination
+        if found is None:
+            raise InputError(
+                "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "
+                f"{self.graph.n} vertices with {self.graph.edges} edges do not; use 'many_sources'."
+            )
+        missing = d.dtype.type(no_edge(self.graph.dtype))
+
+        def solve(first: int) -> None:
+            part = groups[first : first + _SWEPT]
+            x = np.full((self.graph.n, len(part)), missing, d.dtype)
+            reached = np.zeros(self.graph.n, np.bool_)
+            for column, group in enumerate(part):
+                x[found.row_of[group], column] = 0
+                reached[found.row_of[group]] = True
+            sweep_up(*found.up, reached, x)
+            sweep_down(*found.down, x)
+            write_rows(x, found.row_of, limit, missing, d[first : first + len(part)])
+
+        self._run(solve, [(first,) for first in range(0, len(groups), _SWEPT)], len(groups))
 
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
         work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations

@@ -18,7 +18,7 @@ from tri_apsp.sparse.solve import SparseSolver
 
 __all__ = ["SourceMethod", "check_method", "single_source", "starts_of"]
 
-SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"]
+SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
 """The methods of single_source."""
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import torch
 
 from tri_apsp.engines.bellman_ford import NegativeCycle
-from tri_apsp.errors import NegativeCycleError
-from tri_apsp.semirings import minus_infinity, no_edge
+from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
-from tri_apsp.sparse.choice import choose
+from tri_apsp.sparse.choice import choose, may_stay_sparse
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.engine import SparseEngine, Starts
 from tri_apsp.sparse.graph import SparseGraph
@@ -54,15 +54,23 @@ class SparseSolver:
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
     def solve(
-        self, starts: Starts, *, limit: float | None = None, predecessors: bool = False, early_stop: bool = True
+        self,
+        starts: Starts,
+        *,
+        limit: float | None = None,
+        predecessors: bool = False,
+        early_stop: bool = True,
+        total: int | None = None,
     ) -> Solved:
         """Return the distances from the nearest vertex of each group; see single_source for the options.
+
+        `total` is the number of groups of this and all further calls, on which the choice of a method depends.
 
         Raises:
             NegativeCycleError: a start leads to a negative cycle.
             DistanceRangeError: a distance does not fit the integer dtype.
         """
-        method = self._method if self._method != "auto" else choose(self._graph, starts.rows).method
+        method = self._method_for(starts.rows, total or starts.rows, predecessors)
         reached = [component for component in self._components if bool(component.before[starts.vertices].any())]
         if reached and self._raises:
             raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
@@ -77,7 +85,24 @@ class SparseSolver:
         """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
         for start in range(first, self._graph.n, rows):
             vertices = torch.arange(start, min(start + rows, self._graph.n))
-            yield slice(start, start + len(vertices)), self.solve(Starts.each(vertices), predecessors=predecessors)
+            solved = self.solve(Starts.each(vertices), predecessors=predecessors, total=self._graph.n)
+            yield slice(start, start + len(vertices)), solved
+
+    def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
+        """Return the method that runs for so many rows of all those that will be asked for."""
+        graph = self._nonnegative
+        # Predecessors are found by sums that are equal, which those of floats are not if they are added up in another order.
+        exact = not (predecessors and graph.dtype.is_floating_point)
+        if self._method == "elimination" and not exact:
+            raise InputError(
+                f"method 'elimination' finds predecessors only for integers, but the weights are {dtype_name(graph.dtype)}; "
+                "use 'many_sources', or leave predecessors out."
+            )
+        if self._method != "auto":
+            return self._method
+        if exact and may_stay_sparse(graph, total) and self._cpu_engine.elimination is not None:
+            return "elimination"
+        return choose(graph, rows).method
 
     def _solve_nonnegative(
         self, method: str, starts: Starts, limit: float | None, predecessors: bool, early_stop: bool
@@ -106,7 +131,7 @@ class SparseSolver:
         return TritonSparseEngine(self._nonnegative)
 
     @cached_property
-    def _cpu_engine(self) -> SparseEngine:
+    def _cpu_engine(self) -> CpuSparseEngine:
         return CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
 
     def _solve_reweighted(

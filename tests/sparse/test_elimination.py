@@ -1,0 +1,79 @@
+"""Elimination of vertices: distances, when it is given up, and when it is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import generate
+from tri_apsp.sparse.elimination import eliminate
+from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
+from tri_apsp.sparse.johnson import johnson
+
+
+def grid(n: int, dtype: torch.dtype = torch.float32) -> SparseGraph:
+    return sparse_graph(generate("grid", n, seed=1), dtype=dtype)
+
+
+def test_rows_and_their_edges() -> None:
+    """Edges lead from each row up to later ones, and their weights are those of paths over earlier rows."""
+    graph = grid(100)
+    found = eliminate(graph)
+    assert sorted(found.row_of) == list(range(100))
+    distances = tri_apsp.shortest_paths(graph, method="kleene").distances.numpy()
+    vertex_of = np.argsort(found.row_of)
+    for (offsets, others, weights), downward in ((found.up, False), (found.down, True)):
+        rows = np.repeat(np.arange(100), np.diff(offsets))
+        assert (others > rows).all()
+        sources, targets = (vertex_of[others], vertex_of[rows]) if downward else (vertex_of[rows], vertex_of[others])
+        assert (weights >= distances[sources, targets]).all()
+        assert len(weights) >= graph.edges / 2
+
+
+@pytest.mark.parametrize("dtype", SPARSE_DTYPES)
+@pytest.mark.parametrize("kind", ["grid", "chain"])
+def test_all_rows_of_a_graph_that_stays_sparse(kind: str, dtype: torch.dtype) -> None:
+    graph = sparse_graph(generate(kind, 300, seed=2), dtype=dtype)
+    found = johnson(graph)
+    assert torch.equal(found.distances, tri_apsp.shortest_paths(graph, method="kleene").distances)
+
+
+def test_when_it_is_chosen() -> None:
+    graph, others = grid(400), sparse_graph(generate("erdos_renyi", 400, p=0.02), dtype=torch.float32)
+    every, some, few = range(400), range(100), range(99)
+
+    def method(graph: SparseGraph, sources: range, **options: bool) -> str:
+        return tri_apsp.single_source(graph, sources, **options).method
+
+    assert [method(graph, sources) for sources in (every, some, few)] == ["elimination", "elimination", "many_sources"]
+    assert method(others, every) == "many_sources"
+    assert method(graph, every, predecessors=True) == "many_sources"
+    whole = grid(400, torch.int32)
+    result = tri_apsp.single_source(whole, every, predecessors=True)
+    assert result.method == "elimination"
+    expected = tri_apsp.single_source(whole, every, method="dijkstra", predecessors=True)
+    assert torch.equal(result.predecessors, expected.predecessors)
+
+
+def test_what_it_does_not_take() -> None:
+    random = sparse_graph(generate("erdos_renyi", 3000, p=8 / 3000), dtype=torch.int32)
+    assert eliminate(random) is None
+    with pytest.raises(InputError, match=f"'elimination' needs .* but 3000 vertices with {random.edges} edges do not; use"):
+        tri_apsp.single_source(random, 0, method="elimination")
+    assert tri_apsp.single_source(random, range(1500)).method == "many_sources"
+    with pytest.raises(InputError, match="'elimination' finds predecessors only for integers, but the weights are float32"):
+        tri_apsp.single_source(grid(9), 0, method="elimination", predecessors=True)
+
+
+def test_integers_at_the_end_of_their_range() -> None:
+    big, missing = 2**29, 2**30 - 1
+    chain = torch.full((4, 4), missing, dtype=torch.int32)
+    chain[0, 1], chain[1, 2] = big, big - 2
+    found = tri_apsp.single_source(chain, [0, 1], method="elimination").distances
+    assert found.tolist() == [[0, big, 2 * big - 2, missing], [missing, 0, big - 2, missing]]
+    chain[2, 3] = 1
+    with pytest.raises(tri_apsp.DistanceRangeError):
+        tri_apsp.single_source(chain, 0, method="elimination")
