@@ -141,7 +141,7 @@ BAD_WEIGHTS = {
     "half": (torch.zeros(2, 2, dtype=torch.float16), "but has float16; convert"),
     "complex": (torch.zeros(2, 2, dtype=torch.complex64), "but has complex64; give its .real, or abs"),
     "unsigned": (torch.zeros(2, 2, dtype=torch.uint8), "but has uint8; convert it with .to\\(torch.float32\\)"),
-    "sparse": (torch.eye(3).to_sparse(), "`overwrite` and `check` are for dense methods .* given with a sparse graph"),
+    "sparse": (torch.eye(3).to_sparse(), "`overwrite` is for dense methods .* given with a sparse graph"),
     "NaN": (torch.tensor([[0, 1], [float("nan"), 0]]), r"must hold numbers, but has NaN at \(1, 0\); replace"),
     "minus infinity": (torch.tensor([[0, -INF], [1, 0]]), r"greater than minus infinity, but is -inf at \(0, 1\); replace"),
     "an integer above no_edge": (

@@ -1,4 +1,4 @@
-"""The public functions: documentation, and one call each. The work is in tri_apsp.solver."""
+"""The public functions: documentation, and one call each. The work is in tri_apsp.solver and tri_apsp.sparse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tri_apsp.solver.result import NegativeCycle, Result, Selection
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse import dense_or_sparse
 from tri_apsp.sparse.all_pairs import all_pairs
-from tri_apsp.sparse.dense_or_sparse import AnyMethod
+from tri_apsp.sparse.dense_or_sparse import ShortestPathsMethod
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.read import read_sparse_graph
@@ -39,15 +39,18 @@ __all__ = [
 ]
 
 
-def select(weights: Any, *, method: AnyMethod = "auto", config: Config | None = None, read_values: bool = False) -> Selection:
+def select(
+    weights: Any, *, method: ShortestPathsMethod = "auto", config: Config | None = None, read_values: bool = False
+) -> Selection:
     """Return what shortest_paths(weights) would run, without running it.
+
+    Without `read_values`, dense weights are taken to have many edges and no negative weight, so that the answer may differ.
 
     The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm in tri_apsp.sparse.choice.
 
     Args:
         weights, method, config: as for shortest_paths.
-        read_values: also read dense weights: count their edges, and look for a negative one. Without it the method is the one
-            for many edges, none of which is negative.
+        read_values: also read dense weights: count their edges, and look for a negative one.
 
     Raises:
         As shortest_paths; values are not checked.
@@ -60,7 +63,7 @@ def shortest_paths(
     *,
     sources: int | Sequence[int] | torch.Tensor | None = None,
     sizes: torch.Tensor | None = None,
-    method: AnyMethod = "auto",
+    method: ShortestPathsMethod = "auto",
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,

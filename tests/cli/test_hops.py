@@ -45,6 +45,16 @@ def test_files(cli, ring, tmp_path):
     assert outcome.out.splitlines()[-1].split("  ")[-1] == f"{far}, {closeness}, {rows}"
 
 
+def test_only_rows(cli, ring, tmp_path):
+    lines = cli("hops", ring, "-o", tmp_path / "h.npy").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["graph", "device", "written"]
+
+
+def test_a_long_diameter(cli, save):
+    graph = save("l.gr", "p sp 2 2\na 1 2 12345678\na 2 1 1\n")
+    assert "12345678 (" in cli("hops", graph, "--diameter", "--weighted", "--dtype", "int64").out
+
+
 def test_weighted_with_a_negative_cycle(cli, save):
     graph = save("c.gr", "p sp 2 2\na 1 2 3\na 2 1 -4\n")
     outcome = cli("hops", graph, "--weighted")

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+from tri_apsp.graphs import generate, write_graph
 
 GRAPH = "p sp 5 4\na 1 2 3\na 2 3 1\na 1 3 7\na 3 2 2\n"
 CYCLE = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 2 -2\na 4 1 1\n"
-METHODS = ["output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra"]
+METHODS = ["output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
 
 
 @pytest.fixture
@@ -48,13 +49,35 @@ def test_rows_are_written(cli, graph, tmp_path):
         assert np.load(path).tolist() == expected
 
 
+def test_all_methods_that_take_the_graph(cli, tmp_path):
+    graph = tmp_path / "g.gr"
+    write_graph(generate("erdos_renyi", 3000, p=8 / 3000), graph)
+    found = cli("sssp", graph, "--source", "1", "--all-methods", "--device", "cpu", "--json").json
+    assert [run["method"] for run in found["runs"]] == METHODS[:-1]
+    outcome = cli("sssp", graph, "--source", "1", "--method", "elimination")
+    assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+
+
+def test_the_graph_is_not_overwritten(cli, save):
+    graph = save("g.csv", "# base 0\n0,1,3\n")
+    before = graph.read_bytes()
+    for words in (("sssp", graph, "--source", 0, "-o", graph), ("hops", graph, "--closeness", graph)):
+        outcome = cli(*words)
+        assert outcome.status == BAD_INPUT
+        assert "must be another file than the graph" in outcome.err
+    other = graph.with_name("c.csv")
+    outcome = cli("hops", graph, "--closeness", other, "--eccentricities", other)
+    assert "--eccentricities and --closeness must be two files" in outcome.err
+    assert graph.read_bytes() == before
+
+
 def test_negative_cycles(cli, save):
     graph = save("c.gr", CYCLE)
     outcome = cli("sssp", graph, "--source", 4)
     assert outcome.status == FAILED
     assert re.search("one of weight -1 through vertices (2, 3|3, 2);", outcome.err)
     marked = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark")
-    assert "2 pairs through a negative cycle of weight -1" in marked.out
+    assert "2 pairs through a negative cycle, such as that of weight -1 through" in marked.out
     found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json
     assert (sorted(found["negative_cycle"]), found["unbounded_pairs"]) == ([2, 3], 2)
 

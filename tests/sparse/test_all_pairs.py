@@ -19,6 +19,7 @@ import zarr
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.sparse.all_pairs import all_pairs
+from tri_apsp.sparse.sink import Sink
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
 EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
@@ -121,13 +122,63 @@ for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
 def test_files_that_are_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     np.save(path, np.arange(3))
-    with pytest.raises(InputError, match="`sink` must not be there yet"):
+    with pytest.raises(InputError, match="`sink` must be a new file, or one that an interrupted call with the same graph left"):
         all_pairs(WEIGHTS, sink=path)
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
     next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
     with pytest.raises(InputError, match="an interrupted call with the same graph"):
         all_pairs(WEIGHTS + 1, sink=path)
+
+
+def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows before it stay, and the same call continues with the block that failed."""
+    path = tmp_path / "distances.npy"
+    write, firsts = Sink.write, list[int]()
+
+    class Full(np.ndarray):
+        def __setitem__(self, key: slice, rows: np.ndarray) -> None:
+            if key.start == 10:
+                raise OSError(28, "No space left on device")
+            super().__setitem__(key, rows)
+
+    def watched(sink: Sink, first: int, rows: torch.Tensor) -> None:
+        firsts.append(first)
+        sink._array = sink._array.view(Full)
+        write(sink, first, rows)
+
+    monkeypatch.setattr(Sink, "write", watched)
+    with pytest.raises(InputError, match="cannot: No space left on device"):
+        list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    monkeypatch.undo()
+    assert firsts[:3] == [0, 5, 10]
+    rest = list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    assert rest[0].first == 10
+    assert np.array_equal(np.load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("state", ["[]", "{", ""])
+def test_a_damaged_state(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "distances.npy"
+    next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    path.with_name("distances.npy.partial").write_text(state)
+    with pytest.raises(InputError, match=r"is neither; remove it and 'distances\.npy\.partial'"):
+        all_pairs(WEIGHTS, sink=path)
+
+
+def test_a_truncated_file(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(InputError, match=r"`sink` must be a file that can be written, but .* cannot"):
+        all_pairs(WEIGHTS, sink=path)
+
+
+@pytest.mark.parametrize("name", SINKS)
+def test_no_vertex_and_a_sink(tmp_path: Path, name: str) -> None:
+    assert list(all_pairs(torch.empty(0, 0), sink=tmp_path / name)) == []
+    assert load(tmp_path / name).shape == (0, 0)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +195,8 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"progress": 1}, "`progress` must be True or False"),
         ({"sink": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
         ({"sources_per_block": 0}, "`sources_per_block` must be a positive integer"),
+        ({"sources_per_block": True}, "`sources_per_block` must be a positive integer"),
+        ({"negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),
         ({"method": "floyd_warshall"}, "`method` must be one of auto"),
     ],
 )
@@ -155,7 +208,7 @@ def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
 def test_negative_cycles(tmp_path: Path) -> None:
     weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
     with pytest.raises(NegativeCycleError):
-        list(all_pairs(weights))
+        all_pairs(weights, sources_per_block=1)  # before the first block
     (block,) = all_pairs(weights, negative_cycles="mark")
     assert torch.equal(block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances)
 

@@ -115,6 +115,19 @@ def test_negative_cycles(small: None) -> None:
     assert rows.distances[0, 4] == 1  # from which no negative cycle is reached
 
 
+def test_the_same_error_for_the_same_fault() -> None:
+    """Whichever method the number of edges leads to."""
+    wrong = torch.full((30, 30), INF)
+    wrong[2, 0] = float("nan")
+    beyond = torch.full((30, 30), tri_apsp.no_edge(torch.int32), dtype=torch.int32)
+    beyond[1, 2] = 2**31 - 1
+    for weights in (wrong, beyond):
+        for method in ("johnson", "kleene"):
+            with pytest.raises(InputError) as caught:
+                tri_apsp.shortest_paths(weights, method=method)
+            assert type(caught.value) is InputError
+
+
 def test_a_sparse_graph_too_large_for_a_matrix() -> None:
     graph = generate("chain", 3_000_000)
     for method, message in (("auto", "blocks of rows with all_pairs"), ("kleene", "3000000 vertices")):
@@ -126,8 +139,8 @@ def test_a_sparse_graph_too_large_for_a_matrix() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sources": [0], "overwrite": True}, "`overwrite` and `check` are for dense methods"),
-        ({"method": "johnson", "check": False}, "`overwrite` and `check` are for dense methods"),
+        ({"sources": [0], "overwrite": True}, "`overwrite` is for dense methods .*, but is given with `sources`; leave one"),
+        ({"method": "johnson", "check": False}, "`check=False` is for dense methods .*, but is given with method='johnson'"),
         ({"sources": [40]}, r"`sources` must lie in \[0, 40\), but one is 40"),
         ({"sources": []}, "`sources` must name at least one vertex"),
         ({"method": "dijkstra"}, "method must be one of auto, .*johnson, but is 'dijkstra'"),

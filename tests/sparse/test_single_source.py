@@ -153,6 +153,49 @@ def test_the_nearest_of_several_sources(method: str, name: str) -> None:
             assert alone[sources.index(nearest), target] == result.distances[0, target]
 
 
+def test_the_nearest_source_of_floats_with_negative_weights() -> None:
+    """Many vertices are equally near but for rounding; the predecessors are a tree, and lead to the source that is named."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        potentials = rng.random(15).astype(np.float32) * 10
+        weights = torch.full((15, 15), INF)
+        for v in range(14):
+            for u in (v + 1, (v + 5) % 15):
+                weights[v, u] = float(potentials[v] - potentials[u])
+                weights[u, v] = float(potentials[u] - potentials[v])
+        result = single_source(weights, [0, 5, 9], min_only=True, predecessors=True)
+        assert set(result.nearest.tolist()) <= {0, 5, 9}
+        for target, nearest in enumerate(result.nearest.tolist()):
+            assert result.path(nearest, target)[0] == nearest
+
+
+def test_the_nearest_source_beside_a_negative_cycle() -> None:
+    weights = torch.full((6, 6), INF)
+    weights[0, 1], weights[1, 2], weights[2, 1], weights[4, 5] = 1, -2, 1, 3
+    result = single_source(weights, [0, 4], min_only=True, predecessors=True, negative_cycles="mark")
+    assert result.distances.tolist() == [[0, -INF, -INF, INF, 0, 3]]
+    assert result.nearest.tolist() == [0, -1, -1, -1, 4, 4]
+    assert result.path(0, 1) == []
+
+
+def test_sources_and_limits_of_other_types() -> None:
+    weights = dense("random", torch.float32)
+    expected = single_source(weights, [3, 9], limit=7).distances
+    for sources, limit in ((np.array([3, 9]), np.int64(7)), ((3, 9), np.float32(7)), (torch.tensor([3, 9]), 7.0)):
+        assert torch.equal(single_source(weights, sources, limit=limit).distances, expected)
+    assert torch.equal(single_source(weights, np.int64(3)).distances, single_source(weights, 3).distances)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_a_limit_is_the_same_with_negative_weights(dtype: torch.dtype) -> None:
+    weights = torch.full((5, 5), tri_apsp.no_edge(dtype), dtype=dtype)
+    weights[0, 1], weights[1, 2], limit = (0.1, 0.1, 0.1) if dtype.is_floating_point else (2**29, 2**29, 2**29)
+    alone = single_source(weights, 0, limit=limit).distances
+    weights[3, 4] = -1
+    assert torch.equal(single_source(weights, 0, limit=limit).distances, alone)
+    assert alone[0, 1] < tri_apsp.no_edge(dtype)
+
+
 def test_scipy_agrees() -> None:
     graph = scipy_csgraph.csgraph_from_dense(GRAPHS["random"], null_value=INF)
     expected = scipy_csgraph.dijkstra(graph, indices=[1, 2], limit=40)

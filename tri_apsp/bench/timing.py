@@ -16,12 +16,15 @@ from tri_apsp.solver.run import solve
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.johnson import johnson
 
-__all__ = ["RUNS", "compile_kernels", "compile_sparse", "timed", "timed_again", "warm_up", "warm_up_size"]
+__all__ = ["RUNS", "SHORT_SECONDS", "compile_kernels", "compile_sparse", "timed", "timed_again", "warm_up", "warm_up_size"]
 
 T = TypeVar("T")
 
 RUNS = 5
 """Most runs that timed_again takes the median of."""
+
+SHORT_SECONDS = 1.0
+"""A call that takes less is repeated, and timed then: its first run also pays for first allocations and an idle clock."""
 
 # An idle GPU runs at a fraction of its clock (an H200 at 345 of 1980 MHz), which it raises under load.
 _WARM_UP_SECONDS = 0.5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import BinaryIO
 
 import torch
@@ -16,7 +18,19 @@ from tri_apsp.semirings import DTYPES_BY_NAME
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
-__all__ = ["STDIN", "add_dtype", "add_graph", "add_solver", "describe_graph", "dtype_of", "read", "vertex_of", "weights_of"]
+__all__ = [
+    "STDIN",
+    "add_dtype",
+    "add_graph",
+    "add_negative_cycles",
+    "add_solver",
+    "check_outputs",
+    "describe_graph",
+    "dtype_of",
+    "read",
+    "vertex_of",
+    "weights_of",
+]
 
 STDIN = "-"
 """In place of a file: standard input."""
@@ -54,6 +68,28 @@ def add_dtype(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
+    """Add --negative-cycles."""
+    parser.add_argument(
+        "--negative-cycles",
+        default="raise",
+        choices=["raise", "mark"],
+        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the distances of all others",
+    )
+
+
+def check_outputs(args: argparse.Namespace, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse to write over the graph, or two results to one file; `outputs` are the files by their options."""
+    seen = dict[Path, str]()
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        if path.exists() and args.graph != STDIN and path.samefile(args.graph):
+            raise InputError(f"{name} must be another file than the graph, but both are {path}; change it.")
+        if (first := seen.setdefault(path.resolve(), name)) != name:
+            raise InputError(f"{first} and {name} must be two files, but both are {path}; change one.")
+
+
 def read(args: argparse.Namespace) -> Graph:
     """Return the graph that the arguments name."""
     return load_graph(
@@ -75,7 +111,7 @@ def weights_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> 
 
 
 def vertex_of(graph: Graph, number: int, name: str) -> int:
-    """Return the vertex that the file numbers so; `name` is that of the argument."""
+    """Return the vertex with this number in the file; `name` is that of the argument."""
     if not graph.n:
         raise InputError(f"{name} needs a graph with vertices, but this one has none; give another graph.")
     if not 0 <= number - graph.base < graph.n:

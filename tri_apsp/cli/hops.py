@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from tri_apsp.api import closeness, diameter, eccentricities, hops, mean_distance
+from tri_apsp.api import hops
 from tri_apsp.bench.timing import timed
-from tri_apsp.cli.graph import add_dtype, add_graph, describe_graph, dtype_of, read, vertex_of
-from tri_apsp.console.options import add_json
+from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_graph, dtype_of, read, vertex_of
+from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, VERTEX_FORMATS, check_output, write_distances, write_vertex_values
 from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.sparse.hops import Totals
+from tri_apsp.sparse.measures import closeness_of, diameter_of, eccentricities_of, mean_distance_of, totals
 
 __all__ = ["configure", "run"]
 
-_KEYS = "n, edges, device, weighted, diameter and mean_distance (null if infinite, or not a number), seconds of each result"
-_MEASURES = {"eccentricities": eccentricities, "closeness": closeness}
-_NUMBERS = {"diameter": diameter, "mean_distance": mean_distance}
+_KEYS = (
+    "n, edges, device, weighted, diameter and mean_distance (null if infinite, or if there is no pair), seconds of each result"
+)
+# Each measure, and whether it follows from the totals of the distances from each vertex; else of those to it.
+_MEASURES: dict[str, tuple[Callable[[Totals], Any], bool]] = {
+    "diameter": (diameter_of, True),
+    "eccentricities": (eccentricities_of, True),
+    "mean_distance": (mean_distance_of, False),
+    "closeness": (closeness_of, False),
+}
+_DEFAULT = "diameter", "mean_distance"
+_FILES = "--eccentricities", "--closeness"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", dest="sources", metavar="S", type=int, nargs="+", help="write only the rows of these vertices to --output"
     )
-    parser.add_argument("--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N")
+    add_device(parser, engine=False)
     add_dtype(parser)
     add_json(parser, _KEYS)
     parser.epilog = "Without an option: the diameter and the mean distance. No result but --output takes n^2 memory."
@@ -59,40 +72,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Read a graph, and print and write what is asked for."""
     device = resolve(args.device)
+    _check(args)
+    given = read(args)
+    check_outputs(args, {name: getattr(args, name.removeprefix("--")) for name in ("--output", *_FILES)})
+    sources = None if args.sources is None else [vertex_of(given, number, "--source") for number in args.sources]
+    graph = sparse_graph(given, dtype=dtype_of(given, args), device=device)
+    asked = [name for name in _MEASURES if getattr(args, name)] or ([] if args.output else list(_DEFAULT))
+    values, seconds = dict[str, Any](), dict[str, float]()
+    try:
+        for backward in (True, False):
+            names = [name for name in asked if _MEASURES[name][1] == backward]
+            if names:
+                found, taken = timed(partial(totals, graph, weighted=args.weighted, backward=backward), device)
+                values |= {name: _MEASURES[name][0](found) for name in names}
+                seconds |= dict.fromkeys(names, taken)
+        if args.output is not None:
+            rows, seconds["hops"] = timed(partial(hops, graph, sources, dtype=torch.int16), device)
+            write_distances(rows, args.output)
+    except NegativeCycleError as error:
+        raise error.numbered_from(given.base) from None
+    for option in _FILES:
+        name = option.removeprefix("--")
+        if name in values:
+            write_vertex_values(values.pop(name), getattr(args, name), name, given.base)
+    if args.json:
+        head = {"n": graph.n, "edges": given.edges, "device": str(device), "weighted": args.weighted}
+        numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        print_json(head | numbers | {"seconds": seconds})
+        return
+    written = ", ".join(str(path) for path in (args.eccentricities, args.closeness, args.output) if path is not None)
+    fields = [
+        ("graph", describe_graph(args, graph.n, given.edges)),
+        ("device", f"{describe(device).name} ({device})"),
+        *((name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)") for name, value in values.items()),
+        ("written", written),
+    ]
+    print_fields((label, value) for label, value in fields if value)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that exclude each other, and files that cannot be written, before the work."""
     if args.weighted and args.output is not None:
         raise InputError("--output writes numbers of edges, but --weighted is given; write distances with solve -o.")
     if args.sources is not None and args.output is None:
         raise InputError("--source names rows of --output, which is missing; add it, or leave --source out.")
-    for name, formats in (("output", DISTANCE_FORMATS), ("closeness", VERTEX_FORMATS), ("eccentricities", VERTEX_FORMATS)):
-        if getattr(args, name) is not None:
-            check_output(getattr(args, name), formats)
-    given = read(args)
-    sources = None if args.sources is None else [vertex_of(given, number, "--source") for number in args.sources]
-    graph = sparse_graph(given, dtype=dtype_of(given, args), device=device)
-    fields, facts, seconds = [("graph", describe_graph(args, graph.n, given.edges))], dict[str, object](), dict[str, float]()
-    written = list[Path]()
-    wanted = [name for name in (*_NUMBERS, *_MEASURES, "output") if getattr(args, name)] or list(_NUMBERS)
-    try:
-        for name in wanted:
-            if name in _NUMBERS:
-                value, seconds[name] = timed(partial(_NUMBERS[name], graph, weighted=args.weighted), device)
-                fields.append((name.replace("_", " "), f"{value:g} ({seconds[name]:.4g} s)"))
-                facts[name] = value if math.isfinite(value) else None
-            elif name in _MEASURES:
-                values, seconds[name] = timed(partial(_MEASURES[name], graph, weighted=args.weighted), device)
-                write_vertex_values(values, getattr(args, name), name, given.base)
-                written.append(getattr(args, name))
-            else:
-                rows, seconds["hops"] = timed(partial(hops, graph, sources, dtype=torch.int16), device)
-                write_distances(rows, args.output)
-                written.append(args.output)
-    except NegativeCycleError as error:
-        raise error.numbered_from(given.base) from None
-    if args.json:
-        head = {"n": graph.n, "edges": given.edges, "device": str(device), "weighted": args.weighted}
-        print_json(head | facts | {"seconds": seconds})
-        return
-    fields.insert(1, ("device", f"{describe(device).name} ({device})"))
-    if written:
-        fields.append(("written", ", ".join(map(str, written))))
-    print_fields(fields)
+    if args.output is not None:
+        check_output(args.output)
+    for path in (args.closeness, args.eccentricities):
+        if path is not None:
+            check_output(path, VERTEX_FORMATS)
+
+
+def _shown(value: float) -> str:
+    return str(int(value)) if value.is_integer() else f"{value:g}"

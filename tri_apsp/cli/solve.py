@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result, Selection
-from tri_apsp.bench.timing import RUNS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
-from tri_apsp.cli.graph import STDIN, add_graph, add_solver, describe_graph, read, weights_of
-from tri_apsp.cli.summary import Summary, summarise
-from tri_apsp.configs import Config
+from tri_apsp.api import Result
+from tri_apsp.bench.timing import RUNS, SHORT_SECONDS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
+from tri_apsp.cli.graph import add_graph, add_negative_cycles, add_solver, check_outputs, describe_graph, read, weights_of
+from tri_apsp.cli.summary import Summary, cycle_of, result_fields, summarise
+from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import amount, print_fields, print_json
 from tri_apsp.console.progress import progress
@@ -29,26 +30,24 @@ from tri_apsp.graphs import (
     write_distances,
     write_predecessors,
 )
-from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name
 from tri_apsp.solver.result import DenseSelection
-from tri_apsp.sparse.choice import JOHNSON
-from tri_apsp.sparse.dense_or_sparse import AnyMethod, select, solve
-from tri_apsp.sparse.graph import SparseGraph
+from tri_apsp.solver.run import solve
+from tri_apsp.sparse.dense_or_sparse import select
+from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.sparse.johnson import johnson
 
 __all__ = ["configure", "run"]
 
-# A solve that takes less is repeated, and timed then: its first run also pays for first allocations and an idle clock.
-_SHORT_SECONDS = 1.0
-
 _SECONDS = (
     f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the first run alone if it takes "
-    f"longer than {_SHORT_SECONDS:g} s"
+    f"longer than {SHORT_SECONDS:g} s"
 )
 _KEYS = (
-    f"n, edges, method, engine, source (of the configuration), device, dtype, seconds ({_SECONDS}), ops_per_second "
-    "(n^3 / seconds), reachable_pairs, max_distance, sum_distances (these with the diagonal; null if there is no value), "
-    "unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its vertices, or null)"
+    f"n, edges, method, engine, source (of the configuration, null for johnson), device, dtype, seconds ({_SECONDS}), "
+    "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, sum_distances (these with the diagonal; "
+    "null if there is no value), unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its "
+    "vertices, or null)"
 )
 
 
@@ -57,12 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_graph(parser)
     add_solver(parser)
     add_device(parser)
-    parser.add_argument(
-        "--negative-cycles",
-        default="raise",
-        choices=["raise", "mark"],
-        help="raise (default): an error; mark: -inf for pairs through a negative cycle, and the distances of all others",
-    )
+    add_negative_cycles(parser)
     parser.add_argument(
         "--predecessors",
         type=Path,
@@ -85,16 +79,20 @@ def run(args: argparse.Namespace) -> None:
         if path is not None:
             check_output(path)
     graph = read(args)
-    _check_different(args)
+    check_outputs(args, {"--output": args.output, "--predecessors": args.predecessors})
     n, edges, base = graph.n, graph.edges, graph.base
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config, read_values=args.method == "auto")
-    weights, compilation, is_small = _prepare(weights, selection, predecessors=args.predecessors is not None)
+    options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
     try:
-        options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
-        method: AnyMethod = args.method if isinstance(selection, DenseSelection) else JOHNSON
-        call = partial(solve, weights, method=method, config=config, **options)
+        if isinstance(selection, DenseSelection):
+            weights = weights.dense() if isinstance(weights, SparseGraph) else weights
+            call, compilation, is_small = _dense_call(weights, selection, args.method, config, options)
+        else:
+            weights, is_small = sparse_graph(weights), False
+            compilation = compile_sparse(weights, predecessors=args.predecessors is not None)
+            call = partial(johnson, weights, **options)
         result, seconds, runs = _timed_solve(call, weights, is_small=is_small, show_progress=not args.json)
     except NegativeCycleError as error:
         raise error.numbered_from(base) from None
@@ -105,7 +103,8 @@ def run(args: argparse.Namespace) -> None:
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors)
     _warn_of_rounding(summary, weights.dtype)
-    cycle = [base + vertex for vertex in result.negative_cycle.vertices] if result.negative_cycle is not None else None
+    cycle = cycle_of(result, base)
+    operations = n**3 / seconds if isinstance(selection, DenseSelection) else None
     if args.json:
         facts: dict[str, object] = {
             "n": n,
@@ -115,12 +114,12 @@ def run(args: argparse.Namespace) -> None:
             "source": result.config.source if result.config is not None else None,
         }
         facts |= {"device": str(device), "dtype": dtype_name(weights.dtype)}
-        facts |= {"seconds": seconds, "ops_per_second": n**3 / seconds}
+        facts |= {"seconds": seconds, "ops_per_second": operations}
         print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
         return
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
     tuned = result.config.source if result.config is not None else ""
-    rate = f", {amount(n**3 / seconds)} operations/s" if isinstance(selection, DenseSelection) else ""
+    rate = f", {amount(operations)} operations/s" if operations is not None else ""
     fields = [
         ("graph", describe_graph(args, n, edges)),
         ("method", f"{result.method}: {selection.reason}"),
@@ -128,33 +127,19 @@ def run(args: argparse.Namespace) -> None:
         ("tuned", tuned if tuned not in ("default", "given") else ""),
         ("preparation", f"{compilation:.1f} s to compile and load kernels, not counted below" if compilation > 1 else ""),
         ("time", f"{seconds:.4g} s ({timing}){rate}"),
-        ("reachable", f"{summary.reachable_pairs} of {counted(n * n, 'pair')}"),
-        ("distances", f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""),
-        ("marked", _marked(summary, result, cycle)),
+        *result_fields(result, summary, cycle),
         ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
     ]
     print_fields((label, value) for label, value in fields if value)
 
 
-def _prepare(
-    weights: torch.Tensor | SparseGraph, selection: Selection, *, predecessors: bool
-) -> tuple[torch.Tensor | SparseGraph, float, bool]:
-    """Return the graph as its method takes it, the seconds to compile kernels, and whether that solved a graph of its size."""
-    if not isinstance(selection, DenseSelection):
-        return weights, compile_sparse(weights, predecessors=predecessors), False
-    dense = weights.dense() if isinstance(weights, SparseGraph) else weights
-    seconds = compile_kernels(dense, selection, predecessors=predecessors)
-    return dense, seconds, warm_up_size(len(dense), selection, dense.device) == len(dense)
-
-
-def _check_different(args: argparse.Namespace) -> None:
-    """Refuse to write over the graph, or two results to one file."""
-    outputs = {"--output": args.output, "--predecessors": args.predecessors}
-    for name, path in outputs.items():
-        if path is not None and path.exists() and args.graph != STDIN and path.samefile(args.graph):
-            raise InputError(f"{name} must be another file than the graph, but both are {path}; change it.")
-    if None not in outputs.values() and args.output.resolve() == args.predecessors.resolve():
-        raise InputError(f"--output and --predecessors must be two files, but both are {args.output}; change one.")
+def _dense_call(
+    weights: torch.Tensor, selection: DenseSelection, method: MethodChoice, config: Config, options: Mapping[str, Any]
+) -> tuple[Callable[..., Result], float, bool]:
+    """Return the call of a dense solve, the seconds to compile its kernels, and whether that solved a graph of its size."""
+    seconds = compile_kernels(weights, selection, predecessors=options["predecessors"])
+    is_small = warm_up_size(len(weights), selection, weights.device) == len(weights)
+    return partial(_solve_dense, weights, method=method, config=config, **options), seconds, is_small
 
 
 def _timed_solve(
@@ -167,31 +152,23 @@ def _timed_solve(
     not compiled before.
     """
     with progress(show_progress) as report:
-        result, seconds = timed(lambda: _solve(call, report), weights.device)
+        result, seconds = timed(lambda: call(report=report), weights.device)
     in_place = result.distances is weights
-    if in_place or (seconds > _SHORT_SECONDS and not is_small):
+    if in_place or (seconds > SHORT_SECONDS and not is_small):
         return result, seconds, 0
     del result  # the next runs need its memory
     return timed_again(call, weights.device)
 
 
-def _solve(call: Callable[..., Result], report: Callable[[float], None] | None) -> Result:
+def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:
     """Solve in memory beside the weights, so that an error can name a whole negative cycle; in place if memory is short."""
     try:
-        return call(report=report)
+        return solve(weights, **options)
     except TooLargeError as error:
         try:
-            return call(report=report, overwrite=True)
+            return solve(weights, overwrite=True, **options)
         except InputError:  # the weights must stay as they are
             raise error from None
-
-
-def _marked(summary: Summary, result: Result, cycle: list[int] | None) -> str:
-    if result.negative_cycle is None or cycle is None:
-        return ""
-    shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
-    pairs = counted(summary.unbounded_pairs, "pair")
-    return f"{pairs} through a negative cycle, such as that of weight {result.negative_cycle.weight:g} through {shown}"
 
 
 def _warn_of_rounding(summary: Summary, dtype: torch.dtype) -> None:

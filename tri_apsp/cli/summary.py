@@ -1,4 +1,4 @@
-"""A summary of a distance matrix in a few numbers, computed on its device, one block of rows at a time."""
+"""A summary of distances in a few numbers, computed on their device one block of rows at a time, and its lines."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
+from tri_apsp.api import Result
+from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
-__all__ = ["Summary", "summarise"]
+__all__ = ["Summary", "cycle_of", "result_fields", "summarise"]
 
 # Values per block, which limits temporaries to a few times 8 MiB for a matrix of any size.
 _BLOCK = 1 << 20
@@ -37,14 +39,14 @@ class Summary:
 
 
 def summarise(distances: torch.Tensor) -> Summary:
-    """Return the figures of distances (n, n) of any supported dtype, on any device.
+    """Return the figures of distances (rows, n) of any supported dtype, on any device.
 
     Cost: a few passes over the matrix; workspace of a few blocks of 2**20 values.
     """
     missing = no_edge(distances.dtype)
     lowest = -missing if distances.is_floating_point() else torch.iinfo(distances.dtype).min
     pairs, unbounded, largest, sums = 0, 0, list[int | float](), list[int | float]()
-    step = max(1, _BLOCK // max(1, len(distances)))
+    step = max(1, _BLOCK // max(1, distances.shape[-1]))
     for start in range(0, len(distances), step):
         rows = distances[start : start + step]
         marked = rows == -missing
@@ -80,3 +82,20 @@ def _total(sums: list[int | float]) -> int | float | None:
     except (OverflowError, ValueError):  # the total overflows, or block sums have overflowed to inf and -inf
         return None
     return total if math.isfinite(total) else None
+
+
+def cycle_of(result: Result, base: int) -> list[int] | None:
+    """Return the negative cycle of a result, with its vertices as the file numbers them."""
+    return None if result.negative_cycle is None else [base + vertex for vertex in result.negative_cycle.vertices]
+
+
+def result_fields(result: Result, summary: Summary, cycle: list[int] | None) -> list[tuple[str, str]]:
+    """Return the lines of a summary; those that say nothing are empty."""
+    pairs = counted(result.distances.numel(), "pair")
+    longest = f"longest {summary.max_distance}, sum {summary.sum_distances}" if summary.reachable_pairs else ""
+    marked = ""
+    if result.negative_cycle is not None and cycle is not None:
+        shown = ", ".join(map(str, cycle[:8])) + (", ..." if len(cycle) > 8 else "")
+        through = f"such as that of weight {result.negative_cycle.weight:g} through {shown}"
+        marked = f"{counted(summary.unbounded_pairs, 'pair')} through a negative cycle, {through}"
+    return [("reachable", f"{summary.reachable_pairs} of {pairs}"), ("distances", longest), ("marked", marked)]

@@ -13,10 +13,11 @@ from tri_apsp.errors import InputError
 __all__ = ["add_device", "add_json", "at_least", "make_folder"]
 
 
-def add_device(parser: argparse._ActionsContainer) -> None:
-    """Add --device and --engine."""
+def add_device(parser: argparse._ActionsContainer, *, engine: bool = True) -> None:
+    """Add --device and, unless it is not wanted, --engine."""
     parser.add_argument("--device", default="auto", help="auto (default: CUDA if there is one), cpu, cuda or cuda:N")
-    parser.add_argument("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
+    if engine:
+        parser.add_argument("--engine", choices=list(ENGINES), help="default: the best that runs on the device")
 
 
 def add_json(parser: argparse.ArgumentParser, keys: str) -> None:

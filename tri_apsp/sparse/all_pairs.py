@@ -6,14 +6,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import torch
 from tqdm import tqdm
 
 from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import InputError
-from tri_apsp.solver.arguments import check_flags
+from tri_apsp.solver.arguments import check_flags, check_negative_cycles
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.single_source import SourceMethod, check_method
@@ -54,44 +54,58 @@ def all_pairs(
         graph, method, negative_cycles, dtype: as single_source.
         sources_per_block: rows of a block; None: as many as hold about 33 million distances.
         sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. What an interrupted call with the
-            same graph left is continued: rows that are written are neither solved nor yielded again.
+            same graph left is continued: rows that are in the file are not yielded again, not even the last ones, which the
+            interrupted call may have written but not yielded.
         progress: show a bar on stderr.
 
     Raises:
-        InputError: as single_source; a sink that cannot be written, or that is another file.
-        NegativeCycleError, DistanceRangeError: as single_source, with the first block.
+        InputError: as single_source; a sink that is another file or cannot be written, also with a later block.
+        NegativeCycleError: there is a negative cycle.
+        DistanceRangeError: as single_source, with the block of the first distance that does not fit.
 
     Cost: that of single_source from all vertices; memory for three blocks, and those that the caller keeps.
     """
     given = sparse_graph(graph, dtype=dtype)
     check_method(method)
     check_flags(progress=progress)
-    if sources_per_block is not None and (not isinstance(sources_per_block, int) or sources_per_block < 1):
-        raise InputError(f"`sources_per_block` must be a positive integer, but is {sources_per_block!r}; give one, or None.")
-    rows = sources_per_block or max(1, _PER_BLOCK // max(1, given.n))
+    check_negative_cycles(negative_cycles, check=True, overwrite=False)
+    rows = max(1, _PER_BLOCK // max(1, given.n)) if sources_per_block is None else _positive(sources_per_block)
+    target = None if sink is None else Sink(sink, given, rows)
     solver = SparseSolver(given, method, negative_cycles)
-    target = None if sink is None or not given.n else Sink(sink, given, rows)
-    bar: tqdm[NoReturn] = tqdm(
-        desc="solving", total=given.n, initial=target.rows if target else 0, unit=" sources", disable=not progress
-    )
-    return _blocks(solver, rows, target, bar)
+    solver.require_no_negative_cycle()
+    return _blocks(solver, rows, target, given.n if progress else None)
 
 
-def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, bar: tqdm[NoReturn]) -> Iterator[Block]:
+def _positive(rows: Any) -> int:
+    found = rows.__index__() if isinstance(rows, SupportsIndex) and not isinstance(rows, bool) else 0
+    if found < 1:
+        raise InputError(f"`sources_per_block` must be a positive integer, but is {rows!r}; give one, or None.")
+    return found
+
+
+def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | None) -> Iterator[Block]:
+    """Yield the blocks; with a `total` number of sources, show a bar."""
+    first = sink.rows if sink is not None else 0
+
     def finish(part: slice, copied: Callable[[], torch.Tensor]) -> Block:
         distances = copied()
         if sink is not None:
-            sink.write(distances)
+            sink.write(part.start, distances)
         return Block(part.start, distances)
 
+    bar: tqdm[NoReturn] = tqdm(desc="solving", total=total, initial=first, unit=" sources", disable=total is None)
     with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sink") as writer, bar:
         pending = deque[Future[Block]]()
-        for part, solved in solver.blocks(rows, bar.n):
-            pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
-            if len(pending) == 2:
+        try:
+            for part, solved in solver.blocks(rows, first):
+                pending.append(writer.submit(finish, part, copy_to_cpu(solved.distances)))
+                if len(pending) == 2:
+                    yield _shown(pending.popleft().result(), bar)
+            while pending:
                 yield _shown(pending.popleft().result(), bar)
-        while pending:
-            yield _shown(pending.popleft().result(), bar)
+        finally:
+            for block in pending:
+                block.cancel()
 
 
 def _shown(block: Block, bar: tqdm[NoReturn]) -> Block:

@@ -8,16 +8,16 @@ import torch
 
 from tri_apsp.sparse.graph import SparseGraph
 
-__all__ = ["JOHNSON", "Choice", "choose", "dense_or_johnson", "may_stay_sparse", "most_edges"]
+__all__ = ["JOHNSON", "Comparison", "choose", "dense_or_johnson", "may_stay_sparse", "most_edges"]
 
 JOHNSON: Final = "johnson"
 """The method of all rows of a sparse graph."""
 
 
-class Choice(NamedTuple):
-    """A method, and why it was chosen."""
+class Comparison(NamedTuple):
+    """Whether a sparse method is expected to be faster than a dense one, and why."""
 
-    method: str
+    sparse: bool
     reason: str
 
 
@@ -34,9 +34,9 @@ class Choice(NamedTuple):
 #     grid of 300 x 300                        9.0   27   19      43  112
 #     power law, n = 100000, 2 million edges   1.2  1.4  3.6     4.1  8.0
 #     roads of Rome                            2.1  6.3  2.9     2.1  2.0
-_MANY = {"cpu": 32, "cuda": 8}
-# The rounds of a kernel take so long that one core of a CPU has relaxed as many edges.
-_FEW_EDGES = 100_000
+_LEAST_SOURCES = {"cpu": 32, "cuda": 8}
+# For fewer edges, Dijkstra's algorithm on one core of a CPU ends before the rounds of a kernel on a GPU.
+_LEAST_GPU_EDGES = 100_000
 
 
 # All rows by elimination and many_sources, s: roads of Rome 0.07 and 0.40; a grid of 100 x 100 0.7 and 3.8, of 300 x 300 40 and
@@ -49,16 +49,16 @@ def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
     return graph.device.type == "cpu" and graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
 
-def choose(graph: SparseGraph, rows: int) -> Choice:
-    """Return the method for so many rows of distances in a graph."""
+def choose(graph: SparseGraph, rows: int) -> str:
+    """Return the method for so many rows of distances in a graph.
+
+    Many sources share each read of an edge. For one, Dijkstra's algorithm settles each vertex once, and depends least on the
+    kind of graph; of the rounds on a GPU, those of output_parallel are the shortest.
+    """
     device = graph.device.type
-    if rows >= _MANY[device]:
-        return Choice("many_sources", f"at least {_MANY[device]} sources share each read of an edge")
-    if device == "cpu":
-        return Choice("dijkstra", "it settles each vertex once, and depends least on the kind of graph")
-    if graph.edges < _FEW_EDGES:
-        return Choice("dijkstra", f"the CPU is faster for fewer than {_FEW_EDGES} edges")
-    return Choice("output_parallel", "its rounds are the shortest")
+    if rows >= _LEAST_SOURCES[device]:
+        return "many_sources"
+    return "dijkstra" if device == "cpu" or graph.edges < _LEAST_GPU_EDGES else "output_parallel"
 
 
 # All rows, ms on two cores of an AMD EPYC: dense; sparse with 0.2%, 0.5%, 1%, 2% of the edges; a grid.
@@ -66,23 +66,24 @@ def choose(graph: SparseGraph, rows: int) -> Choice:
 #     n = 2048     70      37   53   84  116     98
 #     n = 4096    447     215  344  490  766    519
 # On an H200, n = 8192 takes 35 ms dense, and 256 rows of a graph of n = 100000 with 800000 edges 33 ms.
-# An edge costs each row as much as so many operations of a dense solve; and graphs of fewer vertices gain nothing.
+# For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. Below _LEAST_VERTICES, all rows are
+# never faster sparse.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 2500}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
 
 
 def most_edges(n: int, rows: int, device: torch.device) -> float:
-    """Return up to how many edges a sparse graph of n vertices takes less time for so many rows than a dense solve."""
+    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less time than a dense solve."""
     if n < _LEAST_VERTICES[device.type] and 4 * rows > n:
         return 0
-    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, _MANY[device.type]))
+    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, _LEAST_SOURCES[device.type]))
 
 
-def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device) -> Choice:
-    """Return "dense" or JOHNSON for so many rows of a graph; `edges` is None if they are more than most_edges()."""
+def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device) -> Comparison:
+    """Compare both for so many rows of a graph; `edges` is None if they are more than most_edges()."""
     most = most_edges(n, rows, device)
     if not most:
-        return Choice("dense", f"fewer than {_LEAST_VERTICES[device.type]} vertices")
+        return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")
     if edges is None or edges > most:
-        return Choice("dense", f"more than {most:.0f} edges")
-    return Choice(JOHNSON, f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve")
+        return Comparison(False, f"more than {most:.0f} edges")
+    return Comparison(True, f"{edges} edges; up to {most:.0f}, sparse rows take less time than a dense solve")

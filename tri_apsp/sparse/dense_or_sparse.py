@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
 
@@ -17,19 +17,60 @@ from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.run import solve as solve_dense
 from tri_apsp.solver.selection import select_dense
-from tri_apsp.sparse.choice import JOHNSON, Choice, dense_or_johnson, most_edges
+from tri_apsp.sparse.choice import JOHNSON, Comparison, dense_or_johnson, most_edges
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.sparse.johnson import johnson
-from tri_apsp.sparse.single_source import starts_of
-from tri_apsp.sparse.solve import SparseSolver, engine_of
+from tri_apsp.sparse.single_source import sources_of
+from tri_apsp.sparse.solve import SparseSolver, engine_name
 
-__all__ = ["AnyMethod", "select", "solve"]
+__all__ = ["ShortestPathsMethod", "select", "solve"]
 
-AnyMethod: TypeAlias = Literal[MethodChoice, "johnson"]
+ShortestPathsMethod: TypeAlias = Literal[MethodChoice, "johnson"]
 """The methods of shortest_paths."""
 
 # Values that are counted at a time.
 _AT_A_TIME = 1 << 26
+
+
+class _Given(NamedTuple):
+    """What a caller gave, checked: dense weights, or a sparse graph.
+
+    Attributes:
+        weights: dense weights (n, n) or (batch, n, n) as they were given; None of a sparse graph.
+        graph: the sparse graph; None of dense weights.
+        n, dtype, device: of either; the dtype that it is solved in.
+        batched: whether the weights are a batch.
+    """
+
+    weights: torch.Tensor | None
+    graph: SparseGraph | None
+    n: int
+    dtype: torch.dtype
+    device: torch.device
+    batched: bool
+
+    @classmethod
+    def of(cls, weights: Any) -> _Given:
+        if is_sparse(weights):
+            graph = sparse_graph(weights, name="weights")
+            return cls(None, graph, graph.n, graph.dtype, graph.device, False)
+        problem = check_weights(weights)
+        return cls(weights, None, problem.n, problem.weights.dtype, problem.weights.device, problem.batched)
+
+    def sparse(self) -> SparseGraph:
+        return self.graph if self.graph is not None else sparse_graph(self.weights, name="weights")
+
+    def dense(self) -> torch.Tensor:
+        if self.weights is not None:
+            return self.weights
+        assert self.graph is not None
+        return self.graph.dense()
+
+    def like_dense(self) -> torch.Tensor:
+        """Return a tensor of the shape, dtype and device of the dense weights; for a sparse graph one value in memory."""
+        if self.weights is not None:
+            return self.weights
+        return torch.empty((1, 1), dtype=self.dtype, device=self.device).expand(self.n, self.n)
 
 
 def solve(
@@ -37,7 +78,7 @@ def solve(
     *,
     sources: int | Sequence[int] | torch.Tensor | None = None,
     sizes: torch.Tensor | None = None,
-    method: AnyMethod = "auto",
+    method: ShortestPathsMethod = "auto",
     config: Config | None = None,
     overwrite: bool = False,
     check: bool = True,
@@ -47,83 +88,86 @@ def solve(
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     _check_method(method)
-    graph = sparse_graph(weights, name="weights") if is_sparse(weights) else None
-    only_dense = sizes is not None or overwrite is not False or check is not True
-    if only_dense and (graph is not None or method == JOHNSON or sources is not None):
-        raise InputError(
-            "`sizes`, `overwrite` and `check` are for dense methods that solve all of dense weights, but one is given with a "
-            f"sparse graph, with `sources`, or with method={JOHNSON!r}; leave it out."
-        )
-    starts = None if sources is None else starts_of(sources, _vertices(weights, graph))
-    rows = None if starts is None else starts.rows
-    if only_dense or _choose(weights, graph, rows, method, config).method != JOHNSON:
+    check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
+    given = _Given.of(weights)
+    only_dense = {"sizes": sizes is not None, "overwrite": overwrite, "check=False": not check}
+    for option in (name for name, is_given in only_dense.items() if is_given):
+        _require_dense(option, given, method, sources)
+    vertices = None if sources is None else _sources(sources, given)
+    rows = given.n if vertices is None else len(vertices)
+    if any(only_dense.values()) or not _compare(given, rows, method, config).sparse:
         assert method != JOHNSON
         result = solve_dense(
-            weights if graph is None else graph.dense(), sizes=sizes, method=method, config=config, overwrite=overwrite,
-            check=check, predecessors=predecessors, negative_cycles=negative_cycles, report=report,
+            given.dense(), sizes=sizes, method=method, config=config, overwrite=overwrite, check=check,
+            predecessors=predecessors, negative_cycles=negative_cycles, report=report,
         )  # fmt: skip
-        return result if starts is None else _rows_of(result, starts.vertices)
-    check_flags(predecessors=predecessors)
+        return result if vertices is None else _rows_of(result, vertices)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
-    graph = graph or sparse_graph(weights, name="weights")
-    if starts is None:
-        return johnson(graph, predecessors=predecessors, negative_cycles=negative_cycles, report=report)
-    solved = SparseSolver(graph, "auto", negative_cycles).solve(starts, predecessors=predecessors)
-    return Result(
-        solved.distances, JOHNSON, solved.engine, None, solved.predecessors, solved.negative_cycle, sources=starts.vertices
-    )
+    if vertices is None:
+        return johnson(given.sparse(), predecessors=predecessors, negative_cycles=negative_cycles, report=report)
+    solved = SparseSolver(given.sparse(), "auto", negative_cycles).solve(vertices, predecessors=predecessors)
+    return Result(solved.distances, JOHNSON, solved.engine, None, solved.predecessors, solved.negative_cycle, sources=vertices)
 
 
-def select(weights: Any, *, method: AnyMethod, config: Config | None, read_values: bool) -> Selection:
+def select(weights: Any, *, method: ShortestPathsMethod, config: Config | None, read_values: bool) -> Selection:
     """As tri_apsp.select."""
     _check_method(method)
     check_flags(read_values=read_values)
-    graph = sparse_graph(weights, name="weights") if is_sparse(weights) else None
-    if graph is not None:
-        # A matrix of one value in memory has what the choice of a dense method reads: shape, dtype and device.
-        like = torch.empty((1, 1), dtype=graph.dtype, device=graph.device).expand(graph.n, graph.n)
-    else:
-        like = weights
-    if graph is not None or read_values or method == JOHNSON:
-        choice = _choose(weights, graph, None, method, config)
-        if choice.method == JOHNSON:
-            return Selection(JOHNSON, engine_of(like.device), None, choice.reason)
+    given = _Given.of(weights)
+    if given.graph is not None or read_values or method == JOHNSON:
+        compared = _compare(given, given.n, method, config)
+        if compared.sparse:
+            return Selection(JOHNSON, engine_name(given.device), None, compared.reason)
     assert method != JOHNSON
-    nonnegative = not read_values or (bool(weights.amin() >= 0) if graph is None and weights.numel() else True)
-    return select_dense(like, method, config, nonnegative=nonnegative)
+    nonnegative = True
+    if given.graph is not None:
+        nonnegative = given.graph.lowest >= 0
+    elif read_values and given.n:
+        nonnegative = bool(given.dense().amin() >= 0)
+    return select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
 
 
 def _check_method(method: object) -> None:
-    names = get_args(AnyMethod)
+    names = get_args(ShortestPathsMethod)
     if method not in names:
         raise InputError(f"method must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
 
 
-def _choose(weights: Any, graph: SparseGraph | None, rows: int | None, method: AnyMethod, config: Config | None) -> Choice:
-    """Choose between dense methods and Johnson's algorithm for so many rows of the distances; None: all."""
-    if graph is None:
-        problem = check_weights(weights)
-        dtype, n, device = problem.weights.dtype, problem.n, problem.weights.device
-    else:
-        problem, dtype, n, device = None, graph.dtype, graph.n, graph.device
-    if problem is not None and problem.batched:
-        why = "a batch is for dense methods"
-    elif dtype not in SPARSE_DTYPES:
-        why = f"{dtype_name(dtype)} is for dense methods"
-    elif method == JOHNSON:
-        return Choice(JOHNSON, "asked for by name")
-    elif method != "auto" or tuned.with_forced(config) not in (None, Config()):
-        return Choice("dense", "asked for by name")
-    elif not fits_memory(n * n * dtype.itemsize, device):
-        return Choice("dense" if graph is None and rows is None else JOHNSON, "no matrix fits the memory")
-    else:
-        row_count = n if rows is None else rows
-        edges = graph.edges if graph is not None else _count_edges(weights, most_edges(n, row_count, device))
-        return dense_or_johnson(n, edges, row_count, device)
-    if method == JOHNSON:
+def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:
+    others = {
+        "a sparse graph": given.graph is not None, "`sources`": sources is not None, f"method={JOHNSON!r}": method == JOHNSON,
+    }  # fmt: skip
+    for other in (name for name, is_given in others.items() if is_given):
+        raise InputError(
+            f"`{option}` is for dense methods that solve all rows of dense weights, but is given with {other}; leave one of "
+            "them out."
+        )
+
+
+def _sources(sources: Any, given: _Given) -> torch.Tensor:
+    if given.batched:
+        raise InputError("`sources` need one graph, (n, n), but `weights` are a batch; leave them out.")
+    return sources_of(sources, given.n)
+
+
+def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Config | None) -> Comparison:
+    """Compare dense methods with Johnson's algorithm for so many rows of the distances."""
+    n, device = given.n, given.device
+    only_dense = "a batch" if given.batched else "" if given.dtype in SPARSE_DTYPES else dtype_name(given.dtype)
+    if method == JOHNSON and only_dense:
         names = ", ".join(map(dtype_name, SPARSE_DTYPES))
-        raise InputError(f"method {JOHNSON!r} needs one graph in {names}, but {why}; give one of these.")
-    return Choice("dense", why)
+        raise InputError(
+            f"method {JOHNSON!r} needs one graph in {names}, but {only_dense} is for dense methods; give one of these."
+        )
+    if method == JOHNSON:
+        return Comparison(True, "asked for by name")
+    if only_dense or method != "auto" or tuned.with_forced(config) not in (None, Config()):
+        return Comparison(False, "asked for")
+    if not fits_memory(n * n * given.dtype.itemsize, device):
+        return Comparison(given.graph is not None or rows < n, "no dense matrix fits the memory")
+    if given.graph is not None:
+        return dense_or_johnson(n, given.graph.edges, rows, device)
+    return dense_or_johnson(n, _count_edges(given.dense(), most_edges(n, rows, device)), rows, device)
 
 
 def _count_edges(weights: torch.Tensor, most: float) -> int | None:
@@ -142,15 +186,6 @@ def _count_edges(weights: torch.Tensor, most: float) -> int | None:
         first += step
         step = most_rows
     return edges
-
-
-def _vertices(weights: Any, graph: SparseGraph | None) -> int:
-    if graph is not None:
-        return graph.n
-    problem = check_weights(weights)
-    if problem.batched:
-        raise InputError(f"`sources` need one graph, (n, n), but `weights` have shape {tuple(weights.shape)}; leave them out.")
-    return problem.n
 
 
 def _rows_of(result: Result, sources: torch.Tensor) -> Result:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp.device import check_memory, require_memory
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import edges_of_sparse
@@ -100,6 +100,14 @@ class SparseGraph:
         """Return the graph with the same edges of other weights, which must be valid."""
         return SparseGraph(self.n, EdgeLists(self.by_source.offsets, self.by_source.vertices, weights))
 
+    def with_source(self, vertices: torch.Tensor) -> SparseGraph:
+        """Return the graph with a further vertex n and edges of weight 0 from it to `vertices`, which ascend."""
+        lists, new = self.by_source, vertices.to(self.device)
+        offsets = torch.cat((lists.offsets, lists.offsets[-1:] + len(new)))
+        targets = torch.cat((lists.vertices, new.to(torch.int32)))
+        weights = torch.cat((lists.weights, lists.weights.new_zeros(len(new))))
+        return SparseGraph(self.n + 1, EdgeLists(offsets, targets, weights))
+
     def dense(self) -> torch.Tensor:
         """Return the weights as a matrix (n, n).
 
@@ -147,7 +155,11 @@ def sparse_graph(
             f"{dtype_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)}; choose one of these."
         )
     if isinstance(graph, SparseGraph):
-        return graph if dtype in (None, graph.dtype) else graph.with_weights(_cast(graph.by_source.weights, dtype, name))
+        given: SparseGraph = graph
+        if dtype is not None and dtype != given.dtype:
+            lists = given.by_source
+            given = given.with_weights(_cast(lists.owners(), lists.vertices, lists.weights, dtype, name))
+        return given if device is None else given.to(device)
     if isinstance(graph, DenseGraph):
         graph = graph.weights
     if isinstance(graph, torch.Tensor):
@@ -162,13 +174,17 @@ def sparse_graph(
         sources, targets, weights = (torch.from_numpy(np.ascontiguousarray(array)) for array in arrays)
     if n > _MAX_VERTICES:
         raise InputError(f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it.")
-    size = n * 8 * 4 + len(weights) * (8 * 5 + 2 * weights.dtype.itemsize)  # while edges are sorted
-    what = f"a graph of {counted(n, 'vertex', 'vertices')} and {counted(len(weights), 'edge')}"
-    require_memory(what, size, place, "split it into its components")
-    weights = _cast(weights.to(place), dtype or weights.dtype, name)
+    _check_memory(n, len(weights), weights.dtype, place)
     for vertices in (sources, targets):
         _check_vertices(n, vertices, name)
+    weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
     return canonical(n, sources.to(place), targets.to(place), weights)
+
+
+def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:
+    """Refuse a graph that does not fit the memory while its edges are sorted."""
+    what = f"a graph of {counted(n, 'vertex', 'vertices')} and {counted(edges, 'edge')}"
+    require_memory(what, n * 8 * 4 + edges * (8 * 5 + 2 * dtype.itemsize), device, "split it into its components")
 
 
 def _dtype_of(matrix: Any, name: str) -> torch.dtype:
@@ -205,16 +221,17 @@ def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.T
         owners = torch.arange(n, device=offsets.device).repeat_interleave(offsets.long().diff())
         sources, targets = (owners, others.long()) if by_row else (others.long(), owners)
         weights = graph.values()
-    elif graph.layout == torch.sparse_coo:
+    elif graph.layout == torch.sparse_coo and graph.sparse_dim() == 2:
         (sources, targets), weights = graph._indices(), graph._values()  # indices() would require coalesced entries
     elif graph.layout == torch.strided:
         kept = graph if graph.dtype == torch.bool else graph != no_edge(graph.dtype)
+        _check_memory(n, int(kept.sum()), graph.dtype, graph.device)
         sources, targets = kept.nonzero().unbind(1)
         weights = graph[sources, targets]
     else:
         raise InputError(
-            f"`{name}` must be dense, or sparse of layout csr, csc or coo, but has layout {graph.layout}; "
-            f"convert it with {name}.to_sparse_csr()."
+            f"`{name}` must be dense, or sparse in both dimensions with layout csr, csc or coo, but has layout {graph.layout}; "
+            f"convert it with {name}.to_dense().to_sparse_csr()."
         )
     if weights.dtype == torch.bool:
         sources, targets, weights = sources[weights], targets[weights], weights[weights].to(torch.float32)
@@ -232,23 +249,20 @@ def _check_compressed(n: int, offsets: torch.Tensor, others: torch.Tensor, name:
         )
 
 
-def _cast(weights: torch.Tensor, dtype: torch.dtype, name: str) -> torch.Tensor:
+def _cast(sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype, name: str) -> torch.Tensor:
     """Return weights of another dtype, all of which are checked."""
-    if weights.is_floating_point():
-        wrong = ~(weights > -float("inf"))
-        if bool(wrong.any()):
-            raise InputError(
-                f"`{name}` must hold no NaN and no -inf, but entry {int(wrong.nonzero()[0])} is {weights[wrong][0].item()}; "
-                "remove it, or give its weight."
-            )
-    else:
-        limit = no_edge(weights.dtype)
-        wrong = (weights > limit) | (weights < -limit)
-        if bool(wrong.any()):
-            raise DistanceRangeError(
-                f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but one of `{name}` is "
-                f"{weights[wrong][0].item()}; {remedy_beyond(weights.dtype)}."
-            )
+    limit = no_edge(weights.dtype)
+    floating = weights.is_floating_point()
+    wrong = ~(weights > -limit) if floating else (weights > limit) | (weights < -limit)
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        where = f"{weights[place].item()} from {int(sources[place])} to {int(targets[place])}"
+        if floating:
+            raise InputError(f"`{name}` must hold no NaN and no -inf, but has {where}; remove it, or give its weight.")
+        raise InputError(
+            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` has {where}; "
+            f"{remedy_beyond(weights.dtype)}."
+        )
     if weights.dtype == dtype:
         return weights
     cast = Cast(dtype)

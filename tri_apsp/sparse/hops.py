@@ -14,8 +14,8 @@ from tri_apsp.engines.cpu_tasks import run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
-from tri_apsp.solver.result import as_indices
 from tri_apsp.sparse.graph import EdgeLists, SparseGraph, sparse_graph
+from tri_apsp.sparse.single_source import sources_of
 
 __all__ = ["Totals", "hops", "totals"]
 
@@ -26,8 +26,10 @@ UNREACHABLE = {torch.uint8: 255, torch.int16: int(no_edge(torch.int16)), torch.i
 """The dtypes of hops, and what each has where there is no path."""
 
 
-def hops(graph: Any, sources: Sequence[int] | torch.Tensor | None = None, *, dtype: torch.dtype = torch.int16) -> torch.Tensor:
-    """Return how many edges a path from each source to each vertex has at least; weights count for nothing.
+def hops(
+    graph: Any, sources: int | Sequence[int] | torch.Tensor | None = None, *, dtype: torch.dtype = torch.int16
+) -> torch.Tensor:
+    """Return the smallest number of edges of a path from each source to each vertex; weights are ignored.
 
     Args:
         graph: as single_source takes it. Every stored entry is an edge, except inf, and no_edge(dtype) in integers.
@@ -50,7 +52,7 @@ def hops(graph: Any, sources: Sequence[int] | torch.Tensor | None = None, *, dty
         raise InputError(f"`dtype` must be one of {names}, but is {given}; choose one of these.")
     given_graph = sparse_graph(graph)
     n, device = given_graph.n, given_graph.device
-    starts = torch.arange(n) if sources is None else as_indices(sources, "sources", n, torch.empty(0)).cpu()
+    starts = torch.arange(n) if sources is None else sources_of(sources, n)
     require_memory(f"({len(starts)}, {n}) hops", len(starts) * n * dtype.itemsize, device, "give fewer sources")
     result = torch.empty((len(starts), n), dtype=dtype, device=device)
     if not result.numel():

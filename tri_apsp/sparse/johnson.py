@@ -12,7 +12,7 @@ from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SparseGraph
-from tri_apsp.sparse.solve import SparseSolver, engine_of
+from tri_apsp.sparse.solve import SparseSolver, engine_name
 
 __all__ = ["johnson"]
 
@@ -45,6 +45,7 @@ def johnson(
     distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
     found = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
+    solver.require_no_negative_cycle()
     for rows, block in solver.blocks(_ROWS, predecessors=predecessors):
         distances[rows] = block.distances
         if found is not None:
@@ -54,4 +55,4 @@ def johnson(
         if report is not None:
             synchronize(graph.device)
             report(rows.stop / n)
-    return Result(distances, JOHNSON, engine_of(graph.device), None, found, cycle)
+    return Result(distances, JOHNSON, engine_name(graph.device), None, found, cycle)

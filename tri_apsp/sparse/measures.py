@@ -9,12 +9,22 @@ import torch
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_flags
-from tri_apsp.sparse.graph import SparseGraph, sparse_graph
+from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.hops import totals as totals_of_hops
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["closeness", "diameter", "eccentricities", "mean_distance"]
+__all__ = [
+    "closeness",
+    "closeness_of",
+    "diameter",
+    "diameter_of",
+    "eccentricities",
+    "eccentricities_of",
+    "mean_distance",
+    "mean_distance_of",
+    "totals",
+]
 
 # Distances that are held at a time.
 _AT_A_TIME = 1 << 24
@@ -35,8 +45,7 @@ def eccentricities(graph: Any, *, weighted: bool = False) -> torch.Tensor:
 
     Cost: that of all rows of hops, or of single_source from all vertices; memory for a few million distances at a time.
     """
-    found = _totals(sparse_graph(graph), weighted=weighted, backward=True)
-    return found.farthest.masked_fill(found.reached < len(found.reached), float("inf"))
+    return eccentricities_of(totals(graph, weighted=weighted, backward=True))
 
 
 def diameter(graph: Any, *, weighted: bool = False) -> float:
@@ -47,10 +56,7 @@ def diameter(graph: Any, *, weighted: bool = False) -> float:
     Raises:
         InputError: also if the graph has no vertex.
     """
-    found = eccentricities(graph, weighted=weighted)
-    if not len(found):
-        raise InputError("`graph` must have a vertex for a diameter, but has none; add one.")
-    return float(found.max())
+    return diameter_of(totals(graph, weighted=weighted, backward=True))
 
 
 def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> torch.Tensor:
@@ -61,15 +67,13 @@ def closeness(graph: Any, *, weighted: bool = False, improved: bool = True) -> t
         improved: multiply by (r - 1) / (n - 1), which compares vertices of different components (Wasserman and Faust).
 
     Returns:
-        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other reaches.
+        (n,) of float64 on the CPU, as networkx.closeness_centrality; 0 for a vertex that no other reaches, or whose sum of
+        distances is not positive.
 
     Raises, cost: as eccentricities.
     """
     check_flags(improved=improved)
-    found = _totals(sparse_graph(graph), weighted=weighted, backward=False)
-    others = found.reached - 1
-    result = torch.where(found.total > 0, others / found.total, 0.0)
-    return result * others / max(1, len(others) - 1) if improved else result
+    return closeness_of(totals(graph, weighted=weighted), improved=improved)
 
 
 def mean_distance(graph: Any, *, weighted: bool = False) -> float:
@@ -77,18 +81,43 @@ def mean_distance(graph: Any, *, weighted: bool = False) -> float:
 
     Args, errors and cost: as eccentricities.
     """
-    found = _totals(sparse_graph(graph), weighted=weighted, backward=False)
+    return mean_distance_of(totals(graph, weighted=weighted))
+
+
+def eccentricities_of(found: Totals) -> torch.Tensor:
+    """Return the eccentricities by the totals of the distances from each vertex."""
+    return found.farthest.masked_fill(found.reached < len(found.reached), float("inf"))
+
+
+def diameter_of(found: Totals) -> float:
+    """Return the diameter by the totals of the distances from each vertex."""
+    farthest = eccentricities_of(found)
+    if not len(farthest):
+        raise InputError("`graph` must have a vertex for a diameter, but has none; add one.")
+    return float(farthest.max())
+
+
+def closeness_of(found: Totals, *, improved: bool = True) -> torch.Tensor:
+    """Return the closeness by the totals of the distances to each vertex."""
+    others = found.reached - 1
+    result = torch.where(found.total > 0, others / found.total, 0.0)
+    return result * others / max(1, len(others) - 1) if improved else result
+
+
+def mean_distance_of(found: Totals) -> float:
+    """Return the mean distance by the totals of the distances to each vertex, or from each."""
     pairs = float((found.reached - 1).sum())
     return float(found.total.sum()) / pairs if pairs else float("nan")
 
 
-def _totals(graph: SparseGraph, *, weighted: bool, backward: bool) -> Totals:
+def totals(graph: Any, *, weighted: bool, backward: bool = False) -> Totals:
     """Return the totals of the distances to each vertex, or `backward` of those from each vertex."""
     check_flags(weighted=weighted)
+    given = sparse_graph(graph)
     if not weighted:
-        return totals_of_hops(graph, backward=backward)
-    solver, n = SparseSolver(graph, "auto"), graph.n
-    found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=graph.device))
+        return totals_of_hops(given, backward=backward)
+    solver, n = SparseSolver(given, "auto"), given.n
+    found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
     for rows, solved in solver.blocks(max(1, _AT_A_TIME // max(1, n))):
         distances = solved.distances
         finite = distances < no_edge(distances.dtype)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Literal, SupportsIndex, get_args
 
+import numpy as np
 import torch
 
 from tri_apsp.errors import InputError
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.solver.arguments import check_flags, check_negative_cycles
 from tri_apsp.solver.result import Result, as_indices
 from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.sparse.engine import Starts
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["SourceMethod", "check_method", "single_source", "starts_of"]
+__all__ = ["SourceMethod", "check_method", "single_source", "sources_of"]
 
 SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
 """The methods of single_source."""
@@ -41,8 +42,10 @@ def single_source(
             or dense weights (n, n). Stored entries are edges, a stored 0 too; of several at one place the smallest counts.
             inf, or no_edge(dtype) in integers, is no edge. Of bool: True is an edge of weight 1, in float32.
         sources: vertices, at least one; a vertex may occur more than once.
-        method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", or "auto", which chooses by
-            measured rules; all give the same distances, to the last bit.
+        method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination", or "auto", which
+            chooses by measured rules. All give the same distances, to the last bit, but for "elimination", which adds up the
+            floats of a path in another order. It takes graphs that stay sparse while their vertices are eliminated one after
+            another, as road networks do, and finds predecessors only for integers.
         predecessors: also find the vertex before the last on a shortest path to each vertex.
         limit: the farthest distance of interest; vertices beyond it count as unreachable.
         min_only: one row: the distance from the nearest of the sources.
@@ -60,8 +63,9 @@ def single_source(
         DistanceRangeError: a distance does not fit the integer dtype.
 
     Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r operations for each source,
-    "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n. Graphs with negative weights take a search by
-    Bellman-Ford first, whose potentials leave no weight negative; distances of floats are then rounded once more.
+    "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge that appears, 4 E in
+    all for roads. Graphs with negative weights take a search by Bellman-Ford first, whose potentials leave no weight negative;
+    distances of floats are then rounded once more.
 
     Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
     """
@@ -69,13 +73,23 @@ def single_source(
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     check_method(method)
     given = sparse_graph(graph, dtype=dtype)
-    starts = starts_of(sources, given.n, min_only=min_only)
+    vertices, n = sources_of(sources, given.n), given.n
+    starts = vertices
+    if min_only:
+        # Distances from a further vertex with an edge of weight 0 to each source. Its paths are a tree, in which each vertex is
+        # below one source also where several are equally near.
+        vertices = torch.unique(vertices)
+        given, starts = given.with_source(vertices), torch.tensor([n])
     solver = SparseSolver(given, method, negative_cycles)
     solved = solver.solve(starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop)
-    distances, found = solved.distances, solved.predecessors
-    nearest = _nearest(found[0], distances[0]) if min_only and found is not None else None
+    distances, found, nearest = solved.distances, solved.predecessors, None
+    if min_only:
+        distances, found = distances[:, :n].contiguous(), None if found is None else found[:, :n].contiguous()
+        if found is not None:
+            found.masked_fill_(found == n, -1)
+            nearest = _nearest(found[0], distances[0])
     return Result(
-        distances, solved.method, solved.engine, None, found, solved.negative_cycle, sources=starts.vertices, nearest=nearest
+        distances, solved.method, solved.engine, None, found, solved.negative_cycle, sources=vertices, nearest=nearest
     )
 
 
@@ -87,24 +101,23 @@ def check_method(method: object) -> None:
         )
 
 
-def starts_of(sources: Any, n: int, *, min_only: bool = False) -> Starts:
-    """Return the rows that an argument `sources` asks for: one for each vertex, or with `min_only` one for all."""
-    single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, torch.Tensor))
+def sources_of(sources: Any, n: int) -> torch.Tensor:
+    """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
+    single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, torch.Tensor, np.ndarray))
     vertices = as_indices([sources] if single else sources, "sources", n, torch.empty(0)).cpu()
     if not len(vertices):
         raise InputError("`sources` must name at least one vertex, but is empty; give one.")
-    if min_only:
-        vertices = torch.unique(vertices)
-        return Starts(vertices, torch.tensor([0, len(vertices)]))
-    return Starts.each(vertices)
+    return vertices
 
 
 def _limit(limit: float | None, graph: SparseGraph) -> float | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
         raise InputError(f"`limit` must be a number that is not negative, but is {limit!r}; give the farthest distance.")
-    return float(limit) if graph.dtype.is_floating_point else min(int(min(limit, 2**62)), int(no_edge(graph.dtype)) - 1)
+    if graph.dtype.is_floating_point:
+        return torch.tensor(float(limit), dtype=graph.dtype).item()  # rounded as the distances are
+    return min(int(min(limit, 2**62)), int(no_edge(graph.dtype)) - 1)
 
 
 def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
@@ -113,4 +126,5 @@ def _nearest(predecessors: torch.Tensor, distances: torch.Tensor) -> torch.Tenso
     before = torch.where(predecessors < 0, vertices, predecessors.long())
     while bool((before != (further := before[before])).any()):
         before = further
-    return before.masked_fill_(distances == no_edge(distances.dtype), -1)
+    none = (distances == no_edge(distances.dtype)) | (distances == minus_infinity(distances.dtype))
+    return before.masked_fill_(none, -1)

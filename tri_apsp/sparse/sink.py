@@ -30,9 +30,9 @@ class Sink:
     Beside it, until all rows are written, `NAME.partial` holds how many are.
 
     Args:
-        path: which may only exist if an interrupted call with the same graph left it.
-        graph: whose distances the rows are.
-        rows: how many are written at a time; those of a chunk of zarr.
+        path: a new file, or one that an interrupted call with the same graph left.
+        graph: the graph that is solved.
+        rows: how many rows are written at a time, and are in a chunk of zarr.
 
     Attributes:
         rows: how many leading rows are written.
@@ -51,34 +51,46 @@ class Sink:
         try:
             if self._partial.exists() or self._path.exists():
                 self._resume()
+                self._check_space(graph)
             else:
                 self._check_space(graph)
                 self._save()  # before the array, which is made anew as long as this holds no row
             self._array = self._open(graph, rows)
-        except OSError as error:
-            reason = error.strerror or error
-            raise InputError(
-                f"`sink` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another."
-            ) from None
+            if not graph.n:
+                self._partial.unlink()
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._refusal(error) from None
 
     @property
     def rows(self) -> int:
         return int(self._state["rows"])
 
-    def write(self, rows: torch.Tensor) -> None:
-        """Write the next rows, (rows, n) on the CPU."""
-        first = self.rows
-        self._array[first : first + len(rows)] = rows.numpy()
-        if isinstance(self._array, np.memmap):
-            self._array.flush()
-        self._state["rows"] = first + len(rows)
-        if self.rows < self._array.shape[0]:
+    def write(self, first: int, rows: torch.Tensor) -> None:
+        """Write the next rows, from the source `first` on, (rows, n) on the CPU.
+
+        Raises:
+            InputError: they cannot be written; those before them stay.
+        """
+        assert first == self.rows
+        try:
+            self._array[first : first + len(rows)] = rows.numpy()
+            if isinstance(self._array, np.memmap):
+                self._array.flush()
+            self._state["rows"] = first + len(rows)
             self._save()
-        else:
+        except OSError as error:
+            self._state["rows"] = first
+            raise self._refusal(error) from None
+        if self.rows == self._array.shape[0]:
             self._partial.unlink(missing_ok=True)
 
     def _open(self, graph: SparseGraph, rows: int) -> Any:
         shape, dtype, mode = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), "r+" if self.rows else "w+"
+        if self._path.suffix == ".npy" and not graph.n:  # of which no memory can be mapped
+            np.save(self._path, np.empty(shape, dtype))
+            return None
         if self._path.suffix == ".npy":
             return np.lib.format.open_memmap(self._path, mode=mode, dtype=dtype, shape=shape)
         try:
@@ -89,12 +101,17 @@ class Sink:
             ) from None
         if self.rows:
             return zarr.open_array(str(self._path), mode="r+")
-        chunks = min(rows, graph.n), min(graph.n, max(1, _CHUNK // rows))
+        chunks = max(1, min(rows, graph.n)), max(1, min(graph.n, _CHUNK // rows))
         return zarr.open_array(str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype)
+
+    def _refusal(self, error: Exception) -> InputError:
+        reason = getattr(error, "strerror", None) or error
+        return InputError(f"`sink` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another.")
 
     def _check_space(self, graph: SparseGraph) -> None:
         """Refuse a `.npy` file that does not fit the disk: writing to its mapped memory would kill the process."""
-        size, free = graph.n**2 * graph.dtype.itemsize, shutil.disk_usage(self._path.parent).free
+        size = (graph.n - self.rows) * graph.n * graph.dtype.itemsize
+        free = shutil.disk_usage(self._path.parent).free
         if self._path.suffix == ".npy" and size > free:
             raise InputError(
                 f"`sink` needs {byte_size(size)} on its disk, which has {byte_size(free)} free; name another place, or a "
@@ -106,10 +123,10 @@ class Sink:
             state = json.loads(self._partial.read_text())
         except (OSError, ValueError):
             state = {}
-        if state.get("graph") != self._state["graph"]:
+        if not isinstance(state, dict) or state.get("graph") != self._state["graph"]:
             raise InputError(
-                f"`sink` must not be there yet, or be what an interrupted call with the same graph left, but "
-                f"{str(self._path)!r} or {self._partial.name!r} beside it is another; remove both, or name another."
+                "`sink` must be a new file, or one that an interrupted call with the same graph left, but "
+                f"{str(self._path)!r} is neither; remove it and {self._partial.name!r}, or name another."
             )
         if self._path.exists() or not state["rows"]:
             self._state = state

@@ -19,7 +19,10 @@ from tri_apsp.sparse.engine import SparseEngine, Starts
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponent, Reweighted, negative_components, reweight, without
 
-__all__ = ["Solved", "SparseSolver", "engine_of"]
+__all__ = ["Solved", "SparseSolver", "engine_name"]
+
+# Distances that potentials are taken out of at a time.
+_AT_A_TIME = 1 << 20
 
 
 class Solved(NamedTuple):
@@ -53,40 +56,46 @@ class SparseSolver:
             self._reweighted = reweighted
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
+    def require_no_negative_cycle(self) -> None:
+        """Raise NegativeCycleError if there is one, and they are not to be marked."""
+        if self._raises and self._components:
+            cycle = self._components[0].cycle
+            raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
+
     def solve(
         self,
-        starts: Starts,
+        sources: torch.Tensor,
         *,
         limit: float | None = None,
         predecessors: bool = False,
         early_stop: bool = True,
         total: int | None = None,
     ) -> Solved:
-        """Return the distances from the nearest vertex of each group; see single_source for the options.
+        """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for the options.
 
-        `total` is the number of groups of this and all further calls, on which the choice of a method depends.
+        `total` is the number of sources of this and all further calls, on which the choice of a method depends.
 
         Raises:
-            NegativeCycleError: a start leads to a negative cycle.
+            NegativeCycleError: a source leads to a negative cycle.
             DistanceRangeError: a distance does not fit the integer dtype.
         """
-        method = self._method_for(starts.rows, total or starts.rows, predecessors)
-        reached = [component for component in self._components if bool(component.before[starts.vertices].any())]
+        method = self._method_for(len(sources), total or len(sources), predecessors)
+        reached = [component for component in self._components if bool(component.before[sources].any())]
         if reached and self._raises:
             raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
         if self._reweighted is None:
-            distances, found = self._solve_nonnegative(method, starts, limit, predecessors, early_stop)
+            distances, found = self._solve_nonnegative(method, sources, limit, predecessors, early_stop)
         else:
-            distances, found = self._solve_reweighted(self._reweighted, method, starts, limit, predecessors, early_stop)
-        _mark(reached, starts, distances, found)
+            distances, found = self._solve_reweighted(self._reweighted, method, sources, limit, predecessors, early_stop)
+        _mark(reached, sources, distances, found)
         return Solved(distances, found, reached[0].cycle if reached else None, method, self._engine_of(method).name)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
         """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
         for start in range(first, self._graph.n, rows):
-            vertices = torch.arange(start, min(start + rows, self._graph.n))
-            solved = self.solve(Starts.each(vertices), predecessors=predecessors, total=self._graph.n)
-            yield slice(start, start + len(vertices)), solved
+            sources = torch.arange(start, min(start + rows, self._graph.n))
+            solved = self.solve(sources, predecessors=predecessors, total=self._graph.n)
+            yield slice(start, start + len(sources)), solved
 
     def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
         """Return the method that runs for so many rows of all those that will be asked for."""
@@ -102,12 +111,12 @@ class SparseSolver:
             return self._method
         if exact and may_stay_sparse(graph, total) and self._cpu_engine.elimination is not None:
             return "elimination"
-        return choose(graph, rows).method
+        return choose(graph, rows)
 
     def _solve_nonnegative(
-        self, method: str, starts: Starts, limit: float | None, predecessors: bool, early_stop: bool
+        self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        engine = self._engine_of(method)
+        engine, starts = self._engine_of(method), Starts.each(sources)
         graph = engine.graph
         infinity = no_edge(graph.dtype)
         largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
@@ -138,39 +147,42 @@ class SparseSolver:
         self,
         reweighted: Reweighted,
         method: str,
-        starts: Starts,
+        sources: torch.Tensor,
         limit: float | None,
         predecessors: bool,
         early_stop: bool,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Solve with potentials, each start in a row of its own, since potentials shift each by another amount."""
-        dtype, vertices, potentials = self._graph.dtype, starts.vertices, reweighted.potentials
-        shifted, found = self._solve_nonnegative(method, Starts.each(vertices), None, predecessors, early_stop)
-        exact = shifted.to(potentials.dtype) + (potentials - potentials[vertices.to(potentials.device), None])
-        missing, infinity = shifted == no_edge(shifted.dtype), no_edge(dtype)
-        if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
-            raise_out_of_range(dtype, "a path weighs too much or too little")
-        if limit is not None:
-            missing |= exact > limit
-        distances = exact.to(dtype).masked_fill_(missing, infinity)
-        if found is not None:
-            found.masked_fill_(missing, -1)
-        if starts.rows == len(vertices):
-            return distances, found
-        distances, row = distances.min(dim=0, keepdim=True)
-        return distances, None if found is None else found.gather(0, row)
+        """Solve with potentials, and take them out again, some rows at a time."""
+        dtype, potentials = self._graph.dtype, reweighted.potentials
+        shifted, found = self._solve_nonnegative(method, sources, None, predecessors, early_stop)
+        infinity = no_edge(dtype)
+        distances = torch.empty(shifted.shape, dtype=dtype, device=shifted.device)
+        step = max(1, _AT_A_TIME // max(1, shifted.shape[1]))
+        for first in range(0, len(shifted), step):
+            rows = shifted[first : first + step]
+            start = potentials[sources[first : first + step].to(potentials.device), None]
+            exact = rows.to(potentials.dtype) + (potentials - start)
+            missing = rows == no_edge(rows.dtype)
+            if limit is not None:
+                missing |= exact.to(dtype) > limit if dtype.is_floating_point else exact > limit
+            if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
+                raise_out_of_range(dtype, "a path weighs too much or too little")
+            distances[first : first + step] = exact.to(dtype).masked_fill_(missing, infinity)
+            if found is not None:
+                found[first : first + step].masked_fill_(missing, -1)
+        return distances, found
 
 
-def engine_of(device: torch.device) -> str:
+def engine_name(device: torch.device) -> str:
     """Return the name of the engine that solves all rows of a graph on a device."""
     return "cpu" if device.type == "cpu" else "portable"
 
 
-def _mark(reached: list[NegativeComponent], starts: Starts, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
+def _mark(
+    reached: list[NegativeComponent], sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None
+) -> None:
     for component in reached:
-        counts = torch.cat((torch.zeros(1, dtype=torch.int64), component.before[starts.vertices].long().cumsum(0)))
-        rows = (counts[starts.offsets[1:]] > counts[starts.offsets[:-1]])[:, None]
-        unbounded = (rows & component.after).to(distances.device)
+        unbounded = (component.before[sources, None] & component.after).to(distances.device)
         distances.masked_fill_(unbounded, minus_infinity(distances.dtype))
         if predecessors is not None:
             predecessors.masked_fill_(unbounded, -1)
@@ -179,8 +191,11 @@ def _mark(reached: list[NegativeComponent], starts: Starts, distances: torch.Ten
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     """Raise if a vertex is not reached because its distance does not fit the integer dtype."""
     infinity = int(no_edge(graph.dtype))
-    if not graph.edges or int(graph.by_source.weights.max()) * (graph.n - 1) < infinity:
+    if not graph.edges or not distances.numel() or int(graph.by_source.weights.max()) * (graph.n - 1) < infinity:
         return
+    longest = int(distances.masked_fill(distances == infinity, 0).max())
+    if longest + int(graph.by_source.weights.max()) < infinity:
+        return  # no edge was left out
     sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
     for row in distances:
         if bool(((row[sources] < infinity) & (row[targets] == infinity)).any()):
