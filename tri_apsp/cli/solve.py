@@ -7,12 +7,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import Result
+from tri_apsp.api import Result, Selection
 from tri_apsp.bench.timing import RUNS, SHORT_SECONDS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
 from tri_apsp.cli.graph import add_graph, add_negative_cycles, add_solver, check_outputs, describe_graph, read, weights_of
 from tri_apsp.cli.summary import Summary, cycle_of, result_fields, summarise
@@ -86,14 +86,9 @@ def run(args: argparse.Namespace) -> None:
     selection = select(weights, method=args.method, config=config, read_values=args.method == "auto")
     options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
     try:
-        if isinstance(selection, DenseSelection):
-            weights = weights.dense() if isinstance(weights, SparseGraph) else weights
-            call, compilation, is_small = _dense_call(weights, selection, args.method, config, options)
-        else:
-            weights, is_small = sparse_graph(weights), False
-            compilation = compile_sparse(weights, predecessors=args.predecessors is not None)
-            call = partial(johnson, weights, **options)
-        result, seconds, runs = _timed_solve(call, weights, is_small=is_small, show_progress=not args.json)
+        call = _call_of(weights, selection, args.method, config, options)
+        del weights
+        result, seconds, runs = _timed_solve(call, show_progress=not args.json)
     except NegativeCycleError as error:
         raise error.numbered_from(base) from None
 
@@ -102,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
         write_distances(result.distances, args.output)
     if result.predecessors is not None:
         write_predecessors(result.predecessors, args.predecessors)
-    _warn_of_rounding(summary, weights.dtype)
+    _warn_of_rounding(summary, result.distances.dtype)
     cycle = cycle_of(result, base)
     operations = n**3 / seconds if isinstance(selection, DenseSelection) else None
     if args.json:
@@ -113,19 +108,23 @@ def run(args: argparse.Namespace) -> None:
             "engine": result.engine,
             "source": result.config.source if result.config is not None else None,
         }
-        facts |= {"device": str(device), "dtype": dtype_name(weights.dtype)}
+        facts |= {"device": str(device), "dtype": dtype_name(result.distances.dtype)}
         facts |= {"seconds": seconds, "ops_per_second": operations}
         print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
         return
     timing = {0: "first run, with its allocations", 1: "one run after a first"}.get(runs, f"median of {runs} runs")
     tuned = result.config.source if result.config is not None else ""
+    preparation = f"{call.compilation:.1f} s to compile and load kernels, not counted below" if call.compilation > 1 else ""
     rate = f", {amount(operations)} operations/s" if operations is not None else ""
     fields = [
         ("graph", describe_graph(args, n, edges)),
         ("method", f"{result.method}: {selection.reason}"),
-        ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(weights.dtype)}"),
+        ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}"),
         ("tuned", tuned if tuned not in ("default", "given") else ""),
-        ("preparation", f"{compilation:.1f} s to compile and load kernels, not counted below" if compilation > 1 else ""),
+        (
+            "preparation",
+            f"{call.compilation:.1f} s to compile and load kernels, not counted below" if call.compilation > 1 else "",
+        ),
         ("time", f"{seconds:.4g} s ({timing}){rate}"),
         *result_fields(result, summary, cycle),
         ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
@@ -133,18 +132,30 @@ def run(args: argparse.Namespace) -> None:
     print_fields((label, value) for label, value in fields if value)
 
 
-def _dense_call(
-    weights: torch.Tensor, selection: DenseSelection, method: MethodChoice, config: Config, options: Mapping[str, Any]
-) -> tuple[Callable[..., Result], float, bool]:
-    """Return the call of a dense solve, the seconds to compile its kernels, and whether that solved a graph of its size."""
-    seconds = compile_kernels(weights, selection, predecessors=options["predecessors"])
-    is_small = warm_up_size(len(weights), selection, weights.device) == len(weights)
-    return partial(_solve_dense, weights, method=method, config=config, **options), seconds, is_small
+class _Call(NamedTuple):
+    """What is timed: the call, its graph, the seconds to compile its kernels, and whether that solved a graph of this size."""
+
+    solve: Callable[..., Result]
+    weights: torch.Tensor | SparseGraph
+    compilation: float
+    is_small: bool
 
 
-def _timed_solve(
-    call: Callable[..., Result], weights: torch.Tensor | SparseGraph, *, is_small: bool, show_progress: bool
-) -> tuple[Result, float, int]:
+def _call_of(
+    weights: torch.Tensor | SparseGraph, selection: Selection, method: MethodChoice, config: Config, options: Mapping[str, Any]
+) -> _Call:
+    if not isinstance(selection, DenseSelection):
+        graph = sparse_graph(weights)
+        return _Call(
+            partial(johnson, graph, **options), graph, compile_sparse(graph, predecessors=options["predecessors"]), False
+        )
+    dense = weights.dense() if isinstance(weights, SparseGraph) else weights
+    seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
+    is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)
+    return _Call(partial(_solve_dense, dense, method=method, config=config, **options), dense, seconds, is_small)
+
+
+def _timed_solve(call: _Call, *, show_progress: bool) -> tuple[Result, float, int]:
     """Return the result of a solve, its seconds, and the number of runs after the first that they are the median of.
 
     The number is 0 if the seconds are those of the first run. The later runs are those that bench times too: they find kernels
@@ -152,12 +163,12 @@ def _timed_solve(
     not compiled before.
     """
     with progress(show_progress) as report:
-        result, seconds = timed(lambda: call(report=report), weights.device)
-    in_place = result.distances is weights
-    if in_place or (seconds > SHORT_SECONDS and not is_small):
+        result, seconds = timed(lambda: call.solve(report=report), call.weights.device)
+    in_place = result.distances is call.weights
+    if in_place or (seconds > SHORT_SECONDS and not call.is_small):
         return result, seconds, 0
     del result  # the next runs need its memory
-    return timed_again(call, weights.device)
+    return timed_again(call.solve, call.weights.device)
 
 
 def _solve_dense(weights: torch.Tensor, **options: Any) -> Result:

@@ -36,9 +36,19 @@ def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _make_room(lists, needed):  # type: ignore[no-untyped-def]
-    """Return the lists with room for `needed` more edges behind the last one."""
+def _edges_of(lists, v):  # type: ignore[no-untyped-def]
+    """Return copies of the edges in the list of v: their other ends and their weights."""
+    begin, end = lists[0][v], lists[0][v] + lists[1][v]
+    return lists[3][begin:end].copy(), lists[4][begin:end].copy()
+
+
+@njit(nogil=True, cache=True)
+def _make_room(lists, heads, new):  # type: ignore[no-untyped-def]
+    """Return the lists with room for `new` more edges in each of those of `heads`, should all of them move."""
     first, count, room, ends, values, used = lists
+    needed = 0
+    for u in heads:
+        needed += 2 * (count[u] + new)
     if used[0] + needed <= len(ends):
         return lists
     size = 2 * (count.sum() + needed)
@@ -124,10 +134,8 @@ def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignor
         v = entry % n
         if not left[v] or entry // n != cost[v]:  # its cost has changed since
             continue
-        targets = forth[3][forth[0][v] : forth[0][v] + forth[1][v]].copy()
-        to_targets = forth[4][forth[0][v] : forth[0][v] + forth[1][v]].copy()
-        sources = back[3][back[0][v] : back[0][v] + back[1][v]].copy()
-        from_sources = back[4][back[0][v] : back[0][v] + back[1][v]].copy()
+        targets, to_targets = _edges_of(forth, v)
+        sources, from_sources = _edges_of(back, v)
         if up[done] + down[done] + len(targets) + len(sources) > most or edges_left > most_left:
             break
         edges_left -= len(targets)
@@ -135,14 +143,8 @@ def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignor
             edges_left -= forth[1][u]
         up_ends, up_values = _append(up_ends, up_values, up, done, targets, to_targets)
         down_ends, down_values = _append(down_ends, down_values, down, done, sources, from_sources)
-        needed = 0
-        for u in sources:
-            needed += 2 * (forth[1][u] + len(targets))
-        forth = _make_room(forth, needed)
-        needed = 0
-        for w in targets:
-            needed += 2 * (back[1][w] + len(sources))
-        back = _make_room(back, needed)
+        forth = _make_room(forth, sources, len(targets))
+        back = _make_room(back, targets, len(sources))
         _connect(forth, v, targets, to_targets, sources, from_sources, place, limit)
         _connect(back, v, sources, from_sources, targets, to_targets, place, limit)
         for u in sources:
