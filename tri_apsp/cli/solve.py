@@ -121,10 +121,7 @@ def run(args: argparse.Namespace) -> None:
         ("method", f"{result.method}: {selection.reason}"),
         ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}"),
         ("tuned", tuned if tuned not in ("default", "given") else ""),
-        (
-            "preparation",
-            f"{call.compilation:.1f} s to compile and load kernels, not counted below" if call.compilation > 1 else "",
-        ),
+        ("preparation", preparation),
         ("time", f"{seconds:.4g} s ({timing}){rate}"),
         *result_fields(result, summary, cycle),
         ("written", ", ".join(str(path) for path in (args.output, args.predecessors) if path is not None)),
@@ -146,9 +143,8 @@ def _call_of(
 ) -> _Call:
     if not isinstance(selection, DenseSelection):
         graph = sparse_graph(weights)
-        return _Call(
-            partial(johnson, graph, **options), graph, compile_sparse(graph, predecessors=options["predecessors"]), False
-        )
+        seconds = compile_sparse(graph, predecessors=options["predecessors"])
+        return _Call(partial(johnson, graph, **options), graph, seconds, False)
     dense = weights.dense() if isinstance(weights, SparseGraph) else weights
     seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
     is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)

@@ -66,8 +66,12 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     shown = _CALLS if task.n <= 10 * _DENSE_VERTICES else {_RANDOM: (*_ONE, *_MANY)}
     # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes.
     on_cpu = {f"{MANY} sources, dijkstra", "one source, dijkstra"}
-    left_out = {STREAM, ALL_ROUNDS} if task.engine == "cpu" else on_cpu
-    return [_grid(graph, [call for call in calls if call not in left_out], task) for graph, calls in shown.items()]
+    minutes = {(_POWER_LAW, STREAM), (_RANDOM, ALL_ROUNDS)} if task.engine == "cpu" else set()
+    left_out = on_cpu if task.engine != "cpu" else set()
+    return [
+        _grid(graph, [call for call in calls if call not in left_out and (graph, call) not in minutes], task)
+        for graph, calls in shown.items()
+    ]
 
 
 def _grid(graph: str, calls: Sequence[str], task: Task, *, all_in_final: bool = False) -> Grid:
