@@ -57,3 +57,10 @@ def test_a_step_over_edges_gathers_once_for_each() -> None:
     assert loop["FADD"] > 0
     assert loop["LDG"] == 3 * loop["FADD"]
     assert loop["MUFU"] == 0
+
+
+def test_hops_are_written_in_whole_words() -> None:
+    """Four neighbouring values of a thread are one store, and nothing is exchanged between threads."""
+    compiled = hop_kernel("unpack", 255, 4, 90).compile()
+    assert compiled.main_loop()["STG"] == 1
+    assert sum(compiled.instructions[name] for name in ("STS", "LDS", "SHFL")) == 0

@@ -199,7 +199,7 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
 
 SPARSE_KERNELS = {
     "_pull_kernel": [(32, 8), (1, 512)], "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
-    "_segments_kernel": [()], "_carries_kernel": [()], "_push_kernel": [()], "_pull_rows_kernel": [(16,), (128,)],
+    "_segments_kernel": [()], "_carries_kernel": [()], "_push_kernel": [()], "_pull_rows_kernel": [(16,), (64,), (512,)],
 }  # fmt: skip
 """The kernels of sparse methods, each with its tiles."""
 
@@ -214,11 +214,13 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
     )  # fmt: skip
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
-    return Variant(kernel, _signature(kernel, dtype, constants, **types), constants, capability, 4)
+    return Variant(
+        kernel, _signature(kernel, dtype, constants, **types), constants, capability, sparse_engine.kernel_warps(kernel, tile)
+    )
 
 
 HOP_KERNELS = {
-    "gather": [(16, 0), (64, 0)], "settle": [(64, 0), (64, 8), (16, 14)], "unpack": [(255, 4), (16383, 14)],
+    "start": [(0, 0)], "gather": [(16, 0), (64, 0)], "level": [(64, 0), (64, 8), (16, 14)], "unpack": [(255, 4), (16383, 14)],
 }  # fmt: skip
 """The kernels of hops, each with its variants."""
 
@@ -227,10 +229,10 @@ def hop_kernel(name: str, number: int, digits: int, capability: int) -> Variant:
     """The kernel of that name, of those of hops."""
     kernel = getattr(hop_kernels, f"_{name}_kernel")
     constants = triton_hops.hop_constants(name, number, digits)
-    types = dict.fromkeys(("firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64")
+    types = dict.fromkeys(("starts_ptr", "offsets_ptr", "firsts_ptr", "ends_ptr", "total_ptr", "reached_ptr"), "*i64")
     types["out_ptr"] = "*u8" if number == 255 else "*i16"
     signature = _signature(kernel, torch.int32, constants, **types)
-    return Variant(kernel, signature, constants, capability, 1 if name == "gather" else 4)
+    return Variant(kernel, signature, constants, capability, triton_hops.hop_warps(name))
 
 
 def boolean_product(engine: str, tile: int, capability: int) -> Variant:

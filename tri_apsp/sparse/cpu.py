@@ -15,7 +15,7 @@ from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.elimination import Elimination, eliminate
-from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.graph import EdgeLists
 
 __all__ = ["CpuSparseEngine"]
@@ -35,60 +35,58 @@ class CpuSparseEngine(SparseEngine):
         "elimination",
     )
 
-    def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+    def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
-        result = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype)
-        d, groups = result.numpy(), [group.numpy() for group in starts.groups()]
+        result = torch.full((len(sources), graph.n), no_edge(graph.dtype), dtype=graph.dtype)
+        d, starts = result.numpy(), sources.numpy()
         largest = d.dtype.type(limit)
         if method in ("many_sources", "elimination"):
             run = self._many_sources if method == "many_sources" else self._sweeps
-            run(groups, largest, d)
+            run(starts, largest, d)
             return result
-        for row, group in zip(d, groups, strict=True):
-            row[group] = 0
+        d[np.arange(len(d)), starts] = 0
         by_source = method in ("frontier", "dijkstra")
         lists = _arrays(graph.by_source if by_source else graph.by_destination)
         tasks: list[Task]
         if by_source:
-            tasks = [(*lists, group.astype(np.int32), largest, row) for row, group in zip(d, groups, strict=True)]
+            tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
         elif method == "output_parallel":
             tasks = [(*lists, largest, early_stop, row) for row in d]
         else:
             tasks = [(*lists, largest, row) for row in d]
-        self._run(getattr(kernels, method), tasks, starts.rows)
+        self._run(getattr(kernels, method), tasks, len(d))
         return result
 
-    def predecessors(self, starts: Starts, distances: torch.Tensor) -> torch.Tensor:
+    def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         graph = self.graph
         result = torch.empty(distances.shape, dtype=torch.int32)
         lists = *_arrays(graph.by_destination), *_arrays(graph.by_source)
         none = distances.numpy().dtype.type(no_edge(graph.dtype))
-        rows = zip(starts.groups(), distances.numpy(), result.numpy(), strict=True)
-        self._run(tight_predecessors, [(*lists, group.numpy(), none, d, pred) for group, d, pred in rows], starts.rows)
+        rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
+        self._run(tight_predecessors, [(*lists, source, none, d, pred) for source, d, pred in rows], len(distances))
         return result
 
-    def _many_sources(self, groups: list[Array], limit: Array, d: Array) -> None:
+    def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
         graph = self.graph
         lists = _arrays(graph.by_destination)
 
         def solve(first: int) -> None:
-            part = groups[first : first + _SLAB]
+            part = starts[first : first + _SLAB]
             x = np.full((graph.n, len(part)), no_edge(graph.dtype), d.dtype)
             changed = np.zeros(graph.n, np.bool_)
-            for column, group in enumerate(part):
-                x[group, column] = 0
-                changed[group] = True
+            x[part, np.arange(len(part))] = 0
+            changed[part] = True
             kernels.many_sources(*lists, limit, changed, x)
             d[first : first + len(part)] = x.T
 
-        self._run(solve, [(first,) for first in range(0, len(groups), _SLAB)], len(groups))
+        self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
     @cached_property
     def elimination(self) -> Elimination | None:
         """What "elimination" needs; None if the graph does not stay sparse."""
         return eliminate(self.graph)
 
-    def _sweeps(self, groups: list[Array], limit: Array, d: Array) -> None:
+    def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
         found = self.elimination
         if found is None:
             raise InputError(
@@ -98,17 +96,16 @@ class CpuSparseEngine(SparseEngine):
         missing = d.dtype.type(no_edge(self.graph.dtype))
 
         def solve(first: int) -> None:
-            part = groups[first : first + _SWEPT]
+            part = found.row_of[starts[first : first + _SWEPT]]
             x = np.full((self.graph.n, len(part)), missing, d.dtype)
             reached = np.zeros(self.graph.n, np.bool_)
-            for column, group in enumerate(part):
-                x[found.row_of[group], column] = 0
-                reached[found.row_of[group]] = True
+            x[part, np.arange(len(part))] = 0
+            reached[part] = True
             sweep_up(*found.up, reached, x)
             sweep_down(*found.down, x)
             write_rows(x, found.row_of, limit, missing, d[first : first + len(part)])
 
-        self._run(solve, [(first,) for first in range(0, len(groups), _SWEPT)], len(groups))
+        self._run(solve, [(first,) for first in range(0, len(starts), _SWEPT)], len(starts))
 
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
         work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations

@@ -12,12 +12,12 @@ FIRST = 4
 """Rounds before the host reads for the first time."""
 
 
-def rounds(changed: torch.Tensor, most: int) -> Iterator[int]:
+def rounds(changed: torch.Tensor, most: int, first: int = FIRST) -> Iterator[int]:
     """Yield 1, 2, ...: the numbers of rounds, which the caller launches, until one sets no value of `changed`.
 
-    The host reads `changed` after 4 rounds, then after twice as many each time, up to `most`.
+    The host reads `changed` after `first` rounds, then after 4, and after twice as many each time, up to `most`.
     """
-    number, count = 0, FIRST
+    number, count = 0, first
     while True:
         for place in range(count):
             number += 1
@@ -27,4 +27,4 @@ def rounds(changed: torch.Tensor, most: int) -> Iterator[int]:
             yield number
             if last and not bool(changed.any()):
                 return
-        count = min(2 * count, most)
+        count = min(FIRST if number == first else 2 * count, most)

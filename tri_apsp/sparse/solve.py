@@ -15,7 +15,7 @@ from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.choice import choose, may_stay_sparse
 from tri_apsp.sparse.cpu import CpuSparseEngine
-from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponent, Reweighted, negative_components, reweight, without
 
@@ -116,14 +116,14 @@ class SparseSolver:
     def _solve_nonnegative(
         self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        engine, starts = self._engine_of(method), Starts.each(sources)
+        engine = self._engine_of(method)
         graph = engine.graph
         infinity = no_edge(graph.dtype)
         largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
-        distances = engine.distances(method, starts, largest, early_stop=early_stop)
+        distances = engine.distances(method, sources, largest, early_stop=early_stop)
         if limit is None and not graph.dtype.is_floating_point:
             _check_range(graph, distances)
-        found = engine.predecessors(starts, distances) if predecessors else None
+        found = engine.predecessors(sources, distances) if predecessors else None
         device = self._graph.device
         return distances.to(device), None if found is None else found.to(device)
 

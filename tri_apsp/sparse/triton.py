@@ -12,7 +12,7 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.chunks import chunks_of
-from tri_apsp.sparse.engine import SparseEngine, Starts
+from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["TritonSparseEngine", "kernel_constants"]
@@ -24,10 +24,8 @@ _TILES = ((32, 8), (1, 512))
 _SEGMENTS, _CARRIES = 1024, 1024
 # Queued vertices of a program, and edges at a time.
 _QUEUED, _EXPANDED = 16, 64
-# Columns of a program over rows, and edges of each of its chunks.
-_COLUMNS, _CHUNK = 128, 128
-# Edges whose rows such a program reads at a time.
-_AT_A_TIME = 8
+# Columns of a program over rows at most, and edges of each of its chunks.
+_COLUMNS, _CHUNK = 512, 128
 # Bytes of the distances of a slab, which stay in the L2 cache.
 _SLAB_BYTES = 32 << 20
 # The most rounds between two reads of the host whether one changed anything.
@@ -40,35 +38,36 @@ class TritonSparseEngine(SparseEngine):
     name = "portable"
     methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources")
 
-    def distances(self, method: str, starts: Starts, limit: float, *, early_stop: bool = True) -> torch.Tensor:
+    def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
         largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
         if method == "many_sources" and graph.edges:
             with current(graph.device):
-                return self._many_sources(starts, largest)
-        d = torch.full((starts.rows, graph.n), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
-        d[starts.row_of_each().to(graph.device), starts.vertices.to(graph.device)] = 0
+                return self._many_sources(sources.to(graph.device), largest)
+        starts = sources.to(graph.device)
+        d = torch.full((len(starts), graph.n), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+        d[torch.arange(len(starts), device=graph.device), starts] = 0
         if not graph.edges:
             return d
         with current(graph.device):
             if method == "frontier":
-                for row, group in zip(d, starts.groups(), strict=True):
-                    self._frontier(row, group.to(graph.device), largest)
+                for row, start in zip(d, starts, strict=True):
+                    self._frontier(row, start, largest)
             else:
                 run = self._pull if method == "output_parallel" else self._segments
-                lowered = torch.zeros(starts.rows, dtype=torch.int32, device=graph.device)
+                lowered = torch.zeros(len(starts), dtype=torch.int32, device=graph.device)
                 for _ in rounds(lowered, _MOST_ROUNDS) if early_stop else range(graph.n - 1):
                     run(d, lowered, largest)
         return d
 
-    def predecessors(self, starts: Starts, distances: torch.Tensor) -> torch.Tensor:
+    def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         graph, device = self.graph, self.graph.device
-        rows, vertices = starts.row_of_each().to(device), starts.vertices.to(device)
+        rows, vertices = torch.arange(len(sources), device=device), sources.to(device)
         pred = torch.where(distances < no_edge(graph.dtype), -2, -1).to(torch.int32)
         pred[rows, vertices] = -1
         level = torch.full_like(pred, -1)
         level[rows, vertices] = 0
-        not_closer, found = pred.new_zeros(starts.rows), pred.new_zeros(1)
+        not_closer, found = pred.new_zeros(len(sources)), pred.new_zeros(1)
         if not graph.edges:
             return pred
         unknown = pred.clone()
@@ -127,12 +126,12 @@ class TritonSparseEngine(SparseEngine):
             (len(d), 1, 1), d, lowered, carried, self._targets, limit, blocks, edges, self.graph.n
         )
 
-    def _frontier(self, d: torch.Tensor, group: torch.Tensor, limit: torch.Tensor) -> None:
+    def _frontier(self, d: torch.Tensor, start: torch.Tensor, limit: torch.Tensor) -> None:
         lists, n = self.graph.by_source, self.graph.n
         queues = torch.empty(2, n, dtype=torch.int32, device=d.device)
-        queues[0, : len(group)] = group
+        queues[0, 0] = start
         counts = torch.zeros(_MOST_ROUNDS + 1, dtype=torch.int32, device=d.device)
-        counts[0] = len(group)
+        counts[0] = 1
         queued = torch.zeros(n, dtype=torch.int32, device=d.device)
         programs = 8 * describe(d.device).units
         number, batch = 0, FIRST
@@ -155,28 +154,30 @@ class TritonSparseEngine(SparseEngine):
     def _chunks(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         return chunks_of(self.graph.by_destination, _CHUNK)
 
-    def _many_sources(self, starts: Starts, limit: torch.Tensor) -> torch.Tensor:
-        graph, all_groups = self.graph, starts.groups()
-        result = torch.empty(starts.rows, graph.n, dtype=graph.dtype, device=graph.device)
-        width = max(16, min(1024, _SLAB_BYTES // (graph.n * graph.dtype.itemsize) // 16 * 16))
-        for first in range(0, starts.rows, width):
-            groups = all_groups[first : first + width]
-            x = torch.full((graph.n, len(groups)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+    def _many_sources(self, starts: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+        graph, needed = self.graph, FIRST
+        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
+        most = max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize))
+        width = 1 << (most.bit_length() - 1)  # a power of two, so that no thread is without a column
+        for first in range(0, len(starts), width):
+            part = starts[first : first + width]
+            x = torch.full((graph.n, len(part)), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
+            x[part, torch.arange(len(part), device=part.device)] = 0
             changed = torch.full((graph.n,), -2, dtype=torch.int32, device=graph.device)
-            columns = torch.arange(len(groups)).repeat_interleave(torch.tensor([len(group) for group in groups]))
-            vertices = torch.cat(groups).to(graph.device)
-            x[vertices, columns.to(graph.device)] = 0
-            changed[vertices] = 0
-            self._pull_rows(x, changed, limit)
-            result[first : first + len(groups)] = x.mT
+            changed[part] = 0
+            self._pull_rows(x, changed, limit, needed)
+            result[first : first + len(part)] = x.mT
+            if first + width < len(starts):
+                needed = int(changed.max()) + 1  # slabs mostly take about as many rounds
         return result
 
-    def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor) -> None:
+    def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int) -> None:
+        """Lower rows in rounds; the host reads for the first time after as many as are `needed`."""
         chunks, lists, width = self._chunks, self.graph.by_destination, x.shape[1]
         block = min(_COLUMNS, max(16, 1 << (width - 1).bit_length()))
         grid = len(chunks[0]), -(-width // block), 1
         lowered = changed.new_zeros(1)
-        for number in rounds(lowered, _MOST_ROUNDS):
+        for number in rounds(lowered, _MOST_ROUNDS, needed):
             _launcher(kernels._pull_rows_kernel, x.dtype, (block,))(
                 grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width
             )
@@ -184,7 +185,12 @@ class TritonSparseEngine(SparseEngine):
 
 @cache
 def _launcher(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> Launcher:
-    return Launcher(kernel, kernel_constants(kernel, dtype, tile) | {"num_warps": 4})
+    return Launcher(kernel, kernel_constants(kernel, dtype, tile) | {"num_warps": kernel_warps(kernel, tile)})
+
+
+def kernel_warps(kernel: Any, tile: tuple[int, ...]) -> int:
+    """Return the warps of a program: over rows one for each 128 columns, four neighbours for a thread."""
+    return max(1, tile[0] // 128) if kernel is kernels._pull_rows_kernel else 4
 
 
 def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> dict[str, Any]:
@@ -197,5 +203,10 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> 
     elif kernel is kernels._carries_kernel:
         known |= {"EDGES": _SEGMENTS, "BLOCK": _CARRIES}
     else:
-        known |= {"EDGES": _AT_A_TIME, "BLOCK": tile[0] if tile else _SEGMENTS}
+        known |= {"EDGES": _edges_at_a_time(tile[0]), "BLOCK": tile[0]} if tile else {"BLOCK": _SEGMENTS}
     return {name: value for name, value in known.items() if name in kernel.arg_names}
+
+
+def _edges_at_a_time(block: int) -> int:
+    """Return the edges whose rows of `block` values a program reads at a time: 16 values for each thread."""
+    return max(2, min(16, 16 * 32 * max(1, block // 128) // block))

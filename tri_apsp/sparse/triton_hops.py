@@ -13,58 +13,85 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import hops as kernels
 from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.graph import EdgeLists
-from tri_apsp.sparse.rounds import rounds
+from tri_apsp.sparse.rounds import FIRST, rounds
 
 __all__ = ["hop_constants", "hops_on_gpu", "totals_on_gpu"]
 
 # Words of 32 sources in a slab at most, and bytes of one matrix of bits, three of which stay in the L2 cache.
 _MOST_WORDS, _SLAB_BYTES = 64, 16 << 20
-# Edges of a chunk, and chunks of a program that gathers.
-_CHUNK, _CHUNKS = 256, 4
-# Edges whose rows such a program reads at a time.
-_EDGES = 8
-# Rows of a program that settles; vertices and words of one that unpacks.
-_ROWS, _UNPACKED = 16, (64, 8)
+# Lists of more edges are gathered in chunks of so many.
+_CHUNK = 512
+# Vertices of a program that finds a level, and edges whose rows it reads at a time.
+_VERTICES, _EDGES = 4, 8
+# Vertices of a program that unpacks: four neighbours for each of its 128 threads.
+_UNPACKED = 512
+# Sources of a program that starts.
+_STARTS = 256
 # The most levels between two reads of the host whether there are more.
 _LEVELS = 4
 
 
-class _Slab:
-    """The search from some sources."""
+class _Search:
+    """The searches from one slab of sources after another, in the same memory."""
 
-    def __init__(self, lists: EdgeLists, starts: torch.Tensor, words: int, most_digits: int) -> None:
+    def __init__(self, lists: EdgeLists, words: int, digits: int) -> None:
         n, device = len(lists.offsets) - 1, lists.offsets.device
         self.n, self.words, self.lists = n, words, lists
-        self.now, self.later, self.seen = torch.zeros(3, n, words, dtype=torch.int32, device=device)
-        self.digits = torch.zeros(most_digits, n, words, dtype=torch.int32, device=device)
-        self.found = torch.full((n,), -2, dtype=torch.int32, device=device)
-        self.complete, self.any = self.found.new_zeros(n), self.found.new_zeros(1)
-        number = torch.arange(32 * words, device=device)
-        bits = (torch.ones_like(number) << (number % 32)).to(torch.int32)  # 1 << 31 becomes the smallest int32
-        place = starts.to(device) * words + number[: len(starts)] // 32
-        self.now.view(-1).index_put_((place,), bits[: len(starts)], accumulate=True)
-        self.seen.copy_(self.now)
-        self.seen += torch.zeros(words, dtype=torch.int32, device=device).index_add_(
-            0, number[len(starts) :] // 32, bits[len(starts) :]
-        )  # bits without a source count as seen
-        self.found[starts.to(device)] = 0
+        self._now, self._later = torch.empty(2, n, words, dtype=torch.int32, device=device)
+        # What each slab begins with as 0, in one piece: bits that are seen, their digits, and rows that are complete.
+        self._zeroed = torch.empty((1 + digits) * n * words + n, dtype=torch.int32, device=device)
+        bits = self._zeroed[: (1 + digits) * n * words].view(1 + digits, n, words)
+        self.seen, self.digits, self._complete = bits[0], bits[1:], self._zeroed[-n:]
+        # The last level that found a bit of each row, of even levels and of odd ones.
+        self.found = torch.empty(2, n, dtype=torch.int32, device=device)
+        self._any = self.found.new_zeros(1)
+        long = lists.degrees > _CHUNK
+        self._list = torch.where(long, long.cumsum(0) - 1, -1).to(torch.int32)
+        vertices, firsts, ends = chunks_of(lists, _CHUNK)
+        kept = long[vertices]
+        vertices = vertices[kept]
+        self._chunks = self._list[vertices], vertices, firsts[kept], ends[kept]
+        self._gathered = self.found.new_zeros(int(long.sum()), words)
+        self._first = FIRST
 
-    def levels(self, totals: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> Iterator[int]:
-        """Run each level, and yield its number before the host reads whether there are more."""
-        chunks = chunks_of(self.lists, _CHUNK)
+    def levels(self, starts: torch.Tensor, totals: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> Iterator[int]:
+        """Search from `starts`, on the device; yield the number of each level before the host reads whether there are more."""
+        self._start(starts)
         width = max(16, 1 << (self.words - 1).bit_length())
-        gather, settle = _launcher("gather", width, 0), _launcher("settle", width, len(self.digits))
-        for level in rounds(self.any, _LEVELS):
-            gather(
-                (-(-len(chunks[0]) // _CHUNKS), 1, 1), self.later, self.now, self.found, self.complete, *chunks,
-                self.lists.vertices, level, len(chunks[0]), self.words,
+        gather, find = _launcher("gather", width, 0), _launcher("level", width, len(self.digits))
+        _, chunk_vertices, *_ = self._chunks
+        for level in rounds(self._any, _LEVELS, self._first):
+            found, later_found = self.found[(level - 1) % 2], self.found[level % 2]
+            if len(chunk_vertices):
+                gather(
+                    (len(chunk_vertices), 1, 1), self._gathered, self._now, found, self._complete, *self._chunks,
+                    self.lists.vertices, level, self.words,
+                )  # fmt: skip
+            find(
+                (-(-self.n // _VERTICES), 1, 1), self._later, self._now, found, self._complete, later_found, self.seen,
+                self.digits, *totals, self._any, self.lists.offsets, self.lists.vertices, self._list, self._gathered, level,
+                self.n, self.words,
             )  # fmt: skip
-            settle(
-                (-(-self.n // _ROWS), 1, 1), self.later, self.now, self.found, self.complete, self.seen, self.digits, *totals,
-                self.any, level, self.n, self.words,
-            )  # fmt: skip
-            self.now, self.later = self.later, self.now
+            self._now, self._later = self._later, self._now
             yield level
+
+    def last_level(self) -> int:
+        """Return the last level that found anything; slabs mostly have about as many."""
+        last = int(self.found.max())
+        self._first = last + 1
+        return last
+
+    def _start(self, starts: torch.Tensor) -> None:
+        self._zeroed.zero_()
+        self.found.fill_(-2)
+        self._now[starts] = 0
+        unused = torch.arange(len(starts), 32 * self.words, device=starts.device)
+        if len(unused):  # bits without a source count as seen
+            bits = (torch.ones_like(unused) << (unused % 32)).to(torch.int32)  # 1 << 31 becomes the smallest int32
+            self.seen += torch.zeros_like(self.seen[0]).index_add_(0, unused // 32, bits)
+        _launcher("start", 0, 0)(
+            (-(-len(starts) // _STARTS), 1, 1), self._now, self.seen, self.found[0], starts, len(starts), self.words
+        )
 
 
 def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
@@ -75,54 +102,62 @@ def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, un
         starts: (sources,) of int64 on the CPU.
     """
     n, most = len(lists.offsets) - 1, unreachable - 1
-    words = _words(n)
-    totals = tuple(result.new_zeros(1, dtype=dtype) for dtype in (torch.int64, torch.int64, torch.int32))
+    words, starts = _words(n, len(starts)), starts.to(result.device)
+    totals = lists.offsets, lists.offsets, lists.vertices  # of their dtypes, but not used
     with current(result.device):
+        search = _Search(lists, words, min(unreachable, n).bit_length())
         for first in range(0, len(starts), 32 * words):
             part = starts[first : first + 32 * words]
-            slab = _Slab(lists, part, words, min(unreachable, n).bit_length())
-            last = 0
-            for level in slab.levels(totals):  # type: ignore[arg-type]
+            for level in search.levels(part, totals):
                 if level > most + _LEVELS:
                     break
-                last = level
-            if bool((slab.found > most).any()):
+            last = search.last_level()
+            if last > most:
                 return True
-            digits = min(len(slab.digits), max(1, last.bit_length()))
-            grid = -(-n // _UNPACKED[0]), -(-words // _UNPACKED[1]), 1
+            digits = max(1, last.bit_length())
+            seen, bits = (x.mT.contiguous() for x in (search.seen, search.digits[:digits]))
+            grid = -(-n // _UNPACKED), -(-len(part) // 32), 1
             rows = result[first : first + len(part)]
-            _launcher("unpack", unreachable, digits)(grid, rows, slab.seen, slab.digits, len(part), n, words)
+            _launcher("unpack", unreachable, digits)(grid, rows, seen, bits, len(part), n, words)
     return False
 
 
 def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return for each vertex the sum of its hops from all vertices, how many reach it, and the largest; see hops.Totals."""
     n = len(lists.offsets) - 1
-    words = _words(n)
+    words = _words(n, n)
     total, reached = torch.zeros(n, dtype=torch.int64, device=lists.offsets.device), lists.offsets.new_ones(n)
     farthest = total.to(torch.int32)
     with current(total.device):
+        search = _Search(lists, words, 0)
         for first in range(0, n, 32 * words):
-            slab = _Slab(lists, torch.arange(first, min(first + 32 * words, n)), words, 0)
-            for _ in slab.levels((total, reached, farthest)):
+            starts = torch.arange(first, min(first + 32 * words, n), device=total.device)
+            for _ in search.levels(starts, (total, reached, farthest)):
                 pass
+            search.last_level()
     return total, reached, farthest
 
 
-def _words(n: int) -> int:
-    return max(1, min(_MOST_WORDS, _SLAB_BYTES // (4 * max(1, n)), -(-n // 32)))
+def _words(n: int, sources: int) -> int:
+    return max(1, min(_MOST_WORDS, _SLAB_BYTES // (4 * max(1, n)), -(-sources // 32)))
 
 
 @cache
 def _launcher(name: str, number: int, digits: int) -> Launcher:
     kernel = getattr(kernels, f"_{name}_kernel")
-    return Launcher(kernel, hop_constants(name, number, digits) | {"num_warps": 1 if name == "gather" else 4})
+    return Launcher(kernel, hop_constants(name, number, digits) | {"num_warps": hop_warps(name)})
+
+
+def hop_warps(name: str) -> int:
+    return 1 if name in ("gather", "level") else 4
 
 
 def hop_constants(name: str, number: int, digits: int) -> dict[str, Any]:
     """Return the constants of a kernel; `number` is its WORDS, or UNREACHABLE of "unpack"."""
-    if name == "gather":
-        return {"CHUNKS": _CHUNKS, "EDGES": _EDGES, "WORDS": number}
-    if name == "settle":
-        return {"DIGITS": digits, "ROWS": _ROWS, "WORDS": number}
-    return {"UNREACHABLE": number, "DIGITS": digits, "VERTICES": _UNPACKED[0], "WORDS": _UNPACKED[1]}
+    known: dict[str, dict[str, Any]] = {
+        "start": {"BLOCK": _STARTS},
+        "gather": {"EDGES": _EDGES, "WORDS": number},
+        "level": {"DIGITS": digits, "VERTICES": _VERTICES, "EDGES": _EDGES, "WORDS": number},
+        "unpack": {"UNREACHABLE": number, "DIGITS": digits, "VERTICES": _UNPACKED},
+    }
+    return known[name]

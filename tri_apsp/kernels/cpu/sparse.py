@@ -19,8 +19,6 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
     Args:
         offsets, sources, weights: the edges by destination.
         early_stop: end with the first round that changes nothing; else after n - 1 rounds.
-
-    Returns the number of rounds.
     """
     n = len(d)
     rounds, changed = 0, True
@@ -34,7 +32,6 @@ def output_parallel(offsets, sources, weights, limit, early_stop, d):  # type: i
                 d[v] = best
                 changed = True
         rounds += 1
-    return rounds
 
 
 @njit(nogil=True, cache=True)
@@ -43,13 +40,11 @@ def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-unty
 
     Args:
         offsets, sources, weights: the edges by destination.
-
-    Returns the number of rounds.
     """
     n = len(d)
     sums = np.empty(len(sources), d.dtype)
-    rounds, changed = 0, True
-    while changed and rounds < n - 1:
+    changed = True
+    while changed:
         changed = False
         for e in range(len(sums)):  # LLVM vectorizes this loop
             sums[e] = d[sources[e]] + weights[e]
@@ -60,26 +55,21 @@ def input_parallel(offsets, sources, weights, limit, d):  # type: ignore[no-unty
             if best < d[v] and best <= limit:
                 d[v] = best
                 changed = True
-        rounds += 1
-    return rounds
 
 
 @njit(nogil=True, cache=True)
-def frontier(offsets, targets, weights, starts, limit, d):  # type: ignore[no-untyped-def]
+def frontier(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n], in rounds over the edges from the vertices that the last round changed.
 
     Args:
         offsets, targets, weights: the edges by source.
-        starts: the sources, whose distance is 0.
-
-    Returns the number of rounds.
+        start: the source, whose distance is 0.
     """
     n = len(d)
     queued = np.zeros(n, np.bool_)
     now, later = np.empty(n, np.int32), np.empty(n, np.int32)
-    count = len(starts)
-    now[:count] = starts
-    rounds = 0
+    count = 1
+    now[0] = start
     while count:
         added = 0
         for index in range(count):
@@ -95,8 +85,6 @@ def frontier(offsets, targets, weights, starts, limit, d):  # type: ignore[no-un
                         later[added] = v
                         added += 1
         now, later, count = later, now, added
-        rounds += 1
-    return rounds
 
 
 @njit(nogil=True, cache=True)
@@ -106,11 +94,9 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
     Args:
         offsets, sources, weights: the edges by destination.
         changed: [n] of bool, the vertices whose row is not yet propagated: the sources.
-
-    Returns the number of rounds.
     """
     n, width = x.shape
-    pending, rounds = True, 0
+    pending = True
     current = changed
     while pending:
         later = np.zeros(n, np.bool_)
@@ -134,24 +120,21 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
                 later[v] = True
                 pending = True
         current = later
-        rounds += 1
-    return rounds
 
 
 @njit(nogil=True, cache=True)
-def dijkstra(offsets, targets, weights, starts, limit, d):  # type: ignore[no-untyped-def]
+def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
     """Lower d [n] by Dijkstra's algorithm with a binary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.
-        starts: the sources, whose distance is 0.
+        start: the source, whose distance is 0.
     """
     n = len(d)
     heap, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
-    count = len(starts)
-    for index in range(count):
-        heap[index] = starts[index]
-        place[starts[index]] = index
+    count = 1
+    heap[0] = start
+    place[start] = 0
     while count:
         u = heap[0]
         place[u] = -2  # settled

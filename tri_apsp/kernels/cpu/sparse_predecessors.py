@@ -9,46 +9,40 @@ __all__ = ["tight_predecessors"]
 
 
 @njit(nogil=True, cache=True)
-def tight_predecessors(offsets, sources, weights, out_offsets, targets, out_weights, starts, none, d, pred):  # type: ignore[no-untyped-def]
-    """pred[v] <- the vertex before v on a shortest path, -1 for the sources and without a path.
+def tight_predecessors(offsets, sources, weights, out_offsets, targets, out_weights, start, none, d, pred):  # type: ignore[no-untyped-def]
+    """pred[v] <- the vertex before v on a shortest path, -1 for the source and without a path.
 
-    The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from a source is taken, then the smallest u.
-    If a predecessor is no closer than v, so that a loop may form, all predecessors are those of paths of the fewest edges.
+    The edge of a predecessor is tight: d[u] + w is exactly d[v]. Of several, that from the source is taken, then the smallest
+    u. If a predecessor is no closer than v, so that a loop may form, all predecessors are those of paths of the fewest edges.
 
     Args:
         offsets, sources, weights: the edges by destination.
         out_offsets, targets, out_weights: the edges by source.
-        starts: the sources, whose distance is 0.
+        start: the source, whose distance is 0.
         d: [n], with `none` where there is no path.
     """
-    is_start = np.zeros(len(d), np.bool_)
-    is_start[starts] = True
     closer = True
     for v in range(len(d)):
         pred[v] = -1
-        if d[v] < none and not is_start[v]:
+        if d[v] < none and v != start:
             for e in range(offsets[v], offsets[v + 1]):
                 u = sources[e]
-                if d[u] + weights[e] == d[v] and (pred[v] < 0 or (is_start[u] and not is_start[pred[v]])):
+                if d[u] + weights[e] == d[v] and (pred[v] < 0 or u == start):
                     pred[v] = u
             closer = closer and d[pred[v]] < d[v]
     if not closer:
-        _fewest_edges(out_offsets, targets, out_weights, starts, none, d, pred)
+        _fewest_edges(out_offsets, targets, out_weights, start, none, d, pred)
 
 
 @njit(nogil=True, cache=True)
-def _fewest_edges(offsets, targets, weights, starts, none, d, pred):  # type: ignore[no-untyped-def]
+def _fewest_edges(offsets, targets, weights, start, none, d, pred):  # type: ignore[no-untyped-def]
     """pred <- as above, by breadth-first search along tight edges; of several on one level, the smallest vertex."""
     n = len(d)
     level = np.full(n, -1, np.int64)
     queue = np.empty(n, np.int64)
     pred[:] = -1
-    head, tail = 0, 0
-    for s in starts:
-        if level[s] < 0:
-            level[s] = 0
-            queue[tail] = s
-            tail += 1
+    level[start], queue[0] = 0, start
+    head, tail = 0, 1
     while head < tail:
         u = queue[head]
         head += 1
