@@ -74,7 +74,8 @@ class NegativeCycleError(ApspError, ValueError):
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} through {noun} {shown}{where}; "
-            'remove or raise one of its edges, or mark such pairs: negative_cycles="mark", in commands --negative-cycles mark.'
+            'remove or raise one of its edges, or mark such pairs: negative_cycles="mark", for the commands solve and sssp '
+            "--negative-cycles mark."
         )
 
     def numbered_from(self, base: int) -> NegativeCycleError:

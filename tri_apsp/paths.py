@@ -12,6 +12,8 @@ __all__ = ["Paths", "next_hops", "paths"]
 
 # Values of a matrix that next_hops() looks up at a time; for each it keeps two vertices of int64, 16 bytes.
 _AT_A_TIME = 1 << 24
+# Up to so many paths on a CPU are followed one after another.
+_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,8 @@ def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor,
     Cost: two lookups for each vertex of each path, one to count and one to write; the host blocks after each vertex of the
     longest path.
     """
+    if predecessors.device.type == "cpu" and len(rows) <= _FEW:
+        return _few_paths(predecessors, rows, targets, exists)
     lengths = torch.zeros_like(targets)
     for active, _ in _steps(predecessors, rows, targets, exists):
         lengths[active] += 1
@@ -58,6 +62,19 @@ def paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor,
     for step, (active, reached) in enumerate(_steps(predecessors, rows, targets, exists)):
         vertices[place[active] - step] = reached.to(torch.int32)
     return Paths(vertices, offsets)
+
+
+def _few_paths(predecessors: torch.Tensor, rows: torch.Tensor, targets: torch.Tensor, exists: torch.Tensor) -> Paths:
+    """As paths(), one path after another: a step of a torch operation takes longer than one of Python."""
+    vertices, offsets = list[int](), [0]
+    for row, target, wanted in zip(rows.tolist(), targets.tolist(), exists.tolist(), strict=True):
+        before, path, vertex = predecessors[row].numpy(), list[int](), target if wanted else -1
+        while vertex >= 0:
+            path.append(vertex)
+            vertex = before[vertex].item()
+        vertices += reversed(path)
+        offsets.append(len(vertices))
+    return Paths(torch.tensor(vertices, dtype=torch.int32), torch.tensor(offsets))
 
 
 def _steps(

@@ -162,16 +162,26 @@ def test_a_damaged_state(tmp_path: Path, state: str) -> None:
     path = tmp_path / "distances.npy"
     next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
     path.with_name("distances.npy.partial").write_text(state)
-    with pytest.raises(InputError, match=r"is neither; remove it and 'distances\.npy\.partial'"):
+    with pytest.raises(InputError, match=r"remove it and 'distances\.npy\.partial'"):
         all_pairs(WEIGHTS, sink=path)
 
 
 def test_a_truncated_file(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(InputError, match=r"`sink` must be a file that can be written, but .* cannot"):
+    content = path.read_bytes()
+    for length in (40, 200, len(content) - 1000):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=r"`sink` must be a file that can be written, but .* cannot"):
+            all_pairs(WEIGHTS, sink=path)
+
+
+def test_a_complete_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "distances.npy"
+    list(all_pairs(WEIGHTS, sink=path))
+    with pytest.raises(InputError, match="is there, and is complete or another file; remove it, or name another"):
         all_pairs(WEIGHTS, sink=path)
+    assert np.array_equal(np.load(path), EXPECTED.numpy())
 
 
 @pytest.mark.parametrize("name", SINKS)
@@ -194,6 +204,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"sink": "distances.csv"}, "`sink` must end in one of .npy, .zarr"),
         ({"progress": 1}, "`progress` must be True or False"),
         ({"sink": "/no/such/folder/d.npy"}, "cannot: No such file or directory"),
+        ({"sink": 3}, "`sink` must be a path, but is 3"),
         ({"sources_per_block": 0}, "`sources_per_block` must be a positive integer"),
         ({"sources_per_block": True}, "`sources_per_block` must be a positive integer"),
         ({"negative_cycles": "ignore"}, "`negative_cycles` must be 'raise' or 'mark'"),

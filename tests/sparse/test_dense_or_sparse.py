@@ -11,6 +11,7 @@ import tri_apsp
 from tri_apsp import Config, InputError, TooLargeError
 from tri_apsp.graphs import EdgeList, generate
 from tri_apsp.sparse import choice, dense_or_sparse
+from tri_apsp.sparse.graph import sparse_graph
 
 INF = float("inf")
 
@@ -113,6 +114,36 @@ def test_negative_cycles(small: None) -> None:
     assert torch.equal(marked.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark", method="kleene").distances)
     rows = tri_apsp.shortest_paths(weights, sources=[3], negative_cycles="raise")
     assert rows.distances[0, 4] == 1  # from which no negative cycle is reached
+
+
+@pytest.mark.parametrize("method", ["johnson", "kleene"])
+def test_only_cycles_that_a_source_reaches_count(method: str) -> None:
+    weights = torch.full((30, 30), INF)
+    weights[0, 1], weights[1, 0], weights[2, 3] = -2, 1, 1
+    for choice_of in ("raise", "mark"):
+        found = tri_apsp.shortest_paths(weights, sources=[2], method=method, negative_cycles=choice_of)
+        assert found.distances[0, 3] == 1
+        assert found.negative_cycle is None
+    with pytest.raises(tri_apsp.NegativeCycleError):
+        tri_apsp.shortest_paths(weights, sources=[2, 0], method=method)
+    marked = tri_apsp.shortest_paths(weights, sources=[2, 0], method=method, negative_cycles="mark")
+    assert sorted(marked.negative_cycle.vertices) == [0, 1]
+
+
+@pytest.mark.parametrize("method", ["johnson", "kleene"])
+def test_a_distance_beyond_floats(method: str) -> None:
+    weights = torch.full((4, 4), INF)
+    weights[0, 1], weights[1, 2] = 3e38, 3e38
+    with pytest.raises(tri_apsp.DistanceRangeError):
+        tri_apsp.shortest_paths(weights, method=method)
+    assert tri_apsp.single_source(weights, 1).distances[0, 2] == weights[1, 2]
+
+
+def test_too_many_rows() -> None:
+    graph = sparse_graph(generate("chain", 1_000_000))
+    for predecessors in (False, True):
+        with pytest.raises(TooLargeError, match="distances from 100000 sources to 1000000 vertices must fit the memory"):
+            tri_apsp.single_source(graph, range(100_000), predecessors=predecessors)
 
 
 def test_the_same_error_for_the_same_fault() -> None:

@@ -91,13 +91,26 @@ def test_dense_is_the_inverse():
         (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf"),
         (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf"),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
-        (scipy.sparse.dia_array(np.eye(2)), "must be a SciPy sparse matrix in one of the formats"),
-        ([[0, 1], [1, 0]], "must be a SciPy sparse matrix"),
+        (
+            scipy.sparse.dia_array(np.eye(2)),
+            "must be a SciPy sparse matrix in one of the formats",
+        ),
+        ([[0, 1], [1, 0]], "must be a sparse torch tensor, a SciPy sparse array or dense weights"),
     ],
 )
 def test_bad_graphs(graph, message):
     with pytest.raises(InputError, match=message):
         sparse_graph(graph)
+
+
+def test_what_is_no_graph_and_damaged_scipy_matrices() -> None:
+    with pytest.raises(InputError, match="but is str; read a file with read_sparse_graph"):
+        sparse_graph("g.gr")
+    for place, value in (("indices", 77), ("indptr", -77)):
+        matrix = scipy.sparse.csr_array(np.eye(4, k=1))
+        getattr(matrix, place)[1] = value
+        with pytest.raises(InputError, match="must be a valid sparse matrix, but is not"):
+            sparse_graph(matrix)
 
 
 def test_bad_indices_and_values():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
@@ -10,8 +12,8 @@ import torch
 from tri_apsp import tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import fits_memory
-from tri_apsp.errors import InputError
-from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.solver.arguments import check_flags, check_negative_cycles, check_weights
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles
@@ -97,11 +99,15 @@ def solve(
     rows = given.n if vertices is None else len(vertices)
     if any(only_dense.values()) or not _compare(given, rows, method, config).sparse:
         assert method != JOHNSON
-        result = solve_dense(
-            given.dense(), sizes=sizes, method=method, config=config, overwrite=overwrite, check=check,
-            predecessors=predecessors, negative_cycles=negative_cycles, report=report,
+        solve_this = partial(
+            solve_dense, given.dense(), sizes=sizes, method=method, config=config, overwrite=overwrite, check=check,
+            predecessors=predecessors, report=report,
         )  # fmt: skip
-        return result if vertices is None else _rows_of(result, vertices)
+        return (
+            solve_this(negative_cycles=negative_cycles)
+            if vertices is None
+            else _dense_rows(solve_this, vertices, negative_cycles)
+        )
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     if vertices is None:
         return johnson(given.sparse(), predecessors=predecessors, negative_cycles=negative_cycles, report=report)
@@ -188,16 +194,22 @@ def _count_edges(weights: torch.Tensor, most: float) -> int | None:
     return edges
 
 
+def _dense_rows(solve_this: Callable[..., Result], sources: torch.Tensor, negative_cycles: NegativeCycles) -> Result:
+    """Return the rows of a dense solve from `sources`; only a negative cycle that one of them reaches counts."""
+    try:
+        return _rows_of(solve_this(negative_cycles=negative_cycles), sources)
+    except NegativeCycleError:
+        result = _rows_of(solve_this(negative_cycles="mark"), sources)
+        if result.negative_cycle is not None:
+            raise
+        return result
+
+
 def _rows_of(result: Result, sources: torch.Tensor) -> Result:
     """Return the rows of a result from `sources`."""
     rows = sources.to(result.distances.device)
     predecessors = None if result.predecessors is None else result.predecessors[rows]
-    return Result(
-        result.distances[rows],
-        result.method,
-        result.engine,
-        result.config,
-        predecessors,
-        result.negative_cycle,
-        sources=sources,
-    )
+    distances = result.distances[rows]
+    marked = result.negative_cycle is not None and bool((distances == minus_infinity(distances.dtype)).any())
+    cycle = result.negative_cycle if marked else None
+    return dataclasses.replace(result, distances=distances, predecessors=predecessors, negative_cycle=cycle, sources=sources)

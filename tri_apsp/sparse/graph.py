@@ -138,7 +138,7 @@ def sparse_graph(
 
     Args:
         graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo, or dense weights (n, n); a SciPy sparse array;
-            what load_graph() returns; or a SparseGraph.
+            what graphs.load_graph() returns; or a SparseGraph.
         dtype: float32, float64, int32 or int64; None keeps that of `graph`, and takes float32 for files and bool.
         device: None keeps that of a tensor, and takes the CPU for others.
         name: what messages call the graph.
@@ -166,7 +166,7 @@ def sparse_graph(
         n, sources, targets, weights = _entries(graph, name)
         place = device or graph.device
     else:
-        edges = graph if isinstance(graph, EdgeList) else edges_of_sparse(graph, f"`{name}`")
+        edges = graph if isinstance(graph, EdgeList) else _edges_of_scipy(graph, name)
         if not isinstance(graph, EdgeList):
             dtype = dtype or _dtype_of(graph, name)
         n, dtype, place = edges.n, dtype or edges.natural_dtype, device or torch.device("cpu")
@@ -179,6 +179,21 @@ def sparse_graph(
         _check_vertices(n, vertices, name)
     weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
     return canonical(n, sources.to(place), targets.to(place), weights)
+
+
+def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
+    if not hasattr(graph, "tocoo"):
+        raise InputError(
+            f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) of torch, but is "
+            f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
+            "networkx.to_scipy_sparse_array, and an array with scipy.sparse.csr_array."
+        )
+    if graph.format in ("csr", "csc"):
+        try:
+            graph.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"`{name}` must be a valid sparse matrix, but is not: {error}; build it anew.") from None
+    return edges_of_sparse(graph, f"`{name}`")
 
 
 def _check_memory(n: int, edges: int, dtype: torch.dtype, device: torch.device) -> None:

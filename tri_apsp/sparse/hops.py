@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp.device import require_memory
-from tri_apsp.engines.cpu_tasks import run_tasks
+from tri_apsp.engines.cpu_tasks import Array, run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
@@ -58,7 +58,7 @@ def hops(
     if not result.numel():
         return result
     if device.type == "cpu":
-        too_long = _hops_on_cpu(given_graph.by_destination, starts, result, UNREACHABLE[dtype])
+        too_long = _hops_on_cpu(given_graph, starts, result, UNREACHABLE[dtype])
     else:
         from tri_apsp.sparse.triton_hops import hops_on_gpu
 
@@ -72,20 +72,20 @@ def hops(
     return result
 
 
-def _hops_on_cpu(lists: EdgeLists, sources: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
+def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
     """Write the hops from `sources` into `result`; return whether a path has more edges than its dtype holds."""
     rows, starts = result.numpy(), sources.numpy()
-    offsets, before = lists.offsets.numpy(), lists.vertices.numpy()
+    lists = _arrays(graph.by_destination), _arrays(graph.by_source)
     too_long = list[bool]()
 
     def search(first: int) -> None:
         part = starts[first : first + 64 * _WORDS]
         words = -(-len(part) // 64)
         x = np.full((rows.shape[1], 64 * words), unreachable, rows.dtype)
-        too_long.append(hops_of_slab(offsets, before, part, words, unreachable - 1, x))
+        too_long.append(hops_of_slab(*lists, part, words, unreachable - 1, x))
         rows[first : first + len(part)] = x[:, : len(part)].T
 
-    _run(search, len(starts), _WORDS, lists)
+    _run(search, len(starts), _WORDS, graph)
     return any(too_long)
 
 
@@ -108,28 +108,32 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
-    lists = graph.by_source if backward else graph.by_destination
+    to, from_ = (graph.by_source, graph.by_destination) if backward else (graph.by_destination, graph.by_source)
     if graph.device.type != "cpu" and graph.n:
         from tri_apsp.sparse.triton_hops import totals_on_gpu
 
-        return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(lists)))
-    offsets, before, starts = lists.offsets.numpy(), lists.vertices.numpy(), np.arange(graph.n)
+        return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
+    lists, starts = (_arrays(to), _arrays(from_)), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
     lock = Lock()
 
     def search(first: int) -> None:
         part = starts[first : first + 64 * _WORDS_OF_TOTALS]
         found = tuple(np.zeros(graph.n, np.int64) for _ in range(3))
-        totals_of_slab(offsets, before, part, -(-len(part) // 64), *found)
+        totals_of_slab(*lists, part, -(-len(part) // 64), *found)
         with lock:
             np.add(total, found[0], out=total)
             np.add(reached, found[1], out=reached)
             np.maximum(farthest, found[2], out=farthest)
 
-    _run(search, graph.n, _WORDS_OF_TOTALS, lists)
+    _run(search, graph.n, _WORDS_OF_TOTALS, graph)
     return Totals(*(torch.from_numpy(x.astype(np.float64)) for x in (total, reached, farthest)))
 
 
-def _run(search: Any, sources: int, words: int, lists: EdgeLists) -> None:
+def _arrays(lists: EdgeLists) -> tuple[Array, Array]:
+    return lists.offsets.numpy(), lists.vertices.numpy()
+
+
+def _run(search: Any, sources: int, words: int, graph: SparseGraph) -> None:
     tasks = [(first,) for first in range(0, sources, 64 * words)]
-    run_tasks(search, tasks, 8 * len(tasks) * words * (len(lists.vertices) + len(lists.offsets)), torch.get_num_threads())
+    run_tasks(search, tasks, 8 * len(tasks) * words * (graph.edges + graph.n), torch.get_num_threads())

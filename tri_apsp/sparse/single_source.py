@@ -38,9 +38,9 @@ def single_source(
     """Compute the distances from `sources` to all vertices of a sparse graph.
 
     Args:
-        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy sparse array; what load_graph() returns;
-            or dense weights (n, n). Stored entries are edges, a stored 0 too; of several at one place the smallest counts.
-            inf, or no_edge(dtype) in integers, is no edge. Of bool: True is an edge of weight 1, in float32.
+        graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy sparse array; or dense weights (n, n).
+            Stored entries are edges, a stored 0 too; of several at one place the smallest counts. inf, or no_edge(dtype) in
+            integers, is no edge. Of bool: True is an edge of weight 1, in float32.
         sources: vertices, at least one; a vertex may occur more than once.
         method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination", or "auto", which
             chooses by measured rules. All give the same distances, to the last bit, but for "elimination", which adds up the
@@ -60,7 +60,8 @@ def single_source(
     Raises:
         InputError: a graph, source or option that breaks one of these rules.
         NegativeCycleError: a source leads to a negative cycle; carries its vertices and its weight.
-        DistanceRangeError: a distance does not fit the integer dtype.
+        DistanceRangeError: a distance does not fit the dtype.
+        TooLargeError: the rows do not fit the memory of the device.
 
     Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r operations for each source,
     "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge that appears, 4 E in
@@ -103,7 +104,8 @@ def check_method(method: object) -> None:
 
 def sources_of(sources: Any, n: int) -> torch.Tensor:
     """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
-    single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, torch.Tensor, np.ndarray))
+    several = isinstance(sources, (bool, np.ndarray)) or (isinstance(sources, torch.Tensor) and sources.ndim > 0)
+    single = isinstance(sources, SupportsIndex) and not several
     vertices = as_indices([sources] if single else sources, "sources", n, torch.empty(0)).cpu()
     if not len(vertices):
         raise InputError("`sources` must name at least one vertex, but is empty; give one.")

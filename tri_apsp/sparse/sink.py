@@ -43,6 +43,8 @@ class Sink:
     """
 
     def __init__(self, path: str | os.PathLike[str], graph: SparseGraph, rows: int) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise InputError(f"`sink` must be a path, but is {path!r}; name a file that ends in one of {', '.join(_SUFFIXES)}.")
         self._path = Path(path)
         if self._path.suffix not in _SUFFIXES:
             raise InputError(f"`sink` must end in one of {', '.join(_SUFFIXES)}, but is {str(self._path)!r}; name one.")
@@ -92,6 +94,8 @@ class Sink:
             np.save(self._path, np.empty(shape, dtype))
             return None
         if self._path.suffix == ".npy":
+            if self.rows and self._path.stat().st_size < graph.n**2 * dtype.itemsize:
+                raise ValueError("it is too short, and so damaged")
             return np.lib.format.open_memmap(self._path, mode=mode, dtype=dtype, shape=shape)
         try:
             import zarr
@@ -124,9 +128,11 @@ class Sink:
         except (OSError, ValueError):
             state = {}
         if not isinstance(state, dict) or state.get("graph") != self._state["graph"]:
+            what = "is of another graph or dtype" if state else "is there, and is complete or another file"
+            also = f" and {self._partial.name!r}" if self._partial.exists() else ""
             raise InputError(
                 "`sink` must be a new file, or one that an interrupted call with the same graph left, but "
-                f"{str(self._path)!r} is neither; remove it and {self._partial.name!r}, or name another."
+                f"{str(self._path)!r} {what}; remove it{also}, or name another."
             )
         if self._path.exists() or not state["rows"]:
             self._state = state

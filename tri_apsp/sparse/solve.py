@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import torch
 
+from tri_apsp.device import require_memory
 from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
@@ -77,10 +79,16 @@ class SparseSolver:
 
         Raises:
             NegativeCycleError: a source leads to a negative cycle.
-            DistanceRangeError: a distance does not fit the integer dtype.
+            DistanceRangeError: a distance does not fit the dtype.
+            TooLargeError: the rows do not fit the memory.
         """
         method = self._method_for(len(sources), total or len(sources), predecessors)
         reached = [component for component in self._components if bool(component.before[sources].any())]
+        itemsize = self._graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
+        require_memory(
+            f"distances from {counted(len(sources), 'source')} to {counted(self._graph.n, 'vertex', 'vertices')}",
+            len(sources) * self._graph.n * itemsize, self._graph.device, "give fewer sources at a time, or take all_pairs",
+        )  # fmt: skip
         if reached and self._raises:
             raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
         if self._reweighted is None:
@@ -121,7 +129,7 @@ class SparseSolver:
         infinity = no_edge(graph.dtype)
         largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
         distances = engine.distances(method, sources, largest, early_stop=early_stop)
-        if limit is None and not graph.dtype.is_floating_point:
+        if limit is None:
             _check_range(graph, distances)
         found = engine.predecessors(sources, distances) if predecessors else None
         device = self._graph.device
@@ -189,12 +197,13 @@ def _mark(
 
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
-    """Raise if a vertex is not reached because its distance does not fit the integer dtype."""
-    infinity = int(no_edge(graph.dtype))
-    if not graph.edges or not distances.numel() or int(graph.by_source.weights.max()) * (graph.n - 1) < infinity:
+    """Raise if a vertex is not reached because its distance does not fit the dtype."""
+    infinity, dtype = no_edge(graph.dtype), graph.dtype
+    largest = torch.finfo(dtype).max if dtype.is_floating_point else infinity - 1
+    heaviest = graph.by_source.weights.max().item() if graph.edges else 0
+    if heaviest * max(1, graph.n - 1) <= largest or not distances.numel():
         return
-    longest = int(distances.masked_fill(distances == infinity, 0).max())
-    if longest + int(graph.by_source.weights.max()) < infinity:
+    if distances.masked_fill(distances == infinity, 0).max().item() + heaviest <= largest:
         return  # no edge was left out
     sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
     for row in distances:
