@@ -220,7 +220,8 @@ def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int
 
 
 HOP_KERNELS = {
-    "start": [(0, 0)], "gather": [(16, 0), (64, 0)], "level": [(64, 0), (64, 8), (16, 14)], "unpack": [(255, 4), (16383, 14)],
+    "start": [(0, 0)], "gather": [(16, 0), (256, 0)], "level": [(256, 0), (256, 8), (16, 14)],
+    "unpack": [(255, 4), (16383, 14)],
 }  # fmt: skip
 """The kernels of hops, each with its variants."""
 

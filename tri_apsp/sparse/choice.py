@@ -28,12 +28,13 @@ class Comparison(NamedTuple):
 #     power law, n = 100000, 2 million edges    31   32   32     414  906
 #     roads of Rome, n = 3353, 8870 edges      0.3  0.5  0.4       3   20
 # 16 sources take 131, 158 and 219 ms by many_sources, and 213, 103 and 227 ms by dijkstra (random, grid, power law).
-# On an H200: one source by output_parallel, input_parallel, frontier; 16 and 64 by many_sources.
-#     random, n = 100000, 8 edges each         0.7  1.1  1.1     3.4  7.9
-#     random, n = 1000000, 8 edges each        3.1  4.5  3.9      38  152
-#     grid of 300 x 300                        9.0   27   19      43  112
-#     power law, n = 100000, 2 million edges   1.2  1.4  3.6     4.1  8.0
-#     roads of Rome                            2.1  6.3  2.9     2.1  2.0
+# On an H200: one source by output_parallel, input_parallel, frontier; 16 by many_sources.
+#     random, n = 100000, 8 edges each         0.7  1.1  1.0     3.0
+#     random, n = 1000000, 8 edges each        3.4  5.0  3.8      26
+#     grid of 300 x 300                        8.3   15   11      38
+#     power law, n = 100000, 2 million edges   0.9  1.5  3.6     2.0
+#     roads of Rome                            2.0  3.5  2.5     1.7
+# 1024 sources by many_sources: 23 (random, n = 100000), 240, 22 and 2.5 ms.
 # 64 sources of a grid of 316 x 316 in float64 take 4.3 s by many_sources and 1.4 s by dijkstra: its rows no longer fit the
 # cache of a CPU, and graphs with few edges at each vertex mostly take many rounds.
 _ROADS_DEGREE, _CACHE = 5, 32 << 20
@@ -49,7 +50,9 @@ _MOST_DEGREE, _LEAST_SHARE = 8, 4
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
     """Return whether it is worth while to eliminate the vertices of a graph for so many rows."""
-    return graph.device.type == "cpu" and graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
+    if graph.device.type != "cpu" and graph.edges < _LEAST_GPU_EDGES:
+        return False
+    return graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
 
 def choose(graph: SparseGraph, rows: int) -> str:
@@ -71,10 +74,10 @@ def choose(graph: SparseGraph, rows: int) -> str:
 #     n = 1024     15     9.0   11   15   22     21
 #     n = 2048     70      37   53   84  116     98
 #     n = 4096    447     215  344  490  766    519
-# On an H200, n = 8192 takes 35 ms dense, and 256 rows of a graph of n = 100000 with 800000 edges 33 ms.
+# On an H200, n = 8192 takes 35 ms dense, and 1024 rows of a graph of n = 100000 with 800000 edges 23 ms; grids take longer.
 # For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. Below _LEAST_VERTICES, all rows are
 # never faster sparse.
-_OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 2500}
+_OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 1000}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
 
 
