@@ -74,10 +74,12 @@ def choose(graph: SparseGraph, rows: int) -> str:
 #     n = 1024     15     9.0   11   15   22     21
 #     n = 2048     70      37   53   84  116     98
 #     n = 4096    447     215  344  490  766    519
-# On an H200, n = 8192 takes 35 ms dense, and 1024 rows of a graph of n = 100000 with 800000 edges 23 ms; grids take longer.
+# On an H200: dense; sparse with 1%, 3%, 10% of the edges.
+#     n = 4096    5.3     6.6  8.5   13
+#     n = 8192     35      22   54   91
 # For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. Below _LEAST_VERTICES, all rows are
 # never faster sparse.
-_OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 1000}
+_OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
 
 
