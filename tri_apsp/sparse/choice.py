@@ -50,9 +50,7 @@ _MOST_DEGREE, _LEAST_SHARE = 8, 4
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
     """Return whether it is worth while to eliminate the vertices of a graph for so many rows."""
-    if graph.device.type != "cpu" and graph.edges < _LEAST_GPU_EDGES:
-        return False
-    return graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
+    return graph.device.type == "cpu" and graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
 
 def choose(graph: SparseGraph, rows: int) -> str:

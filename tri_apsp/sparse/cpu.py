@@ -22,7 +22,7 @@ __all__ = ["CpuSparseEngine"]
 
 # Sources that many_sources solves at a time: their distances from one vertex are read together.
 _SLAB = 64
-# Sources of a sweep.
+# Sources of a sweep at most.
 _SWEPT = 128
 
 
@@ -95,8 +95,10 @@ class CpuSparseEngine(SparseEngine):
             )
         missing = d.dtype.type(no_edge(self.graph.dtype))
 
+        width = max(16, min(_SWEPT, -(-len(starts) // torch.get_num_threads())))
+
         def solve(first: int) -> None:
-            part = found.row_of[starts[first : first + _SWEPT]]
+            part = found.row_of[starts[first : first + width]]
             x = np.full((self.graph.n, len(part)), missing, d.dtype)
             reached = np.zeros(self.graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
@@ -105,7 +107,7 @@ class CpuSparseEngine(SparseEngine):
             sweep_down(*found.down, x)
             write_rows(x, found.row_of, limit, missing, d[first : first + len(part)])
 
-        self._run(solve, [(first,) for first in range(0, len(starts), _SWEPT)], len(starts))
+        self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
         work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations
