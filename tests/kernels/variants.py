@@ -37,6 +37,7 @@ from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.kernels.shared import elimination as elimination_kernels
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
@@ -200,17 +201,18 @@ def bellman_ford(dtype: torch.dtype, capability: int) -> Variant:
 SPARSE_KERNELS = {
     "_pull_kernel": [(32, 8), (1, 512)], "_tight_kernel": [(32, 8, False), (32, 8, True), (1, 512, True)],
     "_segments_kernel": [()], "_carries_kernel": [()], "_push_kernel": [()], "_pull_rows_kernel": [(16,), (64,), (512,)],
+    "_sweep_kernel": [()],
 }  # fmt: skip
 """The kernels of sparse methods, each with its tiles."""
 
 
 def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> Variant:
     """The kernel of that name, of those of sparse methods."""
-    kernel = getattr(sparse_kernels, name)
+    kernel = (vars(sparse_kernels) | vars(elimination_kernels))[name]
     constants = sparse_engine.kernel_constants(kernel, dtype, tile)
     vertices = (
         "lowered", "order", "sources", "targets", "queue", "count", "next_queue", "next_count", "queued", "changed", "vertices",
-        "pred", "level", "not_closer", "found",
+        "others", "pred", "level", "not_closer", "found",
     )  # fmt: skip
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")

@@ -19,6 +19,7 @@ import zarr
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.sparse.all_pairs import all_pairs
+from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.sink import Sink
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
@@ -29,6 +30,13 @@ EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
 def test_blocks(rows: int | None) -> None:
     blocks = list(all_pairs(WEIGHTS, sources_per_block=rows))
     assert [block.first for block in blocks] == list(range(0, 50, rows or 1000))
+    assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
+
+
+def test_blocks_that_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CpuSparseEngine, "rows_together", lambda engine, method: 18)
+    blocks = list(all_pairs(WEIGHTS, sources_per_block=8))
+    assert [(block.first, len(block.distances)) for block in blocks] == [(f, min(8, 50 - f)) for f in range(0, 50, 8)]
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 
 
@@ -101,6 +109,7 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     program = f"""
 import sys, time, torch, cases
 from tri_apsp.sparse.all_pairs import all_pairs
+from tri_apsp.sparse.cpu import CpuSparseEngine
 weights = cases.tensor(cases.random_graph(50), torch.float32)
 for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
     print(first, flush=True)

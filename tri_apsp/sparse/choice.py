@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 import torch
 
+from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph
 
-__all__ = ["JOHNSON", "Comparison", "choose", "dense_or_johnson", "may_stay_sparse", "most_edges"]
+__all__ = ["JOHNSON", "Comparison", "choose", "dense_or_johnson", "has_long_paths", "may_stay_sparse", "most_edges"]
 
 JOHNSON: Final = "johnson"
 """The method of all rows of a sparse graph."""
@@ -43,14 +44,26 @@ _LEAST_SOURCES = {"cpu": 32, "cuda": 8}
 _LEAST_GPU_EDGES = 100_000
 
 
-# All rows by elimination and many_sources, s: roads of Rome 0.07 and 0.40; a grid of 100 x 100 0.7 and 3.8, of 300 x 300 40 and
-# 370. Where a graph does not stay sparse, that is seen after 2.6 us for each edge. So it must have few, and rows must be many.
-_MOST_DEGREE, _LEAST_SHARE = 8, 4
+# All rows by elimination and many_sources, s: on the CPU, roads of Rome 0.07 and 0.40, a grid of 100 x 100 0.7 and 3.8, of
+# 300 x 300 40 and 370; on an H200, copied to the CPU, a grid of 100 x 100 0.49 and 0.59, of 200 x 200 2.3 and 3.6, of 316 x 316
+# 14 and 40. Where a graph does not stay sparse, that is seen after 2.6 us for each edge. So it must have few, and rows must be
+# many. On a GPU this takes as long as many_sources does, unless that needs many rounds, as where paths have many edges.
+_MOST_DEGREE, _LEAST_SHARE, _LEAST_HOPS = 8, 4, 100
 
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
-    """Return whether it is worth while to eliminate the vertices of a graph for so many rows."""
-    return graph.device.type == "cpu" and graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
+    """Return whether the graph has so few edges that eliminating its vertices may be worth while for so many rows."""
+    return graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
+
+
+def has_long_paths(graph: SparseGraph) -> bool:
+    """Return whether some shortest path from the vertex with the most edges, on a GPU, has many edges."""
+    from tri_apsp.sparse.triton_hops import hops_on_gpu  # which needs Triton
+
+    row = torch.empty(1, graph.n, dtype=torch.int16, device=graph.device)
+    unreachable = int(no_edge(row.dtype))
+    too_long = hops_on_gpu(graph.by_destination, graph.by_source.degrees.argmax()[None].cpu(), row, unreachable)
+    return too_long or bool((row[row < unreachable] >= _LEAST_HOPS).any())
 
 
 def choose(graph: SparseGraph, rows: int) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
-from tri_apsp.errors import InputError
 from tri_apsp.kernels.cpu import sparse as kernels
 from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
-from tri_apsp.sparse.elimination import Elimination, eliminate
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.graph import EdgeLists
 
@@ -81,20 +78,9 @@ class CpuSparseEngine(SparseEngine):
 
         self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
-    @cached_property
-    def elimination(self) -> Elimination | None:
-        """What "elimination" needs; None if the graph does not stay sparse."""
-        return eliminate(self.graph)
-
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        found = self.elimination
-        if found is None:
-            raise InputError(
-                "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "
-                f"{self.graph.n} vertices with {self.graph.edges} edges do not; use 'many_sources'."
-            )
+        found = self._require_elimination()
         missing = d.dtype.type(no_edge(self.graph.dtype))
-
         width = max(16, min(_SWEPT, -(-len(starts) // torch.get_num_threads())))
 
         def solve(first: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.kernels.cpu import elimination as kernels
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph
 
-__all__ = ["Elimination", "eliminate"]
+__all__ = ["Elimination", "eliminate", "sweep_chunks"]
 
 # The most edges at vertices when they are eliminated, and between vertices that are left, for each edge of the graph. A grid of
 # 300 x 300 has 18 and 3, the roads of Rome 4 and 1; graphs without small separators have more, and are given up early.
@@ -35,12 +36,13 @@ class Elimination(NamedTuple):
 
 
 def eliminate(graph: SparseGraph) -> Elimination | None:
-    """Eliminate the vertices of a graph without negative weights on the CPU; None if too many edges appear.
+    """Eliminate the vertices of a graph without negative weights, on the CPU; None if too many edges appear.
 
     Cost: of a planar graph of n vertices, n^1.5 steps in the worst case; 5 s for a grid of 300 x 300 on one core of a CPU.
     """
     if graph.n > _MOST_VERTICES:
         return None
+    graph = graph.to(torch.device("cpu"))
     forth, back = ((x.offsets.numpy(), x.vertices.numpy(), x.weights.numpy()) for x in (graph.by_source, graph.by_destination))
     infinity = no_edge(graph.dtype)
     limit = forth[2].dtype.type(infinity if graph.dtype.is_floating_point else int(infinity) - 1)
@@ -50,3 +52,33 @@ def eliminate(graph: SparseGraph) -> Elimination | None:
     row_of = np.empty(graph.n, np.int32)
     row_of[order] = np.arange(graph.n, dtype=np.int32)
     return Elimination(row_of, (up[0], row_of[up[1]], up[2]), (down[0], row_of[down[1]], down[2]))
+
+
+def sweep_chunks(found: Elimination, most: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the edges of both sweeps in chunks of `most`, in an order in which each vertex is lowered from final ones.
+
+    Returns:
+        The vertex to which the edges of each chunk lead, (chunks,) of int32; the vertices from which they lead, (chunks, most)
+        of int32, -1 behind the last; and their weights.
+    """
+    vertex_of = np.argsort(found.row_of).astype(np.int32)
+    offsets, rows, weights = found.up
+    by_row = np.argsort(rows, kind="stable")  # a program lowers a row by the edges to it, not other rows by those from it
+    starts = np.concatenate([[0], np.bincount(rows, minlength=len(vertex_of)).cumsum()])
+    below = np.repeat(np.arange(len(vertex_of)), np.diff(offsets))[by_row]
+    up = _chunks(starts, vertex_of[below], weights[by_row], vertex_of, most)
+    offsets, rows, weights = found.down
+    down = _chunks(offsets, vertex_of[rows], weights, vertex_of, most)
+    vertices, others, values = (np.concatenate([one, other[::-1]]) for one, other in zip(up, down, strict=True))
+    return torch.from_numpy(vertices), torch.from_numpy(others), torch.from_numpy(values)
+
+
+def _chunks(offsets: Array, others: Array, weights: Array, vertex_of: Array, most: int) -> tuple[Array, Array, Array]:
+    """Return the edges to each row as sweep_chunks does, in ascending order."""
+    degrees = np.diff(offsets)
+    parts = -(-degrees // most)
+    first = most * (parts.cumsum() - parts)
+    place = np.repeat(first - offsets[:-1], degrees) + np.arange(len(others))
+    padded, values = np.full(most * parts.sum(), -1, np.int32), np.zeros(most * parts.sum(), weights.dtype)
+    padded[place], values[place] = others, weights
+    return np.repeat(vertex_of, parts), padded.reshape(-1, most), values.reshape(-1, most)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 
+from tri_apsp.errors import InputError
+from tri_apsp.sparse.elimination import Elimination, eliminate
 from tri_apsp.sparse.graph import SparseGraph
 
 __all__ = ["SparseEngine"]
@@ -24,6 +27,23 @@ class SparseEngine(ABC):
     def __init__(self, graph: SparseGraph) -> None:
         assert graph.lowest >= 0
         self.graph = graph
+
+    @cached_property
+    def elimination(self) -> Elimination | None:
+        """What "elimination" needs; None if the graph does not stay sparse."""
+        return eliminate(self.graph)
+
+    def _require_elimination(self) -> Elimination:
+        if self.elimination is None:
+            raise InputError(
+                "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "
+                f"{self.graph.n} vertices with {self.graph.edges} edges do not; use 'many_sources'."
+            )
+        return self.elimination
+
+    def rows_together(self, method: str) -> int:
+        """Return how many rows are best solved in one call, if all are wanted."""
+        return 1
 
     @abstractmethod
     def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:

@@ -15,7 +15,7 @@ from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
-from tri_apsp.sparse.choice import choose, may_stay_sparse
+from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.graph import SparseGraph
@@ -99,11 +99,18 @@ class SparseSolver:
         return Solved(distances, found, reached[0].cycle if reached else None, method, self._engine_of(method).name)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
-        """Solve from all vertices from `first` on, `rows` at a time; yield which, and their rows."""
-        for start in range(first, self._graph.n, rows):
-            sources = torch.arange(start, min(start + rows, self._graph.n))
-            solved = self.solve(sources, predecessors=predecessors, total=self._graph.n)
-            yield slice(start, start + len(sources)), solved
+        """Solve from all vertices from `first` on; yield `rows` of them at a time, and which these are."""
+        n = self._graph.n
+        method = self._method_for(rows, n, predecessors)
+        together = rows * max(1, self._engine_of(method).rows_together(method) // rows)
+        for start in range(first, n, together):
+            sources = torch.arange(start, min(start + together, n))
+            solved = self.solve(sources, predecessors=predecessors, total=n)
+            for begin in range(0, len(sources), rows):
+                part = slice(begin, begin + rows)
+                found = None if solved.predecessors is None else solved.predecessors[part]
+                block = solved._replace(distances=solved.distances[part], predecessors=found)
+                yield slice(start + begin, start + begin + len(block.distances)), block
 
     def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
         """Return the method that runs for so many rows of all those that will be asked for."""
@@ -117,9 +124,14 @@ class SparseSolver:
             )
         if self._method != "auto":
             return self._method
-        if exact and may_stay_sparse(graph, total) and self._cpu_engine.elimination is not None:
+        if exact and may_stay_sparse(graph, total) and self._stays_sparse:
             return "elimination"
         return choose(graph, rows)
+
+    @cached_property
+    def _stays_sparse(self) -> bool:
+        graph, engine = self._nonnegative, self._engine_of("elimination")
+        return (graph.device.type == "cpu" or has_long_paths(graph)) and engine.elimination is not None
 
     def _solve_nonnegative(
         self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import torch
 
-from tri_apsp.device import current, describe
+from tri_apsp.device import current, describe, free_memory
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import sparse as kernels
+from tri_apsp.kernels.shared.elimination import _sweep_kernel
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.chunks import chunks_of
+from tri_apsp.sparse.elimination import sweep_chunks
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.rounds import FIRST, rounds
 
@@ -29,6 +31,9 @@ _COLUMNS, _CHUNK = 512, 128
 # Bytes of the distances of a slab. 1024 sources of a power-law graph of 2 million edges take 48 ms on an H200 with 32 MB, which
 # stay in the L2 cache, and 22 ms with 512 MB: fewer and larger launches gain more.
 _SLAB_BYTES = 512 << 20
+# Columns of a program that sweeps, by one warp, and edges of its chunks; the part of the free memory that a slab and its rows
+# may occupy. A sweep takes about as long for few columns as for many.
+_SWEPT, _SWEPT_EDGES, _SWEPT_MEMORY = 32, 32, 0.25
 # The most rounds between two reads of the host whether one changed anything.
 _MOST_ROUNDS = 64
 
@@ -37,14 +42,16 @@ class TritonSparseEngine(SparseEngine):
     """By the kernels of tri_apsp.kernels.shared.sparse, on the current stream."""
 
     name = "portable"
-    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources")
+    methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "elimination")
 
     def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
         graph = self.graph
         largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
-        if method == "many_sources" and graph.edges:
+        if method in ("many_sources", "elimination") and graph.edges:
             with current(graph.device):
-                return self._many_sources(sources.to(graph.device), largest)
+                if method == "many_sources":
+                    return self._many_sources(sources.to(graph.device), largest)
+                return self._sweeps(sources.to(graph.device), limit)
         starts = sources.to(graph.device)
         d = torch.full((len(starts), graph.n), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
         d[torch.arange(len(starts), device=graph.device), starts] = 0
@@ -172,6 +179,26 @@ class TritonSparseEngine(SparseEngine):
                 needed = int(changed.max()) + 1  # slabs mostly take about as many rounds
         return result
 
+    def rows_together(self, method: str) -> int:
+        row = 2 * self.graph.n * self.graph.dtype.itemsize
+        return int(_SWEPT_MEMORY * free_memory(self.graph.device) / row) if method == "elimination" and row else 1
+
+    @cached_property
+    def _swept(self) -> tuple[torch.Tensor, ...]:
+        return tuple(x.to(self.graph.device) for x in sweep_chunks(self._require_elimination(), _SWEPT_EDGES))
+
+    def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
+        graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._swept
+        result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
+        width = max(_SWEPT, self.rows_together("elimination"))
+        for first in range(0, len(starts), width):
+            part = starts[first : first + width]
+            x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
+            x[part, torch.arange(len(part), device=part.device)] = 0
+            _launcher(_sweep_kernel, x.dtype, ())((-(-len(part) // _SWEPT), 1, 1), x, *chunks, len(chunks[0]), len(part))
+            result[first : first + len(part)] = x.mT
+        return result if limit >= missing - 1 else result.masked_fill_(result > limit, missing)
+
     def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int) -> None:
         """Lower rows in rounds; the host reads for the first time after as many as are `needed`."""
         chunks, lists, width = self._chunks, self.graph.by_destination, x.shape[1]
@@ -191,6 +218,8 @@ def _launcher(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> Launche
 
 def kernel_warps(kernel: Any, tile: tuple[int, ...]) -> int:
     """Return the warps of a program: over rows one for each 128 columns, four neighbours for a thread."""
+    if kernel is _sweep_kernel:
+        return 1
     return max(1, tile[0] // 128) if kernel is kernels._pull_rows_kernel else 4
 
 
@@ -199,6 +228,8 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> 
     known: dict[str, Any] = {"NO_EDGE": no_edge(dtype)}
     if kernel in (kernels._pull_kernel, kernels._tight_kernel):
         known |= dict(zip(("VERTICES", "LANES", "FEWEST"), tile, strict=False))
+    elif kernel is _sweep_kernel:
+        known |= {"EDGES": _SWEPT_EDGES, "BLOCK": _SWEPT}
     elif kernel is kernels._push_kernel:
         known |= {"VERTICES": _QUEUED, "BLOCK": _EXPANDED}
     elif kernel is kernels._carries_kernel:

@@ -126,13 +126,18 @@ def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignor
     up_ends, down_ends = np.empty(4 * len(by_source[1]) + 16, np.int32), np.empty(4 * len(by_source[1]) + 16, np.int32)
     up_values, down_values = np.empty(len(up_ends), by_source[2].dtype), np.empty(len(up_ends), by_source[2].dtype)
     cost = forth[1] * back[1]
+    queued = cost.copy()  # the key of each vertex in the heap, at most its cost
     heap = [cost[v] * n + v for v in range(n)]
     heapq.heapify(heap)
     done, edges_left = 0, len(by_source[1])
     while len(heap) > 0:
         entry = heapq.heappop(heap)
         v = entry % n
-        if not left[v] or entry // n != cost[v]:  # its cost has changed since
+        if not left[v] or entry // n != queued[v]:
+            continue
+        if queued[v] < cost[v]:  # it has risen since
+            queued[v] = cost[v]
+            heapq.heappush(heap, cost[v] * n + v)
             continue
         targets, to_targets = _edges_of(forth, v)
         sources, from_sources = _edges_of(back, v)
@@ -151,10 +156,10 @@ def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignor
             edges_left += forth[1][u]
         for ends in (sources, targets):
             for u in ends:
-                changed = forth[1][u] * back[1][u]
-                if changed != cost[u]:
-                    cost[u] = changed
-                    heapq.heappush(heap, changed * n + u)
+                cost[u] = forth[1][u] * back[1][u]
+                if cost[u] < queued[u]:
+                    queued[u] = cost[u]
+                    heapq.heappush(heap, cost[u] * n + u)
         left[v] = False
         order[done] = v
         done += 1

@@ -1,0 +1,40 @@
+"""The sweeps that give distances once the vertices of a sparse graph are eliminated, in plain Triton.
+
+Columns do not depend on each other, so a program takes some of them through both sweeps, and waits for no other.
+tri_apsp.kernels.cpu.elimination says what the sweeps compute.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_sweep_kernel"]
+
+
+@triton.jit
+def _sweep_kernel(
+    x_ptr,  # (n, width): row v has the distances from all sources of a slab to v
+    vertices_ptr,  # (chunks,) of int32: the vertex to which the edges of each chunk lead
+    others_ptr, weights_ptr,  # (chunks, EDGES): the vertices from which they lead, of int32, -1 where there is none
+    chunks, width,
+    NO_EDGE: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Lower BLOCK columns by one chunk of edges after another."""
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < width
+    x_ptr += columns
+    place = tl.arange(0, EDGES)
+    v = tl.load(vertices_ptr)
+    u, w = tl.load(others_ptr + place), tl.load(weights_ptr + place)
+    for chunk in range(chunks):
+        own = x_ptr + v.to(tl.int64) * width
+        others = x_ptr[None, :] + u.to(tl.int64)[:, None] * width
+        sums = tl.load(others, mask=(u >= 0)[:, None] & inside[None, :], other=NO_EDGE) + w[:, None]
+        before = tl.load(own, mask=inside, other=NO_EDGE)
+        # The next chunk is read while these rows are on their way.
+        following = tl.minimum(chunk + 1, chunks - 1)
+        v = tl.load(vertices_ptr + following)
+        u, w = tl.load(others_ptr + following * EDGES + place), tl.load(weights_ptr + following * EDGES + place)
+        tl.store(own, tl.minimum(before, tl.min(sums, axis=0)), mask=inside)
+        tl.debug_barrier()  # other threads of this program read the row next
