@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shutil import disk_usage
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,9 +22,11 @@ from tri_apsp.report.sparse_calls import (
     ALL_ROUNDS,
     CLOSENESS,
     DENSE,
+    FILE,
     GRAPHS,
     HOPS,
     MANY,
+    RAW_FILE,
     SPARSE,
     STREAM,
     call_of,
@@ -47,13 +51,15 @@ _MANY = tuple(f"{MANY} sources, {method}" for method in ("many_sources", "dijkst
 _RANDOM, _RANDOM_20, _POWER_LAW, _ROADS = GRAPHS
 _CALLS: Mapping[str, Sequence[str]] = {
     _RANDOM: (*_ONE, *_MANY, ALL_ROUNDS),
-    _POWER_LAW: (*_ONE, *_MANY, STREAM),
-    _ROADS: (*_ONE, *_MANY, STREAM),
+    _POWER_LAW: (*_ONE, *_MANY, f"{STREAM}, many_sources", FILE, RAW_FILE),
+    _ROADS: (*_ONE, *_MANY, f"{STREAM}, many_sources", f"{STREAM}, elimination"),
     _RANDOM_20: (HOPS, CLOSENESS),
 }
 _SHARES = {f"{share:.0%} of the edges": few_edges(share) for share in (0.01, 0.03, 0.1, 0.3)}
 # Up to so many vertices, dense solves are compared; from 10 times as many on, only one source and many.
 _DENSE_VERTICES = 10_000
+# The part of the free space of a disk that a file may take.
+_FILE_PART = 0.8
 _LONG_SECONDS = 2.0
 _MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 
@@ -64,14 +70,13 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
         pairs = dict.fromkeys(_SHARES, (DENSE, SPARSE))
         return [_grid(graph, calls, task, all_in_final=True) for graph, calls in pairs.items()]
     shown = _CALLS if task.n <= 10 * _DENSE_VERTICES else {_RANDOM: (*_ONE, *_MANY)}
-    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes.
+    # On a GPU, what runs on the CPU in any case; on a CPU, what takes minutes, and files, which are as fast there.
     on_cpu = {f"{MANY} sources, dijkstra", "one source, dijkstra"}
-    minutes = {(_POWER_LAW, STREAM), (_RANDOM, ALL_ROUNDS)} if task.engine == "cpu" else set()
-    left_out = on_cpu if task.engine != "cpu" else set()
-    return [
-        _grid(graph, [call for call in calls if call not in left_out and (graph, call) not in minutes], task)
-        for graph, calls in shown.items()
-    ]
+    minutes = {f"{STREAM}, many_sources", FILE, RAW_FILE, ALL_ROUNDS}
+    left_out = on_cpu if task.engine != "cpu" else minutes
+    if _FILE_PART * disk_usage(gettempdir()).free < task.n**2 * task.torch_dtype.itemsize:
+        left_out = {*left_out, FILE, RAW_FILE}
+    return [_grid(graph, [call for call in calls if call not in left_out], task) for graph, calls in shown.items()]
 
 
 def _grid(graph: str, calls: Sequence[str], task: Task, *, all_in_final: bool = False) -> Grid:
@@ -160,7 +165,8 @@ _KEY = bullets(
         "in float64 on one core of the CPU.",
         "output_parallel in n - 1 rounds: without an early stop.",
         "all hops: `hops` from all vertices in uint8; closeness: `closeness`, without weights.",
-        "all rows, to the CPU in blocks: `all_pairs`; no block is kept.",
+        f"{STREAM}: blocks by `all_pairs` with the method; none is kept. {FILE}: `all_pairs` with a .npy sink on the disk of "
+        f"temporary files. {RAW_FILE}: zeros in large pieces, for comparison; both times end when the disk has all.",
     ]
 )
 _PROTOCOL = paragraph(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from scipy.sparse.csgraph import dijkstra
 from tri_apsp.api import all_pairs, closeness, hops, shortest_paths, single_source
 from tri_apsp.graphs import erdos_renyi, grid_of
 from tri_apsp.solver.run import solve
+from tri_apsp.sparse.all_pairs import Block
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SparseGraph, canonical, sparse_graph
 from tri_apsp.tune.measure.problems import WrongResultError
@@ -23,9 +27,11 @@ __all__ = [
     "ALL_ROUNDS",
     "CLOSENESS",
     "DENSE",
+    "FILE",
     "GRAPHS",
     "HOPS",
     "MANY",
+    "RAW_FILE",
     "SPARSE",
     "STREAM",
     "TimedCall",
@@ -37,8 +43,9 @@ __all__ = [
 MANY = 256
 """Sources of the calls of many sources."""
 
-# Calls; others are "one source, METHOD" and "MANY sources, METHOD".
-DENSE, SPARSE, STREAM = "all rows, dense", f"all rows, {JOHNSON}", "all rows, to the CPU in blocks"
+# Calls; others are "one source, METHOD", "MANY sources, METHOD" and "STREAM, METHOD".
+DENSE, SPARSE, STREAM = "all rows, dense", f"all rows, {JOHNSON}", "all rows to the CPU"
+FILE, RAW_FILE = "all rows to a file", "as many bytes to a file"
 ALL_ROUNDS = "one source, output_parallel in n - 1 rounds"
 HOPS, CLOSENESS = "all hops", "closeness"
 
@@ -125,8 +132,12 @@ def call_of(name: str, graph: SparseGraph) -> TimedCall:
         return TimedCall(lambda: solve(weights), check_rows)
     if name == SPARSE:
         return TimedCall(lambda: shortest_paths(graph, method=JOHNSON), check_rows)
-    if name == STREAM:
-        return TimedCall(lambda: _stream(graph), check_rows, lambda: _stream(graph, graph.n // _PART), _PART)
+    if kind == STREAM:
+        stream = partial(_stream, graph, method)
+        return TimedCall(stream, check_rows, lambda: stream(graph.n // _PART), _PART)
+    if name in (FILE, RAW_FILE):
+        write = partial(_write if name == FILE else _write_raw, graph)
+        return TimedCall(write, check_rows if name == FILE else lambda found: None, lambda: write(graph.n // _PART), _PART)
     some_hops = partial(hops, graph, range(min(graph.n, _SAMPLE)), dtype=torch.uint8)
     if name == HOPS:
         return TimedCall(lambda: hops(graph, dtype=torch.uint8), partial(_check_hops, graph), some_hops, part)
@@ -173,11 +184,25 @@ def _compare(found: torch.Tensor, expected: np.ndarray) -> None:
         raise WrongResultError("a row differs from that of SciPy's Dijkstra")
 
 
-def _stream(graph: SparseGraph, rows: int | None = None) -> Any:
+def _stream(graph: SparseGraph, method: str, rows: int | None = None, sink: Path | None = None) -> Block:
     """Take all blocks, or those of so many rows, and return the first."""
-    blocks = all_pairs(graph)
+    blocks = all_pairs(graph, method=method, sink=sink)  # type: ignore[arg-type]
     first = next(blocks)
     for block in blocks:
         if rows is not None and block.first + len(block.distances) >= rows:
             break
     return first
+
+
+def _write(graph: SparseGraph, rows: int | None = None) -> Block:
+    with TemporaryDirectory() as folder:
+        return _stream(graph, "auto", rows, Path(folder, "distances.npy"))
+
+
+def _write_raw(graph: SparseGraph, rows: int | None = None) -> None:
+    """Write as many bytes as so many rows have, and wait until they are on the disk."""
+    piece = np.zeros((_SAMPLE, graph.n), np.float32)
+    with TemporaryFile() as file:
+        for _ in range(0, rows or graph.n, _SAMPLE):
+            file.write(piece.data)
+        os.fsync(file.fileno())
