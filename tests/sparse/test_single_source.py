@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import cases
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.sparse.csgraph as scipy_csgraph
 import torch
 from hypothesis import given, settings
@@ -231,6 +233,32 @@ def test_a_negative_loop_is_a_negative_cycle() -> None:
     with pytest.raises(NegativeCycleError, match="of weight -2 through vertex 1"):
         single_source(weights, 0)
     assert single_source(weights, 0, negative_cycles="mark").distances.tolist() == [[0, -INF]]
+
+
+def test_many_negative_cycles() -> None:
+    """Time and memory are those of the edges, not of a mask of all vertices for each cycle, which took 55 s here."""
+    count = 20_000
+    vertices = np.arange(2 * count)
+    graph = scipy.sparse.coo_array((np.tile([-3, 2], count), (vertices, vertices ^ 1)))
+    sources = torch.arange(100, 200)  # more than the 64 that are searched at a time
+    begin = time.process_time()
+    found = single_source(graph, sources, negative_cycles="mark")
+    assert time.process_time() - begin < 20
+    assert found.negative_cycle is not None
+    assert sorted(found.negative_cycle.vertices) == [100, 101]
+    own = torch.arange(2 * count) // 2 == sources[:, None] // 2
+    assert torch.equal(found.distances == -tri_apsp.no_edge(torch.int64), own)
+    assert bool((found.distances[~own] == tri_apsp.no_edge(torch.int64)).all())
+
+
+def test_many_negative_loops() -> None:
+    """Each is a cycle as soon as it is found: no search of all vertices follows."""
+    count = 40_000
+    graph = scipy.sparse.diags_array([-1.0] * count, format="csr")
+    begin = time.process_time()
+    with pytest.raises(NegativeCycleError, match="of weight -1 through vertex 7"):
+        single_source(graph, 7)
+    assert time.process_time() - begin < 20
 
 
 def test_shifted_floats_have_no_negative_cycle() -> None:

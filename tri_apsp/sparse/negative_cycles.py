@@ -11,10 +11,11 @@ import torch
 from tri_apsp.engines.bellman_ford import CycleSearch, Margins, NegativeCycle
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
+from tri_apsp.kernels.cpu.reach import spread
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph, canonical
 
-__all__ = ["NegativeComponent", "Reweighted", "negative_components", "reweight", "without"]
+__all__ = ["NegativeComponents", "Reweighted", "reweight"]
 
 
 class _Search(CycleSearch):
@@ -39,22 +40,6 @@ class _Search(CycleSearch):
         added, absolute, relative = map(lowest.dtype.type, margins)
         sparse_bellman_ford(*self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle)
         return torch.from_numpy(potentials)
-
-
-class NegativeComponent(NamedTuple):
-    """A strongly connected component with a negative cycle: the cycle, and (n,) of bool on the CPU.
-
-    Attributes:
-        cycle: one negative cycle.
-        vertices: of the component.
-        before: the vertices from which a path leads to it, itself included.
-        after: the vertices to which a path leads from it, itself included.
-    """
-
-    cycle: NegativeCycle
-    vertices: torch.Tensor
-    before: torch.Tensor
-    after: torch.Tensor
 
 
 class Reweighted(NamedTuple):
@@ -83,20 +68,55 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
     return Reweighted(graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)), potentials)
 
 
-def negative_components(graph: SparseGraph) -> Iterator[NegativeComponent]:
-    """Yield the components of a graph that have a negative cycle."""
-    from scipy.sparse.csgraph import connected_components  # imports of 0.1 s, which few graphs need
+class NegativeComponents:
+    """The strongly connected components of a graph that have a negative cycle, and what leads to and from them.
 
-    forward = _matrix(graph)
-    labels = torch.from_numpy(connected_components(forward, directed=True, connection="strong")[1].astype(np.int64))
-    backward = forward.T.tocsr()
-    for cycle in _Search(graph).run(labels):
-        first = cycle.vertices[0]
-        before, after = (_reached(matrix, first) for matrix in (backward, forward))
-        yield NegativeComponent(cycle, labels == labels[first], before, after)
+    Attributes:
+        cycles: one negative cycle of each component.
+    """
+
+    def __init__(self, graph: SparseGraph) -> None:
+        lists = graph.by_source
+        self._edges = lists.offsets.cpu().numpy(), lists.vertices.cpu().numpy()
+        self._component_of = np.full(graph.n, -1)  # of each vertex: its component's index in `cycles`, or -1
+        self.cycles = list[NegativeCycle]()
+
+    def remove_from(self, graph: SparseGraph) -> SparseGraph:
+        """Find the negative components of a graph, which has some; return it without the edges at their vertices."""
+        from scipy.sparse.csgraph import connected_components  # imports of 0.1 s, which few graphs need
+
+        labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(np.int64)
+        found = _Search(graph).run(torch.from_numpy(labels))
+        assert found
+        index_of = np.full(graph.n, -1)
+        index_of[labels[[cycle.vertices[0] for cycle in found]]] = len(self.cycles) + np.arange(len(found))
+        self.cycles += found
+        self._component_of = np.maximum(self._component_of, index_of[labels])
+        return _without(graph, torch.from_numpy(index_of[labels] >= 0))
+
+    def first_reached(self, sources: torch.Tensor) -> NegativeCycle | None:
+        """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on the CPU."""
+        words = np.zeros(len(self._component_of), np.uint64)
+        words[sources.numpy()] = 1
+        spread(*self._edges, words)
+        reached = self._component_of[words > 0]
+        return self.cycles[reached[reached >= 0].min()] if (reached >= 0).any() else None
+
+    def unbounded(self, sources: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Yield rows, and to which vertices walks through a negative cycle lead from these sources, as bool on the CPU."""
+        bits = np.arange(64, dtype=np.uint64)
+        for first in range(0, len(sources), 64):
+            part = sources[first : first + 64].numpy()
+            words = np.zeros(len(self._component_of), np.uint64)
+            np.bitwise_or.at(words, part, np.uint64(1) << bits[: len(part)])
+            spread(*self._edges, words)
+            words[self._component_of < 0] = 0
+            spread(*self._edges, words)
+            through = (words >> bits[: len(part), None]) & np.uint64(1)
+            yield slice(first, first + len(part)), torch.from_numpy(through.astype(np.bool_))
 
 
-def without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
+def _without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
     """Return the graph without the edges at `vertices`, (n,) of bool."""
     lists = graph.by_source
     vertices = vertices.to(graph.device)
@@ -111,11 +131,3 @@ def _matrix(graph: SparseGraph) -> Any:
     lists = graph.by_source
     entries = np.ones(graph.edges, np.int8), lists.vertices.cpu().numpy(), lists.offsets.cpu().numpy()
     return csr_array(entries, shape=(graph.n, graph.n))
-
-
-def _reached(matrix: Any, start: int) -> torch.Tensor:
-    from scipy.sparse.csgraph import breadth_first_order
-
-    reached = torch.zeros(matrix.shape[0], dtype=torch.bool)
-    reached[torch.from_numpy(breadth_first_order(matrix, start, return_predecessors=False).astype(np.int64))] = True
-    return reached

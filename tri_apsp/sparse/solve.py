@@ -19,7 +19,7 @@ from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.engine import SparseEngine
 from tri_apsp.sparse.graph import SparseGraph
-from tri_apsp.sparse.negative_cycles import NegativeComponent, Reweighted, negative_components, reweight, without
+from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, reweight
 
 __all__ = ["Solved", "SparseSolver", "engine_name"]
 
@@ -48,20 +48,19 @@ class SparseSolver:
 
     def __init__(self, graph: SparseGraph, method: str, negative_cycles: NegativeCycles = "raise") -> None:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
-        self._components = list[NegativeComponent]()
+        self._components: NegativeComponents | None = None
         self._reweighted: Reweighted | None = None
         if graph.lowest < 0:
             while (reweighted := reweight(graph)) is None:
-                found = [*negative_components(graph)]
-                self._components += found
-                graph = without(graph, torch.stack([component.vertices for component in found]).any(0))
+                self._components = self._components or NegativeComponents(graph)
+                graph = self._components.remove_from(graph)
             self._reweighted = reweighted
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
     def require_no_negative_cycle(self) -> None:
         """Raise NegativeCycleError if there is one, and they are not to be marked."""
-        if self._raises and self._components:
-            cycle = self._components[0].cycle
+        if self._raises and self._components is not None:
+            cycle = self._components.cycles[0]
             raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
 
     def solve(
@@ -83,20 +82,21 @@ class SparseSolver:
             TooLargeError: the rows do not fit the memory.
         """
         method = self._method_for(len(sources), total or len(sources), predecessors)
-        reached = [component for component in self._components if bool(component.before[sources].any())]
         itemsize = self._graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
         require_memory(
             f"distances from {counted(len(sources), 'source')} to {counted(self._graph.n, 'vertex', 'vertices')}",
             len(sources) * self._graph.n * itemsize, self._graph.device, "give fewer sources at a time, or take all_pairs",
         )  # fmt: skip
-        if reached and self._raises:
-            raise NegativeCycleError(reached[0].cycle.vertices, weight=reached[0].cycle.weight)
+        cycle = self._components.first_reached(sources) if self._components is not None else None
+        if cycle is not None and self._raises:
+            raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
         if self._reweighted is None:
             distances, found = self._solve_nonnegative(method, sources, limit, predecessors, early_stop)
         else:
             distances, found = self._solve_reweighted(self._reweighted, method, sources, limit, predecessors, early_stop)
-        _mark(reached, sources, distances, found)
-        return Solved(distances, found, reached[0].cycle if reached else None, method, self._engine_of(method).name)
+        if cycle is not None:
+            self._mark(sources, distances, found)
+        return Solved(distances, found, cycle, method, self._engine_of(method).name)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
         """Solve from all vertices from `first` on; yield `rows` of them at a time, and which these are."""
@@ -192,20 +192,18 @@ class SparseSolver:
                 found[first : first + step].masked_fill_(missing, -1)
         return distances, found
 
+    def _mark(self, sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
+        assert self._components is not None
+        for rows, unbounded in self._components.unbounded(sources):
+            there = unbounded.to(distances.device)
+            distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
+            if predecessors is not None:
+                predecessors[rows].masked_fill_(there, -1)
+
 
 def engine_name(device: torch.device) -> str:
     """Return the name of the engine that solves all rows of a graph on a device."""
     return "cpu" if device.type == "cpu" else "portable"
-
-
-def _mark(
-    reached: list[NegativeComponent], sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None
-) -> None:
-    for component in reached:
-        unbounded = (component.before[sources, None] & component.after).to(distances.device)
-        distances.masked_fill_(unbounded, minus_infinity(distances.dtype))
-        if predecessors is not None:
-            predecessors.masked_fill_(unbounded, -1)
 
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:

@@ -53,7 +53,9 @@ def bellman_ford(  # type: ignore[no-untyped-def]
                         queue[(head + count) % capacity] = j
                         count += 1
         taken += 1
-        if taken % capacity == 0 or parents[k] == k:
+        if parents[k] == k:
+            cycles[labels[k]] = k
+        if taken % capacity == 0:
             find_cycles(parents, labels, cycles)
 
 
@@ -83,7 +85,9 @@ def sparse_bellman_ford(  # type: ignore[no-untyped-def]
                         queue[(head + count) % capacity] = j
                         count += 1
         taken += 1
-        if taken % capacity == 0 or parents[k] == k:
+        if parents[k] == k:
+            cycles[labels[k]] = k
+        if taken % capacity == 0:
             find_cycles(parents, labels, cycles)
 
 
