@@ -176,9 +176,12 @@ class TestScipy:
             from_networkx([1, 2])
 
     @pytest.mark.parametrize("kind", ["dia", "bsr"])
-    def test_formats_with_padding(self, kind, refuses):
-        with refuses(f"but is {kind}", "csr"):
-            from_scipy(sp.csr_array(np.eye(2)).asformat(kind))
+    def test_formats_with_padding(self, kind):
+        """A 0 in them is no edge."""
+        matrix = sp.csr_array(np.kron(np.eye(2), [[0.0, 3.0], [0.0, 0.0]])).asformat(kind)
+        stored = matrix.data.copy()
+        assert from_scipy(matrix).tolist() == [[0, 3, INF, INF], [INF, 0, INF, INF], [INF, INF, 0, 3], [INF, INF, INF, 0]]
+        assert np.array_equal(matrix.data, stored)
 
     def test_matrices_that_are_not_square_or_not_sparse(self, refuses):
         with refuses("(2, 3)", "add empty rows"):

@@ -80,10 +80,28 @@ def test_sparse(tmp_path, kind, packed):
     assert graph.to_weights(torch.float32).tolist() == [[0, 5, INF], [INF, 0, 0], [INF, INF, 0]]
 
 
-def test_sparse_with_padding(tmp_path, refuses):
-    sp.save_npz(tmp_path / "s.npz", sp.dia_array(np.eye(2)))
-    with refuses("s.npz", "but is dia"):
-        load_graph(tmp_path / "s.npz")
+@pytest.mark.parametrize("kind", ["bsr", "dia"])
+def test_sparse_with_padding(tmp_path, kind):
+    matrix = sp.csr_array(np.kron(np.eye(2), [[0, 3], [0, 0]])).asformat(kind)
+    sp.save_npz(tmp_path / "s.npz", matrix)
+    assert load_graph(tmp_path / "s.npz").edges == 2
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int16, torch.bool])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_sparse_tensor(tmp_path, layout, dtype):
+    """Stored zeros are edges, except False, and entries at one place are not added up."""
+    places, weights = torch.tensor([[0, 0, 1], [1, 1, 2]]), torch.tensor([1, 5, 0]).to(dtype)
+    tensor = torch.sparse_coo_tensor(places, weights, (3, 3))
+    torch.save(tensor if layout == torch.sparse_coo else tensor.to_sparse(layout=layout), tmp_path / "w.pt")
+    graph = load_graph(tmp_path / "w.pt")
+    assert (graph.n, graph.natural_dtype) == (3, torch.float32)
+    light = 1 if layout == torch.sparse_coo or dtype == torch.bool else 6  # torch adds up where it converts
+    assert graph.to_weights(torch.int32)[:2].tolist() == [
+        [0, light, no_edge(torch.int32)],
+        [no_edge(torch.int32), 0, no_edge(torch.int32) if dtype == torch.bool else 0],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +133,9 @@ def test_arrays_that_are_not_a_graph(tmp_path, refuses, name, array, parts):
         (torch.zeros(2, 3), ("(2, 3)",)),
         (torch.zeros(2, 2, dtype=torch.complex64), ("complex64", "give its .real, or abs() of it")),
         (torch.zeros(2, 2, dtype=torch.bfloat16), ("bfloat16", ".to")),
-        (torch.zeros(2, 2).to_sparse(), ("sparse", ".to_dense()")),
+        (torch.zeros(2, 2, dtype=torch.uint8).to_sparse(), ("uint8", ".to(torch.float32)")),
+        (torch.zeros(2, 2).to_sparse_bsr((1, 1)), ("sparse_bsr", "convert it with .to_dense().to_sparse_csr(), and save it")),
+        (torch.ones(2, 2).to_sparse(1), ("sparse in both dimensions", "convert it with .to_dense().to_sparse_csr()")),
     ],
 )
 def test_torch_files_that_do_not_hold_a_graph(tmp_path, refuses, value, parts):

@@ -174,6 +174,7 @@ def test_a_sparse_graph_too_large_for_a_matrix() -> None:
         ({"method": "johnson", "check": False}, "`check=False` is for dense methods .*, but is given with method='johnson'"),
         ({"sources": [40]}, r"`sources` must lie in \[0, 40\), but one is 40"),
         ({"sources": []}, "`sources` must name at least one vertex"),
+        ({"weights": torch.zeros(2, 2).to_sparse_bsr((1, 1))}, r"convert it with weights\.to_dense\(\)\.to_sparse_csr\(\)"),
         ({"method": "dijkstra"}, "method must be one of auto, .*johnson, but is 'dijkstra'"),
         ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
         ({"negative_cycles": "skip", "method": "johnson"}, "`negative_cycles` must be 'raise' or 'mark'"),
@@ -182,7 +183,7 @@ def test_a_sparse_graph_too_large_for_a_matrix() -> None:
 def test_bad_arguments(arguments: dict, message: str) -> None:
     weights = cases.tensor(cases.random_graph(40), torch.float32)
     with pytest.raises(InputError, match=message):
-        tri_apsp.shortest_paths(weights, **arguments)
+        tri_apsp.shortest_paths(**{"weights": weights} | arguments)
 
 
 def test_what_johnson_does_not_take() -> None:

@@ -48,6 +48,9 @@ def test_containers_of_torch():
 
 def test_containers_of_scipy_and_files():
     sources, targets, weights = arrays(slice(None, None, -1))
+    for form in ("bsr", "dia"):  # which pad with zeros, so that a 0 is no edge
+        matrix = scipy.sparse.csr_array((weights, (sources, targets)), shape=(4, 4)).asformat(form)
+        assert sparse_graph(matrix).by_source.weights.tolist() == [2, 1, 4, -1]
     for container in (scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array):
         matrix = container((weights, (sources, targets)), shape=(4, 4))
         expected(sparse_graph(matrix), torch.float64)
@@ -91,10 +94,7 @@ def test_dense_is_the_inverse():
         (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf"),
         (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf"),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
-        (
-            scipy.sparse.dia_array(np.eye(2)),
-            "must be a SciPy sparse matrix in one of the formats",
-        ),
+        (torch.zeros(2, 2).to_sparse_bsr((1, 1)), r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)"),
         ([[0, 1], [1, 0]], "must be a sparse torch tensor, a SciPy sparse array or dense weights"),
     ],
 )

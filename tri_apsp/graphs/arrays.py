@@ -1,4 +1,4 @@
-"""The files of NumPy and torch, `.npy`, `.npz` and `.pt`: dense weights, and sparse matrices of SciPy."""
+"""The files of NumPy and torch, `.npy`, `.npz` and `.pt`: dense weights, and sparse matrices of SciPy and torch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import check_dense
 from tri_apsp.graphs.convert import as_tensor, edges_of_sparse
 from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.files import Source, open_input
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, from_bool, remedy_for
 
@@ -67,8 +68,10 @@ def read_npz(source: Source) -> Graph:
     return edges_of_sparse(matrix, f"the matrix in {source}")
 
 
-def read_pt(source: Source) -> DenseGraph:
+def read_pt(source: Source) -> Graph:
     """Return the graph of a `.pt` file: one (n, n) tensor of weights, as torch.save writes it.
+
+    In a tensor of layout sparse_coo, sparse_csr or sparse_csc, every stored entry is an edge.
 
     Raises:
         InputError: for any other content; code in the file is never run.
@@ -80,7 +83,8 @@ def read_pt(source: Source) -> DenseGraph:
         raise InputError(
             f"a .pt file must hold one tensor, but {source} holds a {type(tensor).__name__}; save the weights alone."
         )
-    return _dense_tensor(tensor.detach(), f"the tensor in {source}")
+    tensor, name = tensor.detach(), f"the tensor in {source}"
+    return _dense_tensor(tensor, name) if tensor.layout == torch.strided else _sparse_tensor(tensor, name)
 
 
 def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
@@ -93,6 +97,30 @@ def _dense(array: npt.NDArray[Any], name: str) -> DenseGraph:
 
 
 def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
+    _check_tensor(tensor, name)
+    if tensor.dtype == torch.bool:
+        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
+        tensor = from_bool(tensor)
+    check_dense(tensor, name)
+    return DenseGraph(tensor)
+
+
+def _sparse_tensor(tensor: torch.Tensor, name: str) -> EdgeList:
+    from scipy.sparse import coo_array  # slow to import, and only a sparse file needs it
+
+    _check_tensor(tensor, name)
+    if tensor.layout in (torch.sparse_bsr, torch.sparse_bsc) or tensor.sparse_dim() != 2:
+        raise InputError(
+            f"{name} must be dense, or sparse in both dimensions with layout csr, csc or coo, but has layout {tensor.layout}; "
+            "convert it with .to_dense().to_sparse_csr(), and save it again."
+        )
+    entries = tensor.to_sparse(layout=torch.sparse_coo)
+    # indices() and values() would require coalesced entries, in which those at one place are added up.
+    places, values = entries._indices().numpy(), entries._values().numpy()
+    return edges_of_sparse(coo_array((values, tuple(places)), shape=tuple(tensor.shape)), name)
+
+
+def _check_tensor(tensor: torch.Tensor, name: str) -> None:
     if tensor.dtype not in (*DTYPES, torch.bool):
         raise InputError(
             f"{name} must have one of the dtypes {', '.join(DTYPES_BY_NAME)} or bool, but has "
@@ -100,11 +128,6 @@ def _dense_tensor(tensor: torch.Tensor, name: str) -> DenseGraph:
         )
     if tensor.ndim != 2:
         raise InputError(f"{name} must be square, (n, n), but has shape {tuple(tensor.shape)}; save one matrix.")
-    if tensor.dtype == torch.bool:
-        check_memory(tensor.shape[-1], 1, torch.float32, tensor.device)
-        tensor = from_bool(tensor)
-    check_dense(tensor, name)
-    return DenseGraph(tensor)
 
 
 def write_array(tensor: torch.Tensor, stream: BinaryIO, extension: str, key: str) -> None:

@@ -174,7 +174,10 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     Cost: one pass over the matrix.
     """
     if weights.layout != torch.strided:
-        raise InputError(f"{name} must be a dense tensor, but has layout {weights.layout}; call .to_dense() on it.")
+        raise InputError(
+            f"{name} must be a dense tensor, but has layout {weights.layout}; build one with from_scipy, where a missing entry "
+            "becomes no_edge rather than 0."
+        )
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
             f"{name} must be square, (n, n) or (batch, n, n), but has shape {tuple(weights.shape)}; "

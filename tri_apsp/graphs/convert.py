@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["as_tensor", "edges_of_sparse", "from_networkx", "from_numpy", "from_scipy"]
 
 
-# In these formats every stored entry is an edge; dia and bsr also store padding, which looks like an edge of weight 0.
-_SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok")
+_SPARSE_FORMATS = ("coo", "csr", "csc", "lil", "dok", "bsr", "dia")
 
 
 def from_numpy(
@@ -93,10 +92,9 @@ def from_scipy(
     """Return the dense weights of a SciPy sparse matrix: every stored entry is an edge, every other pair is no edge.
 
     Args:
-        matrix: (n, n), in coo, csr, csc, lil or dok format; not changed. A stored zero is an edge of weight 0. Of several
-            entries at one place the smallest counts (SciPy would add them up). The formats dia and bsr are refused: they
-            store padding that cannot be distinguished from edges of weight 0. In a matrix of bool, a stored True is an edge of
-            weight 1, and a stored False is no edge.
+        matrix: (n, n), in any format; not changed. A stored zero is an edge of weight 0, but no edge in the formats bsr and
+            dia, which pad with zeros. Of several entries at one place the smallest counts (SciPy would add them up). In a
+            matrix of bool, a stored True is an edge of weight 1, and a stored False is no edge.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these, or takes
             float32 for bool.
         device: where the result goes.
@@ -195,11 +193,11 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     """Return the stored entries of a sparse matrix as edges, as `from_scipy` does; error messages call the matrix `name`.
 
     Raises:
-        InputError: for a matrix that is not square, sparse, real and of one of the formats of `from_scipy`.
+        InputError: for a matrix that is not square, sparse and real.
     """
     layout = getattr(matrix, "format", None)
     if layout not in _SPARSE_FORMATS:
-        remedy = "convert an array with from_numpy" if layout is None else "convert it with .tocsr() and remove its padding"
+        remedy = "convert an array with from_numpy" if layout is None else "convert it with .tocsr()"
         raise InputError(
             f"{name} must be a SciPy sparse matrix in one of the formats {', '.join(_SPARSE_FORMATS)}, but is "
             f"{type(matrix).__name__ if layout is None else layout}; {remedy}."
@@ -211,6 +209,8 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     _check_real(matrix.dtype, name)
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
+    if layout in ("bsr", "dia"):
+        entries.eliminate_zeros()  # their padding; what `matrix` stores stays
     if matrix.dtype == np.bool_:
         kept = entries.data
         return EdgeList(matrix.shape[0], entries.row[kept], entries.col[kept], np.ones(int(kept.sum()), np.int64))

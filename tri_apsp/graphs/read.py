@@ -46,8 +46,8 @@ def read_graph(
 
     Args:
         source: a path, whose extension names the format: DIMACS (.gr), MatrixMarket (.mtx), an edge list (.txt blanks, .csv
-            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt); each also with .gz. Or a binary
-            stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in both.
+            commas, .tsv tabs), NumPy (.npy, .npz), SciPy (sparse .npz), torch (.pt, dense or sparse); each also with .gz. Or a
+            binary stream, such as sys.stdin.buffer, which is read to its end. Bytes compressed by gzip are recognised in both.
         dtype: float32, float64, int16, int32 or int64; None: that of the file if it holds a dense matrix, else float32.
         device: of the result.
         format: "gr", "mtx", "txt", "csv", "tsv", "npy", "npz" or "pt"; None: as the extension says. A stream needs it.

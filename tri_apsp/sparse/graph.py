@@ -22,6 +22,8 @@ __all__ = ["SPARSE_DTYPES", "EdgeLists", "SparseGraph", "canonical", "is_sparse"
 SPARSE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
 """The dtypes of weights of sparse graphs."""
 
+# sparse_graph() refuses the last two, with a remedy.
+_SPARSE_LAYOUTS = (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo, torch.sparse_bsr, torch.sparse_bsc)
 # Vertices are stored as int32.
 _MAX_VERTICES = (1 << 31) - 1
 
@@ -122,9 +124,9 @@ class SparseGraph:
 
 
 def is_sparse(graph: Any) -> bool:
-    """Return whether sparse_graph() takes a graph that is not a matrix of weights."""
+    """Return whether a graph is one for sparse_graph(), and not a matrix of weights."""
     if isinstance(graph, torch.Tensor):
-        return graph.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_coo)
+        return graph.layout in _SPARSE_LAYOUTS
     return isinstance(graph, (EdgeList, SparseGraph)) or hasattr(graph, "tocoo")  # which SciPy's sparse arrays have
 
 
@@ -134,7 +136,8 @@ def sparse_graph(
     """Return the sparse graph of what a caller gave, which stays unchanged.
 
     Entries may be unsorted, and several may be at one place: the smallest counts. A stored 0 is an edge of weight 0; inf, or
-    no_edge(dtype) in integers, is no edge. A loop counts only if it is negative.
+    no_edge(dtype) in integers, is no edge; so is a 0 in SciPy's formats bsr and dia, which pad with zeros. A loop counts only
+    if it is negative.
 
     Args:
         graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo, or dense weights (n, n); a SciPy sparse array;
@@ -188,7 +191,7 @@ def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
             f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
             "networkx.to_scipy_sparse_array, and an array with scipy.sparse.csr_array."
         )
-    if graph.format in ("csr", "csc"):
+    if graph.format in ("csr", "csc", "bsr"):
         try:
             graph.check_format(full_check=True)
         except ValueError as error:

@@ -39,8 +39,9 @@ def single_source(
 
     Args:
         graph: a torch tensor of layout sparse_csr, sparse_csc or sparse_coo; a SciPy sparse array; or dense weights (n, n).
-            Stored entries are edges, a stored 0 too; of several at one place the smallest counts. inf, or no_edge(dtype) in
-            integers, is no edge. Of bool: True is an edge of weight 1, in float32.
+            Stored entries are edges, a stored 0 too, except in SciPy's formats bsr and dia, which pad with zeros; of several
+            at one place the smallest counts. inf, or no_edge(dtype) in integers, is no edge. Of bool: True is an edge of
+            weight 1, in float32.
         sources: vertices, at least one; a vertex may occur more than once.
         method: "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination", or "auto", which
             chooses by measured rules. All give the same distances, to the last bit, but for "elimination", which adds up the
