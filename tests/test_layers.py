@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "api": "configs solver sparse",
     "interop": "errors device graphs api",
     "__init__": "api configs errors graphs paths semirings",
-    "csgraph": "errors graphs api",
+    "csgraph": "errors api",
     "console": "errors messages device engines __init__",
     "bench": "messages python_process device semirings configs tuned gpu engines methods solver sparse api console",
     "cli": (

@@ -172,6 +172,26 @@ def test_dijkstra_from_the_nearest_source(
         assert_walks(lengths, [source], row, before.astype(np.int32))
 
 
+@pytest.mark.parametrize("negative", [False, True])
+def test_rows_of_a_graph_too_large_for_a_matrix(negative: bool) -> None:
+    """No matrix (n, n) is made for `indices` of a sparse graph."""
+    n = 200_000
+    rng = np.random.default_rng(5)
+    places, sources = rng.integers(0, n, (2, 3 * n)), [5, 0]
+    graph = scipy.sparse.csr_array((rng.integers(1, 30, 3 * n).astype(np.float64), places), shape=(n, n))
+    expected = scipy_csgraph.dijkstra(graph, indices=sources)
+    if negative:
+        potential = rng.integers(0, 9, n)
+        graph.data += potential[graph.tocoo().row] - potential[graph.indices]
+        expected += potential[sources, None] - potential
+        assert graph.data.min() < 0
+    for name in ("shortest_path", "dijkstra", "johnson", "bellman_ford"):
+        np.testing.assert_array_equal(getattr(csgraph, name)(graph, indices=sources), expected)
+    limited = csgraph.dijkstra(graph, indices=sources, limit=40)
+    np.testing.assert_array_equal(limited, np.where(expected > 40, INF, expected))
+    np.testing.assert_array_equal(csgraph.dijkstra(graph, indices=sources, min_only=True), expected.min(axis=0))
+
+
 def test_a_masked_array() -> None:
     """Masked values are no edges, and an unmasked 0 is an edge, as in SciPy's Dijkstra, Johnson and Bellman-Ford."""
     values = np.array([[0, 0.0, 5, 1], [2, 0, np.nan, 3], [4, 7, 0, 9], [1, 0, INF, 0]])

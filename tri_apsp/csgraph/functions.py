@@ -49,10 +49,12 @@ def shortest_path(
             unknown method, indices out of range, "FW" with indices.
         NegativeCycleError: there is a cycle of negative weight, beyond rounding as in tri_apsp.shortest_paths; also a
             scipy.sparse.csgraph.NegativeCycleError.
-        TooLargeError: the dense matrix does not fit the memory.
+        TooLargeError: the result, or the dense matrix if one is solved, does not fit the memory.
 
-    Cost: n^3 min-plus operations and one or two dense (n, n) matrices, also for a sparse graph and for few `indices`, whose
-    rows are taken out of the result for all pairs: for few sources of a large sparse graph SciPy is faster.
+    Cost: that of tri_apsp.shortest_paths, which solves a graph of few edges row by row and any other with n^3 min-plus
+    operations and one or two dense (n, n) matrices. With `indices`, a graph of few edges takes no matrix, but a search from
+    each of them; for a single one, SciPy is faster. If a weight is negative, Bellman-Ford precedes, and with `indices` once
+    more to find negative cycles that no source reaches, except with "BF".
     """
     if not isinstance(method, str) or method not in _METHODS:
         raise InputError(f"`method` must be one of {', '.join(_METHODS)}, but is {method!r}; give one of these.")
@@ -96,7 +98,7 @@ def dijkstra(
 ) -> Any:
     """Compute the distances from sources, as far as `limit`, or from the nearest of them: scipy.sparse.csgraph.dijkstra.
 
-    Unlike SciPy's, it takes negative weights too, since it runs tri_apsp.shortest_paths.
+    Unlike SciPy's, it takes negative weights too.
 
     Args:
         csgraph, directed, indices, return_predecessors, unweighted: as for shortest_path.
@@ -111,7 +113,7 @@ def dijkstra(
     Raises:
         InputError, NegativeCycleError, TooLargeError: as shortest_path; InputError also for a limit below 0 and for NaN.
 
-    Cost: as shortest_path, with one vertex more for `min_only`.
+    Cost: as shortest_path; with `min_only` one search, and with `limit` and `indices` one from each source, as far as `limit`.
     """
     try:
         most = float(limit)
@@ -141,8 +143,7 @@ def bellman_ford(
 ) -> Any:
     """Compute the distances from sources, with weights of any sign: scipy.sparse.csgraph.bellman_ford.
 
-    Args, results, errors and cost: as for shortest_path with method="BF". If there is a negative cycle, the graph is solved
-    again, to tell whether a source reaches it.
+    Args, results, errors and cost: as for shortest_path with method="BF".
     """
     return shortest_path(csgraph, "BF", directed, return_predecessors, unweighted, indices=indices)
 

@@ -1,7 +1,9 @@
-"""A call of SciPy's functions: weights, one solve for all pairs, and its rows in SciPy's form."""
+"""A call of SciPy's functions: weights, one solve for all pairs or some rows, and the result in SciPy's form."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from scipy.sparse import csgraph as scipy_csgraph
 
 from tri_apsp import errors
-from tri_apsp.api import Result, shortest_paths
+from tri_apsp.api import all_pairs, shortest_paths, single_source
 from tri_apsp.csgraph.weights import sources_of, weights_of
 
 __all__ = ["NO_PREDECESSOR", "NegativeCycleError", "nearest", "solve"]
@@ -41,61 +43,81 @@ def solve(
     return_predecessors = bool(return_predecessors)  # SciPy takes any value
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=overwrite)
     sources = None if indices is None else sources_of(indices, len(weights))
+    if sources is not None:
+        if not ignore_unreached_cycles:
+            _require_no_negative_cycle(weights)
+        return _rows(weights, sources, return_predecessors, limit)
+    dense = weights.layout == torch.strided
     # Without negative weights no cycle can be negative, so that nothing is lost by solving in the memory of the weights.
-    in_place = not return_predecessors and not bool((weights < 0).any())
-    try:
+    in_place = dense and not return_predecessors and not _has_negative(weights)
+    with _errors():
         result = shortest_paths(weights, overwrite=in_place, predecessors=return_predecessors)
-    except errors.NegativeCycleError as error:
-        if sources is None or not ignore_unreached_cycles:
-            raise NegativeCycleError(error.vertices, weight=error.weight) from None
-        result = _solve_around_cycles(weights, sources, error, return_predecessors)
-    solved = weights.copy_(result.distances) if overwrite and not in_place else result.distances
-    distances = solved.numpy() if sources is None else solved.numpy()[sources]
+    solved = weights.copy_(result.distances) if dense and overwrite and not in_place else result.distances
+    return _as_scipy(solved, result.predecessors, limit)
+
+
+def _rows(weights: torch.Tensor, sources: npt.NDArray[np.int64], predecessors: bool, limit: float) -> Any:
+    """Return the rows of some sources; a negative cycle counts only if one of them leads to it."""
+    shape, vertices = (*sources.shape, len(weights)), torch.from_numpy(sources.ravel())
+    if not len(vertices):
+        none = torch.empty(shape, dtype=torch.int32) if predecessors else None
+        return _as_scipy(torch.empty(shape, dtype=torch.float64), none, limit)
+    with _errors():
+        if limit < np.inf:
+            result = single_source(weights, vertices, predecessors=predecessors, limit=limit)
+        else:
+            result = shortest_paths(weights, sources=vertices, predecessors=predecessors)
+    before = None if result.predecessors is None else result.predecessors.view(shape)
+    return _as_scipy(result.distances.view(shape), before, limit)
+
+
+def _as_scipy(distances: torch.Tensor, predecessors: torch.Tensor | None, limit: float) -> Any:
+    """Return the distances up to a limit, and the predecessors if they are given, in SciPy's form."""
+    found = distances.numpy()
     if limit < np.inf:
-        distances[distances > limit] = np.inf
-    if result.predecessors is None:
-        return distances
-    predecessors = result.predecessors.numpy()
-    predecessors = predecessors if sources is None else predecessors[sources]
-    predecessors[(predecessors < 0) | (distances == np.inf)] = NO_PREDECESSOR
-    return distances, predecessors
-
-
-def _solve_around_cycles(
-    weights: torch.Tensor, sources: npt.NDArray[np.int64], error: errors.NegativeCycleError, predecessors: bool
-) -> Result:
-    """Return the result of a graph with negative cycles, none of which a source reaches; else raise."""
-    result = shortest_paths(weights, predecessors=predecessors, negative_cycles="mark")
-    if (result.distances.numpy()[sources] == -np.inf).any():
-        raise NegativeCycleError(error.vertices, weight=error.weight)
-    return result
+        found[found > limit] = np.inf
+    if predecessors is None:
+        return found
+    before = predecessors.numpy()
+    before[(before < 0) | (found == np.inf)] = NO_PREDECESSOR
+    return found, before
 
 
 def nearest(
     csgraph: Any, *, directed: bool, unweighted: bool, indices: Any, limit: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return for each vertex the distance from the nearest source, the predecessor on that path, and the source.
-
-    A further vertex gets an edge of weight 0 to each source: the paths from it are a tree, so that following the predecessors
-    leads to the source that is returned also where several are equally near.
-    """
+    """Return for each vertex the distance from the nearest source, the predecessor on that path, and the source."""
     weights = weights_of(csgraph, directed=directed, unweighted=unweighted, overwrite=False)
-    n = len(weights)
-    extended = weights.new_full((n + 1, n + 1), np.inf)
-    extended[:n, :n] = weights
-    extended[n, torch.from_numpy(sources_of(indices, n)).flatten()] = 0
-    del weights
+    sources = torch.from_numpy(sources_of(indices, len(weights)).ravel())
+    _require_no_negative_cycle(weights)
+    if not len(sources):
+        none = np.full(len(weights), NO_PREDECESSOR, np.int32)
+        return np.full(len(weights), np.inf), none, none.copy()
+    result = single_source(weights, sources, min_only=True, predecessors=True, limit=None if limit == np.inf else limit)
+    assert result.predecessors is not None
+    assert result.nearest is not None
+    origins = result.nearest.numpy().astype(np.int32)
+    origins[origins < 0] = NO_PREDECESSOR
+    distances, predecessors = _as_scipy(result.distances[0], result.predecessors[0], limit)
+    return distances, predecessors, origins
+
+
+def _has_negative(weights: torch.Tensor) -> bool:
+    values = weights if weights.layout == torch.strided else weights._values()
+    return bool((values < 0).any())
+
+
+def _require_no_negative_cycle(weights: torch.Tensor) -> None:
+    """Raise if there is a negative cycle, even if no source leads to it."""
+    if _has_negative(weights):
+        with _errors():
+            all_pairs(weights)  # which raises before it solves the first block
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Raise the error of a negative cycle as one of this module."""
     try:
-        result = shortest_paths(extended, predecessors=True)
+        yield
     except errors.NegativeCycleError as error:
         raise NegativeCycleError(error.vertices, weight=error.weight) from None
-    assert result.predecessors is not None
-    distances, before = result.distances[n, :n].numpy().copy(), result.predecessors[n, :n].numpy()
-    inner = (before >= 0) & (before < n)
-    roots = np.where(inner, before, np.arange(n, dtype=np.int32))
-    while not np.array_equal(further := roots[roots], roots):
-        roots = further
-    beyond = (distances > limit) | (distances == np.inf)
-    distances[beyond] = np.inf
-    predecessors = np.where(inner & ~beyond, before, np.int32(NO_PREDECESSOR))
-    return distances, predecessors, np.where(beyond, np.int32(NO_PREDECESSOR), roots)

@@ -1,4 +1,4 @@
-"""Dense weights from a graph as SciPy's functions take it, and the sources that they are asked for."""
+"""Weights from a graph as SciPy's functions take it, and the sources that they are asked for."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import issparse
 
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import from_scipy
 
 __all__ = ["sources_of", "weights_of"]
 
 
 def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: bool) -> torch.Tensor:
-    """Return the weights of a graph: contiguous float64 (n, n), inf for no edge.
+    """Return the weights of a graph in float64 (n, n): a sparse tensor of layout coo for a sparse matrix, else a dense one.
+
+    A dense tensor is contiguous, with inf for no edge. In a sparse one the lightest of several entries at one place counts.
 
     Args:
         csgraph, directed, unweighted: see shortest_path.
@@ -25,7 +26,9 @@ def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: boo
     Raises:
         InputError, TooLargeError: see shortest_path.
     """
-    weights = _of_sparse(csgraph) if issparse(csgraph) else _of_dense(csgraph, overwrite)
+    if issparse(csgraph):
+        return _of_sparse(csgraph, directed=directed, unweighted=unweighted)
+    weights = _of_dense(csgraph, overwrite)
     if unweighted:
         weights.masked_fill_(weights < np.inf, 1)
     if not directed:
@@ -33,15 +36,19 @@ def weights_of(csgraph: Any, *, directed: bool, unweighted: bool, overwrite: boo
     return weights
 
 
-def _of_sparse(csgraph: Any) -> torch.Tensor:
+def _of_sparse(csgraph: Any, *, directed: bool, unweighted: bool) -> torch.Tensor:
     _check(csgraph.shape, csgraph.dtype)
     # As in SciPy, a conversion to csr adds up several entries of a coo matrix at one place; of those of a csr matrix the
     # smallest counts.
     entries = csgraph.tocsr().tocoo()
     values = _without_nan(entries.data.astype(np.float64))
     kept = values < np.inf
-    places = entries.row[kept], entries.col[kept]
-    return from_scipy(coo_array((values[kept], places), shape=csgraph.shape), torch.float64)
+    places, values = np.stack((entries.row[kept], entries.col[kept])).astype(np.int64), values[kept]
+    if unweighted:
+        values[:] = 1
+    if not directed:
+        places, values = np.concatenate((places, places[::-1]), axis=1), np.tile(values, 2)
+    return torch.sparse_coo_tensor(torch.from_numpy(places), torch.from_numpy(values), csgraph.shape, check_invariants=False)
 
 
 def _of_dense(csgraph: Any, overwrite: bool) -> torch.Tensor:
