@@ -24,7 +24,17 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.space.task import Task
 from tri_apsp.tuned.records import Choice
 
-__all__ = ["Call", "CallMeasurer", "Workload", "outcome_of_call", "runs_of", "times_of", "to_float64"]
+__all__ = [
+    "LONG_SECONDS",
+    "Call",
+    "CallMeasurer",
+    "Workload",
+    "outcome_of_call",
+    "runs_in_turns",
+    "runs_of",
+    "times_of",
+    "to_float64",
+]
 
 Call = Callable[[], tuple[torch.Tensor, float | None]]
 """Returns distances (n, n), on any device; and its seconds, if it measures them itself."""
@@ -33,8 +43,9 @@ Call = Callable[[], tuple[torch.Tensor, float | None]]
 # timed graph.
 _SMALL = (100, 130)
 _DEGREE = 6
-# A call that takes longer is not repeated.
-_LONG_SECONDS = 2.0
+LONG_SECONDS = 2.0
+"""A call that takes longer is not repeated."""
+
 # The runs of other calls: at least and at most so many, until they have taken this time.
 _MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 # A GPU that was idle for less keeps its clock.
@@ -82,15 +93,11 @@ class CallMeasurer:
             return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
-        samples: list[list[float]] = [[] for _ in points]
         assert len({self._workload.graph_kind(point) for point in points}) == 1, "a final compares calls on one graph"
         weights, _ = self._weights_and_distances(task, points[0])
         calls = [self._workload.call(task, point, weights) for point in points]
         self._warm_up(calls[0])
-        for _ in range(rounds):
-            for call, times in zip(calls, samples, strict=True):
-                times += runs_of(call, self._device, 1, _MAX_RUNS, _SECONDS / rounds)
-        return [Outcome(Kind.correct, times_of(times)) for times in samples]
+        return runs_in_turns(calls, self._device, rounds)
 
     def close(self) -> None:
         self._graph = None
@@ -122,7 +129,7 @@ class CallMeasurer:
                     break
                 self._probe(dataclasses.replace(task, n=n), point)
         expected = self._expected_seconds(key, task.n)
-        return expected if expected > _LONG_SECONDS else (_MIN_RUNS + 2) * expected  # checked, warmed up, and repeated
+        return expected if expected > LONG_SECONDS else (_MIN_RUNS + 2) * expected  # checked, warmed up, and repeated
 
     def _expected_seconds(self, key: tuple[str, tuple[Choice, ...]], n: int) -> float:
         """Return the seconds of one run by those of another size; 0 if none is known."""
@@ -152,9 +159,9 @@ class CallMeasurer:
             raise WrongResultError("distances of the timed graph differ from those of shortest_paths with its defaults")
         del found  # the next runs need its memory
         samples = [first if own is None else own]
-        if own is None and first <= _LONG_SECONDS:
+        if own is None and first <= LONG_SECONDS:
             self._warm_up(call)
-            samples = runs_of(call, self._device, _MIN_RUNS, _MAX_RUNS, _SECONDS)
+            samples = runs_of(call, self._device)
             self._busy = time.monotonic()
         self._seconds[_key(task, point)] = task.n, float(np.median(samples))
         return Outcome(Kind.correct, times_of(samples))
@@ -180,12 +187,23 @@ def outcome_of_call(error: Exception) -> Outcome:
     return outcome
 
 
-def runs_of(call: Callable[[], object], device: torch.device, min_runs: int, max_runs: int, seconds: float) -> list[float]:
-    """Return the seconds of some runs: at least `min_runs`, and up to `max_runs` until they have taken `seconds`."""
+def runs_of(
+    call: Callable[[], object], device: torch.device, min_runs: int = _MIN_RUNS, seconds: float = _SECONDS
+) -> list[float]:
+    """Return the seconds of some runs: at least `min_runs`, and more until they have taken `seconds`."""
     samples: list[float] = []
-    while len(samples) < min_runs or (len(samples) < max_runs and sum(samples) < seconds):
+    while len(samples) < min_runs or (len(samples) < _MAX_RUNS and sum(samples) < seconds):
         samples.append(timed(call, device)[1])
     return samples
+
+
+def runs_in_turns(calls: Sequence[Callable[[], object]], device: torch.device, rounds: int) -> list[Outcome]:
+    """Time calls in rounds, each of which runs all of them, so that a change of the clock affects them alike."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, times in zip(calls, samples, strict=True):
+            times += runs_of(call, device, 1, _SECONDS / rounds)
+    return [Outcome(Kind.correct, times_of(times)) for times in samples]
 
 
 def times_of(samples: Sequence[float]) -> Times:

@@ -13,7 +13,7 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig
 from tri_apsp.device import Device
 from tri_apsp.report import plots
-from tri_apsp.report.calls import outcome_of_call, runs_of, times_of
+from tri_apsp.report.calls import LONG_SECONDS, outcome_of_call, runs_in_turns, runs_of, times_of
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.markdown import bullets, paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
@@ -60,8 +60,6 @@ _SHARES = {f"{share:.0%} of the edges": few_edges(share) for share in (0.01, 0.0
 _DENSE_VERTICES = 10_000
 # The part of the free space of a disk that a file may take.
 _FILE_PART = 0.8
-_LONG_SECONDS = 2.0
-_MIN_RUNS, _MAX_RUNS, _SECONDS = 3, 11, 0.3
 
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
@@ -104,21 +102,17 @@ class _Measurer:
             call.check(found)
             del found  # the next runs need its memory
             samples = [first]
-            if first <= _LONG_SECONDS:
+            if first <= LONG_SECONDS:
                 warm_up(call.run, self._device)
-                samples = runs_of(call.run, self._device, _MIN_RUNS, _MAX_RUNS, _SECONDS)
+                samples = runs_of(call.run, self._device)
             return Outcome(Kind.correct, times_of(samples))
         except Exception as error:
             return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         calls = [call_of(str(point.values["call"]), self._graph_of(task, point)).run for point in points]
-        samples: list[list[float]] = [[] for _ in points]
         warm_up(calls[0], self._device)
-        for _ in range(rounds):
-            for call, times in zip(calls, samples, strict=True):
-                times += runs_of(call, self._device, 1, _MAX_RUNS, _SECONDS / rounds)
-        return [Outcome(Kind.correct, times_of(times)) for times in samples]
+        return runs_in_turns(calls, self._device, rounds)
 
     def close(self) -> None:
         self._graph = None
