@@ -382,7 +382,7 @@ def test_sizes_of_a_single_graph(sizes: torch.Tensor, check: bool) -> None:
 def test_other_refusals_leave_the_padding_alone() -> None:
     weights, sizes = pad(graphs(), N, torch.float32, NAN)
     before = weights.clone()
-    with pytest.raises(InputError, match="method must be one of"):
+    with pytest.raises(InputError, match="`method` must be one of"):
         tri_apsp.shortest_paths(weights, sizes=sizes, method="dijkstra", overwrite=True)
     with pytest.raises(InputError, match="block_size must be"):
         tri_apsp.shortest_paths(weights, sizes=sizes, config=tri_apsp.Config(block_size=0), overwrite=True)

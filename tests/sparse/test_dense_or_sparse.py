@@ -175,7 +175,7 @@ def test_a_sparse_graph_too_large_for_a_matrix() -> None:
         ({"sources": [40]}, r"`sources` must lie in \[0, 40\), but one is 40"),
         ({"sources": []}, "`sources` must name at least one vertex"),
         ({"weights": torch.zeros(2, 2).to_sparse_bsr((1, 1))}, r"convert it with weights\.to_dense\(\)\.to_sparse_csr\(\)"),
-        ({"method": "dijkstra"}, "method must be one of auto, .*johnson, but is 'dijkstra'"),
+        ({"method": "dijkstra"}, "`method` must be one of auto, .*johnson, but is 'dijkstra'"),
         ({"predecessors": 1, "method": "johnson"}, "`predecessors` must be True or False"),
         ({"negative_cycles": "skip", "method": "johnson"}, "`negative_cycles` must be 'raise' or 'mark'"),
     ],

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 import torch
 
@@ -31,11 +30,9 @@ from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.graph import sparse_graph
-from tri_apsp.sparse.single_source import SourceMethod
+from tri_apsp.sparse.single_source import SOURCE_METHODS
 
 __all__ = ["configure", "run"]
-
-_METHODS = get_args(SourceMethod)
 
 _KEYS = (
     "n, edges, sources, device, dtype, runs (a list with method, engine and seconds of each), reachable_pairs, max_distance, "
@@ -49,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", dest="sources", metavar="S", type=int, nargs="+", required=True, help="vertices, as the file numbers them"
     )
-    parser.add_argument("--method", default="auto", choices=_METHODS, metavar="METHOD", help=", ".join(_METHODS))
+    parser.add_argument("--method", default="auto", choices=SOURCE_METHODS, metavar="METHOD", help=", ".join(SOURCE_METHODS))
     parser.add_argument("--all-methods", action="store_true", help="run each method, and show the time of each")
     parser.add_argument("--limit", type=float, metavar="D", help="the farthest distance of interest")
     parser.add_argument("--min-only", action="store_true", help="the distance from the nearest of the sources, as one row")
@@ -80,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     )
     runs = list[dict[str, object]]()
     try:
-        for method in _METHODS[1:] if args.all_methods else [args.method]:
+        for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
             try:
                 result, seconds = _timed(partial(call, method=method), device)
             except InputError:

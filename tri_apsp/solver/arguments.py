@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = [
     "Problem",
     "check_adjacency",
     "check_flags",
+    "check_method",
     "check_negative_cycles",
     "check_numbering",
     "check_operands",
@@ -223,6 +225,16 @@ def check_flags(**flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
             raise InputError(f"`{name}` must be True or False, but is {value!r}; give one of these.")
+
+
+def check_method(method: object, names: Collection[str]) -> None:
+    """Check the name of a method.
+
+    Raises:
+        InputError: it is none of `names`.
+    """
+    if method not in names:
+        raise InputError(f"`method` must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
 
 
 def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> None:

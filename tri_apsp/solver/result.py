@@ -118,9 +118,10 @@ class Result:
         """
         predecessors = self._predecessors("paths")
         batch, row_count, n = predecessors.shape
-        from_, to = (as_indices(values, name, n, predecessors) for values, name in ((sources, "sources"), (targets, "targets")))
+        device = predecessors.device
+        from_, to = (as_indices(values, name, n, device) for values, name in ((sources, "sources"), (targets, "targets")))
         several = isinstance(graph, Sequence) or getattr(graph, "ndim", 0) > 0
-        graphs = as_indices(graph if several else [graph], "graph", batch, predecessors)
+        graphs = as_indices(graph if several else [graph], "graph", batch, device)
         if from_.shape != to.shape or graphs.shape not in (from_.shape, (1,)):
             raise InputError(
                 "`sources`, `targets` and `graph`, unless it is one number, must have one length, but have "
@@ -189,10 +190,10 @@ def _index(value: int, name: str, count: int) -> int:
     return found
 
 
-def as_indices(values: object, name: str, count: int, like: torch.Tensor) -> torch.Tensor:
-    """Return `values` as int64 on the device of `like`, each in [0, count)."""
+def as_indices(values: object, name: str, count: int, device: torch.device) -> torch.Tensor:
+    """Return `values` as int64 on a device, each in [0, count)."""
     try:
-        found = torch.as_tensor(values, device=like.device)
+        found = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         if "verflow" in str(error):
             raise InputError(f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range.") from None

@@ -10,7 +10,7 @@ from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable, resolve_parameter
-from tri_apsp.solver.arguments import Problem, check_weights
+from tri_apsp.solver.arguments import Problem, check_method, check_weights
 from tri_apsp.solver.result import DenseSelection
 
 __all__ = ["call_of", "is_one_closure", "select", "select_dense"]
@@ -30,9 +30,7 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
         InputError: no such method, `config` is no Config, or the method does not take these weights or this parameter.
         EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
     """
-    names = ("auto", *METHODS, *SYSTEMS)
-    if method not in names:
-        raise InputError(f"method must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
+    check_method(method, ("auto", *METHODS, *SYSTEMS))
     if config is not None and not isinstance(config, Config):
         raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
     weights, wanted = problem.weights, tuned.with_forced(config)

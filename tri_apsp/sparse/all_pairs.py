@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import InputError
-from tri_apsp.solver.arguments import check_flags, check_negative_cycles
+from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import sparse_graph
-from tri_apsp.sparse.single_source import SourceMethod, check_method
+from tri_apsp.sparse.single_source import SOURCE_METHODS, SourceMethod
 from tri_apsp.sparse.sink import Sink
 from tri_apsp.sparse.solve import SparseSolver
 
@@ -66,7 +66,7 @@ def all_pairs(
     Cost: that of single_source from all vertices; memory for three blocks, and those that the caller keeps.
     """
     given = sparse_graph(graph, dtype=dtype)
-    check_method(method)
+    check_method(method, SOURCE_METHODS)
     check_flags(progress=progress)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     rows = max(1, _PER_BLOCK // max(1, given.n)) if sources_per_block is None else _positive(sources_per_block)

@@ -14,7 +14,7 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import fits_memory
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
-from tri_apsp.solver.arguments import check_flags, check_negative_cycles, check_weights
+from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles, check_weights
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.run import solve as solve_dense
@@ -89,7 +89,7 @@ def solve(
     report: Callable[[float], None] | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
-    _check_method(method)
+    check_method(method, get_args(ShortestPathsMethod))
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     given = _Given.of(weights)
     only_dense = {"sizes": sizes is not None, "overwrite": overwrite, "check=False": not check}
@@ -117,7 +117,7 @@ def solve(
 
 def select(weights: Any, *, method: ShortestPathsMethod, config: Config | None, read_values: bool) -> Selection:
     """As tri_apsp.select."""
-    _check_method(method)
+    check_method(method, get_args(ShortestPathsMethod))
     check_flags(read_values=read_values)
     given = _Given.of(weights)
     if given.graph is not None or read_values or method == JOHNSON:
@@ -131,12 +131,6 @@ def select(weights: Any, *, method: ShortestPathsMethod, config: Config | None, 
     elif read_values and given.n:
         nonnegative = bool(given.dense().amin() >= 0)
     return select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
-
-
-def _check_method(method: object) -> None:
-    names = get_args(ShortestPathsMethod)
-    if method not in names:
-        raise InputError(f"method must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
 
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:

@@ -11,16 +11,18 @@ import torch
 
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import minus_infinity, no_edge
-from tri_apsp.solver.arguments import check_flags, check_negative_cycles
+from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles
 from tri_apsp.solver.result import Result, as_indices
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.solve import SparseSolver
 
-__all__ = ["SourceMethod", "check_method", "single_source", "sources_of"]
+__all__ = ["SOURCE_METHODS", "SourceMethod", "single_source", "sources_of"]
 
 SourceMethod = Literal["auto", "output_parallel", "input_parallel", "frontier", "many_sources", "dijkstra", "elimination"]
 """The methods of single_source."""
+
+SOURCE_METHODS: tuple[SourceMethod, ...] = get_args(SourceMethod)
 
 
 def single_source(
@@ -73,7 +75,7 @@ def single_source(
     """
     check_flags(predecessors=predecessors, min_only=min_only, early_stop=early_stop)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
-    check_method(method)
+    check_method(method, SOURCE_METHODS)
     given = sparse_graph(graph, dtype=dtype)
     vertices, n = sources_of(sources, given.n), given.n
     starts = vertices
@@ -95,19 +97,11 @@ def single_source(
     )
 
 
-def check_method(method: object) -> None:
-    """Refuse a method that there is not."""
-    if method not in get_args(SourceMethod):
-        raise InputError(
-            f"`method` must be one of {', '.join(get_args(SourceMethod))}, but is {method!r}; choose one of these."
-        )
-
-
 def sources_of(sources: Any, n: int) -> torch.Tensor:
     """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
     several = isinstance(sources, (bool, np.ndarray)) or (isinstance(sources, torch.Tensor) and sources.ndim > 0)
     single = isinstance(sources, SupportsIndex) and not several
-    vertices = as_indices([sources] if single else sources, "sources", n, torch.empty(0)).cpu()
+    vertices = as_indices([sources] if single else sources, "sources", n, torch.device("cpu"))
     if not len(vertices):
         raise InputError("`sources` must name at least one vertex, but is empty; give one.")
     return vertices
