@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import zarr
 
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.sparse import sink as sink_module
 from tri_apsp.sparse.all_pairs import all_pairs
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.sink import Sink
@@ -164,6 +166,29 @@ def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     rest = list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
     assert rest[0].first == 10
     assert np.array_equal(np.load(path), EXPECTED.numpy())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_a_missing_chunk(tmp_path: Path, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are solved again from that chunk on; chunks in which every distance is 0 are no missing ones."""
+    monkeypatch.setattr(sink_module, "_CHUNK", 200)
+    path, weights = tmp_path / "d.zarr", torch.zeros(50, 50, dtype=dtype)
+    weights[40:, :40] = 7
+    for deleted in (None, 0, 1, 2):
+        shutil.rmtree(path, ignore_errors=True)
+        path.with_name("d.zarr.partial").unlink(missing_ok=True)
+        blocks = all_pairs(weights, sources_per_block=10, sink=path)
+        for _ in range(3):
+            next(blocks)
+        blocks.close()
+        rows = json.loads(path.with_name("d.zarr.partial").read_text())["rows"]
+        chunks = sorted(file for file in path.rglob("*") if file.is_file() and file.name[-1].isdigit())
+        assert len(chunks) == 3 * (rows // 10) >= 9  # of 20 columns each
+        if deleted is not None:
+            chunks[3 * deleted + 1].unlink()
+        rest = list(all_pairs(weights, sources_per_block=10, sink=path))
+        assert rest[0].first == (rows if deleted is None else 10 * deleted)
+        assert np.array_equal(load(path), tri_apsp.shortest_paths(weights).distances.numpy())
 
 
 @pytest.mark.parametrize("state", ["[]", "{", ""])

@@ -55,7 +55,8 @@ def all_pairs(
         sources_per_block: rows of a block; None: as many as hold about 33 million distances.
         sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. What an interrupted call with the
             same graph left is continued: rows that are in the file are not yielded again, not even the last ones, which the
-            interrupted call may have written but not yielded.
+            interrupted call may have written but not yielded. In a `.zarr` folder with a missing file, the rows from there on
+            are solved again; rows that are not yet written are NaN, or the smallest number of an integer dtype.
         progress: show a bar on stderr.
 
     Raises:

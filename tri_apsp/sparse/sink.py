@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ __all__ = ["Sink"]
 _SUFFIXES = ".npy", ".zarr"
 # Values of a chunk of zarr.
 _CHUNK = 1 << 22
+_CHUNK_NAME = re.compile(r"(?:c/)?(\d+)[./]\d+")
 
 
 class Sink:
@@ -35,7 +38,7 @@ class Sink:
         rows: how many rows are written at a time, and are in a chunk of zarr.
 
     Attributes:
-        rows: how many leading rows are written.
+        rows: how many leading rows are written; of a `.zarr` folder in which a file is missing, those before that.
 
     Raises:
         InputError: another suffix; zarr is not installed; a file that is there but not from an interrupted call with this
@@ -104,9 +107,25 @@ class Sink:
                 f"`sink` needs zarr for {str(self._path)!r}, but it is not installed; run pip install zarr, or name another."
             ) from None
         if self.rows:
-            return zarr.open_array(str(self._path), mode="r+")
+            array = zarr.open_array(str(self._path), mode="r+")
+            self._state["rows"] = min(self.rows, self._whole_rows(array.shape[1], *array.chunks))
+            return array
         chunks = max(1, min(rows, graph.n)), max(1, min(graph.n, _CHUNK // rows))
-        return zarr.open_array(str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype)
+        # No distance: zarr leaves out chunks in which every value is the fill value.
+        fill = np.nan if dtype.kind == "f" else np.iinfo(dtype).min
+        return zarr.open_array(str(self._path), mode="w", shape=shape, chunks=chunks, dtype=dtype, fill_value=fill)
+
+    def _whole_rows(self, n: int, height: int, width: int) -> int:
+        """Return how many leading rows have all their chunks of (height, width), since a file may have been deleted.
+
+        zarr names the chunk (i, j) c/i/j or, before its release 3, i.j.
+        """
+        names = (file.relative_to(self._path).as_posix() for file in self._path.rglob("*"))
+        chunks = Counter(int(found[1]) for found in map(_CHUNK_NAME.fullmatch, names) if found)
+        i = 0
+        while chunks[i] == -(-n // width):
+            i += 1
+        return i * height
 
     def _refusal(self, error: Exception) -> InputError:
         reason = getattr(error, "strerror", None) or error
