@@ -161,7 +161,9 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         )
     if method == JOHNSON:
         return Comparison(True, "asked for by name")
-    if only_dense or method != "auto" or tuned.with_forced(config) not in (None, Config()):
+    # A configuration is for dense methods, unless it only names the engine that solves sparse graphs too.
+    for_both = None, Config(), Config(engine=engine_name(device))
+    if only_dense or method != "auto" or tuned.with_forced(config) not in for_both:
         return Comparison(False, "asked for")
     if not fits_memory(n * n * given.dtype.itemsize, device):
         return Comparison(given.graph is not None or rows < n, "no dense matrix fits the memory")
