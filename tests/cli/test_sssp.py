@@ -38,6 +38,17 @@ def test_all_methods_and_json(cli, graph):
     assert found["negative_cycle"] is None
 
 
+def test_a_dense_file_of_int16(cli, tmp_path):
+    """It is solved in int32; no sparse method takes int16, and neither command offers it."""
+    path = tmp_path / "w.npy"
+    np.save(path, np.array([[0, 3, 16383], [16383, 0, 2], [1, 16383, 0]], np.int16))
+    found = cli("sssp", path, "--source", "0", "--json").json
+    assert (found["dtype"], found["max_distance"]) == ("int32", 5)
+    assert cli("hops", path, "--json").json["diameter"] == 2
+    for command in ("sssp", "hops"):
+        assert "--dtype {float32,float64,int32,int64}" in cli(command, "--help").out
+
+
 def test_rows_are_written(cli, graph, tmp_path):
     path = tmp_path / "rows.npy"
     for words, expected in (
@@ -89,7 +100,7 @@ def test_negative_cycles(cli, save):
         (("--source", 6), "--source must be a vertex of the graph, 1 to 5, but is 6"),
         ((), "the following arguments are required: --source"),
         (("--source", 1, "--method", "frontier", "--all-methods"), "--all-methods runs every method, but --method frontier"),
-        (("--source", 1, "--dtype", "int16"), "`dtype` must be one of float32, float64, int32, int64"),
+        (("--source", 1, "--dtype", "int16"), "argument --dtype: invalid choice: 'int16'"),
         (("--source", 1, "--limit", -1), "`limit` must be a number that is not negative"),
         (("--source", 1, "-o", "rows.xyz"), ".npy"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,7 +14,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs import FORMATS, READ_FORMATS, EdgeList, Graph, load_graph
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS, SYSTEMS
-from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
 from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
@@ -26,8 +26,8 @@ __all__ = [
     "add_solver",
     "check_outputs",
     "describe_graph",
-    "dtype_of",
     "read",
+    "sparse_of",
     "vertex_of",
     "weights_of",
 ]
@@ -61,11 +61,10 @@ def add_solver(parser: argparse.ArgumentParser) -> None:
     add_dtype(parser)
 
 
-def add_dtype(parser: argparse.ArgumentParser) -> None:
-    """Add --dtype."""
-    parser.add_argument(
-        "--dtype", choices=DTYPES_BY_NAME, help="default: float32, or that of the file where it holds a dense matrix"
-    )
+def add_dtype(parser: argparse.ArgumentParser, dtypes: Sequence[torch.dtype] = DTYPES) -> None:
+    """Add --dtype, one of `dtypes`."""
+    names = [dtype_name(dtype) for dtype in dtypes]
+    parser.add_argument("--dtype", choices=names, help="default: float32, or that of the file where it holds a dense matrix")
 
 
 def add_negative_cycles(parser: argparse.ArgumentParser) -> None:
@@ -97,16 +96,16 @@ def read(args: argparse.Namespace) -> Graph:
     )
 
 
-def dtype_of(graph: Graph, args: argparse.Namespace) -> torch.dtype:
-    """Return the dtype that the arguments ask for, else that of the graph."""
-    return DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
+def sparse_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> SparseGraph:
+    """Return the sparse graph in the dtype that the arguments ask for, else in its own; int32 for int16."""
+    return sparse_graph(graph, dtype=DTYPES_BY_NAME[args.dtype] if args.dtype else None, device=device)
 
 
 def weights_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> torch.Tensor | SparseGraph:
     """Return what the solver takes: a sparse graph if a sparse method may be chosen, else dense weights."""
-    dtype = dtype_of(graph, args)
+    dtype = DTYPES_BY_NAME[args.dtype] if args.dtype else graph.natural_dtype
     if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and args.method in ("auto", JOHNSON):
-        return sparse_graph(graph, dtype=dtype, device=device)
+        return sparse_of(graph, args, device)
     return graph.to_weights(dtype, device)
 
 

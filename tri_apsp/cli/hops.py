@@ -13,13 +13,13 @@ import torch
 
 from tri_apsp.api import hops
 from tri_apsp.bench.timing import timed
-from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_graph, dtype_of, read, vertex_of
+from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_graph, read, sparse_of, vertex_of
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, VERTEX_FORMATS, check_output, write_distances, write_vertex_values
-from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.sparse.graph import SPARSE_DTYPES
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import closeness_of, diameter_of, eccentricities_of, mean_distance_of, totals
 
@@ -63,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source", dest="sources", metavar="S", type=int, nargs="+", help="write only the rows of these vertices to --output"
     )
     add_device(parser, engine=False)
-    add_dtype(parser)
+    add_dtype(parser, SPARSE_DTYPES)
     add_json(parser, _KEYS)
     parser.epilog = "Without an option: the diameter and the mean distance. No result but --output takes n^2 memory."
     parser.set_defaults(run=run)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     given = read(args)
     check_outputs(args, {name: getattr(args, name.removeprefix("--")) for name in ("--output", *_FILES)})
     sources = None if args.sources is None else [vertex_of(given, number, "--source") for number in args.sources]
-    graph = sparse_graph(given, dtype=dtype_of(given, args), device=device)
+    graph = sparse_of(given, args, device)
     asked = [name for name in _MEASURES if getattr(args, name)] or ([] if args.output else list(_DEFAULT))
     values, seconds = dict[str, Any](), dict[str, float]()
     try:

@@ -18,8 +18,8 @@ from tri_apsp.cli.graph import (
     add_negative_cycles,
     check_outputs,
     describe_graph,
-    dtype_of,
     read,
+    sparse_of,
     vertex_of,
 )
 from tri_apsp.cli.summary import cycle_of, result_fields, summarise
@@ -29,7 +29,7 @@ from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances
 from tri_apsp.semirings import dtype_name
-from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.sparse.graph import SPARSE_DTYPES
 from tri_apsp.sparse.single_source import SOURCE_METHODS
 
 __all__ = ["configure", "run"]
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-only", action="store_true", help="the distance from the nearest of the sources, as one row")
     add_negative_cycles(parser)
     add_device(parser, engine=False)
-    add_dtype(parser)
+    add_dtype(parser, SPARSE_DTYPES)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"write the rows; ends in one of {', '.join(DISTANCE_FORMATS)}"
     )
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     given = read(args)
     check_outputs(args, {"--output": args.output})
     sources = [vertex_of(given, number, "--source") for number in args.sources]
-    graph = sparse_graph(given, dtype=dtype_of(given, args), device=device)
+    graph = sparse_of(given, args, device)
     call = partial(
         single_source, graph, sources, limit=args.limit, min_only=args.min_only, negative_cycles=args.negative_cycles
     )
