@@ -124,6 +124,14 @@ class TestOnGpu(EngineContract):
         assert found.method == method
         assert torch.equal(found.distances.cpu(), tri_apsp.single_source(cpu, sources).distances)
 
+    @pytest.mark.parametrize("method", sorted({*TritonSparseEngine.methods} - {"frontier"}))  # which takes rows one by one
+    def test_more_rows_than_programs_along_an_axis(self, method: str) -> None:
+        weights = cases.tensor(cases.chain(4), torch.int32)
+        expected = tri_apsp.single_source(weights, 0, predecessors=True)
+        found = tri_apsp.single_source(weights.cuda(), [0] * 70_000, method=method, predecessors=True)
+        for rows, row in ((found.distances, expected.distances), (found.predecessors, expected.predecessors)):
+            assert torch.equal(rows.cpu(), row.expand(70_000, 4))
+
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestInterpreted(EngineContract):
@@ -137,7 +145,7 @@ class TestInterpreted(EngineContract):
         """Vertices of many edges, several programs, segments over several blocks, and several slabs and chunks."""
         for name, value in {
             "_SHORT": 4, "_TILES": ((4, 2), (1, 8)), "_SEGMENTS": 8, "_CARRIES": 4, "_QUEUED": 4, "_EXPANDED": 8, "_CHUNK": 4,
-            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_SWEPT": 2, "_SWEPT_EDGES": 2, "_SWEPT_MEMORY": 1e-9,
+            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_GRID_ROWS": 2, "_SWEPT": 2, "_SWEPT_EDGES": 2, "_SWEPT_MEMORY": 1e-9,
         }.items():  # fmt: skip
             monkeypatch.setattr(module, name, value)
         module._launcher.cache_clear()

@@ -36,6 +36,8 @@ _SLAB_BYTES = 512 << 20
 _SWEPT, _SWEPT_EDGES, _SWEPT_MEMORY = 32, 32, 0.25
 # The most rounds between two reads of the host whether one changed anything.
 _MOST_ROUNDS = 64
+# The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
+_GRID_ROWS = 65535
 
 
 class TritonSparseEngine(SparseEngine):
@@ -63,31 +65,37 @@ class TritonSparseEngine(SparseEngine):
                     self._frontier(row, start, largest)
             else:
                 run = self._pull if method == "output_parallel" else self._segments
-                lowered = torch.zeros(len(starts), dtype=torch.int32, device=graph.device)
-                for _ in rounds(lowered, _MOST_ROUNDS) if early_stop else range(graph.n - 1):
-                    run(d, lowered, largest)
+                for rows in torch.split(d, _GRID_ROWS):
+                    lowered = torch.zeros(len(rows), dtype=torch.int32, device=graph.device)
+                    for _ in rounds(lowered, _MOST_ROUNDS) if early_stop else range(graph.n - 1):
+                        run(rows, lowered, largest)
         return d
 
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        graph, device = self.graph, self.graph.device
-        rows, vertices = torch.arange(len(sources), device=device), sources.to(device)
-        pred = torch.where(distances < no_edge(graph.dtype), -2, -1).to(torch.int32)
-        pred[rows, vertices] = -1
+        result = torch.empty(distances.shape, dtype=torch.int32, device=self.graph.device)
+        parts = (torch.split(x, _GRID_ROWS) for x in (result, sources.to(self.graph.device), distances))
+        with current(self.graph.device):
+            for pred, starts, d in zip(*parts, strict=True):
+                self._find_predecessors(pred, starts, d)
+        return result
+
+    def _find_predecessors(self, pred: torch.Tensor, starts: torch.Tensor, d: torch.Tensor) -> None:
+        rows = torch.arange(len(starts), device=d.device)
+        pred.copy_(torch.where(d < no_edge(d.dtype), -2, -1))
+        pred[rows, starts] = -1
+        if not self.graph.edges:
+            return
         level = torch.full_like(pred, -1)
-        level[rows, vertices] = 0
-        not_closer, found = pred.new_zeros(len(sources)), pred.new_zeros(1)
-        if not graph.edges:
-            return pred
+        level[rows, starts] = 0
+        not_closer, found = pred.new_zeros(len(starts)), pred.new_zeros(1)
         unknown = pred.clone()
-        with current(device):
-            self._tight(pred, level, not_closer, found, distances, 0, fewest=False)
-            again = not_closer.nonzero().flatten()
-            if len(again):
-                part, levels, d = unknown[again], level[again], distances[again]
-                for number in rounds(found, _MOST_ROUNDS):
-                    self._tight(part, levels, not_closer, found, d, number, fewest=True)
-                pred[again] = part
-        return pred
+        self._tight(pred, level, not_closer, found, d, 0, fewest=False)
+        again = not_closer.nonzero().flatten()
+        if len(again):
+            part, levels, d = unknown[again], level[again], d[again]
+            for number in rounds(found, _MOST_ROUNDS):
+                self._tight(part, levels, not_closer, found, d, number, fewest=True)
+            pred[again] = part
 
     def _tight(
         self, pred: torch.Tensor, level: torch.Tensor, not_closer: torch.Tensor, found: torch.Tensor, d: torch.Tensor,
@@ -165,7 +173,7 @@ class TritonSparseEngine(SparseEngine):
     def _many_sources(self, starts: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
         graph, needed = self.graph, FIRST
         result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
-        most = max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize))
+        most = min(max(16, _SLAB_BYTES // (graph.n * graph.dtype.itemsize)), _COLUMNS * _GRID_ROWS)
         width = 1 << (most.bit_length() - 1)  # a power of two, so that no thread is without a column
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
