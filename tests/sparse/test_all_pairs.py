@@ -22,6 +22,7 @@ from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.sparse import sink as sink_module
 from tri_apsp.sparse.all_pairs import all_pairs
 from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.single_source import SOURCE_METHODS
 from tri_apsp.sparse.sink import Sink
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
@@ -42,8 +43,10 @@ def test_blocks_that_are_solved_together(monkeypatch: pytest.MonkeyPatch) -> Non
     assert torch.equal(torch.cat([block.distances for block in blocks]), EXPECTED)
 
 
-def test_no_vertex_has_no_block() -> None:
-    assert list(all_pairs(torch.empty(0, 0))) == []
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_no_vertex_has_no_block(device: str) -> None:
+    for method in SOURCE_METHODS:
+        assert list(all_pairs(torch.empty(0, 0, device=device), method=method)) == []
 
 
 def load(path: Path) -> np.ndarray:

@@ -9,6 +9,7 @@ import torch
 import tri_apsp
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import generate
+from tri_apsp.sparse.choice import may_stay_sparse
 from tri_apsp.sparse.elimination import eliminate
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 from tri_apsp.sparse.johnson import johnson
@@ -56,6 +57,11 @@ def test_when_it_is_chosen() -> None:
     assert result.method == "elimination"
     expected = tri_apsp.single_source(whole, every, method="dijkstra", predecessors=True)
     assert torch.equal(result.predecessors, expected.predecessors)
+
+
+def test_it_is_not_chosen_without_edges() -> None:
+    for n in (0, 5):
+        assert not may_stay_sparse(sparse_graph(torch.full((n, n), torch.inf)), n)
 
 
 def test_what_it_does_not_take() -> None:

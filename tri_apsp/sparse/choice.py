@@ -53,7 +53,7 @@ _MOST_DEGREE, _LEAST_SHARE, _LEAST_HOPS = 8, 4, 100
 
 def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
     """Return whether the graph has so few edges that eliminating its vertices may be worth while for so many rows."""
-    return graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
+    return 0 < graph.edges <= _MOST_DEGREE * graph.n and _LEAST_SHARE * rows >= graph.n
 
 
 def has_long_paths(graph: SparseGraph) -> bool:
