@@ -104,6 +104,25 @@ class EngineContract:
             for one, other in zip(hops_module.totals_on_gpu(lists), totals(cpu), strict=True):
                 assert torch.equal(one.cpu().double(), other), name
 
+    def test_rows_together_take_one_sweep(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also while those before them occupy memory."""
+        engine = TritonSparseEngine(sparse_graph(cases.tensor(grid(9), torch.float32)).to(torch.device(self.device)))
+        launcher, launches = module._launcher, list[object]()
+
+        def counted(*key: object) -> object:
+            launches.append(key)
+            return launcher(*key)
+
+        monkeypatch.setattr(module, "_launcher", counted)
+        monkeypatch.setattr(module, "free_memory", lambda device: 28_800)
+        rows, row = engine.rows_together("elimination"), 9 * 4
+        assert rows == 100  # with as many columns in a quarter of the memory
+        for free, sweeps in ((28_800 - 2 * rows * row, 1), (rows * row, 2)):
+            launches.clear()
+            monkeypatch.setattr(module, "free_memory", lambda device, free=free: free)
+            engine.distances("elimination", torch.zeros(rows, dtype=torch.int64), INF)
+            assert len(launches) == sweeps
+
     def test_all_rounds(self) -> None:
         graph = sparse_graph(cases.tensor(cases.random_graph(12), torch.float32))
         engine = TritonSparseEngine(graph.to(torch.device(self.device)))
@@ -145,7 +164,8 @@ class TestInterpreted(EngineContract):
         """Vertices of many edges, several programs, segments over several blocks, and several slabs and chunks."""
         for name, value in {
             "_SHORT": 4, "_TILES": ((4, 2), (1, 8)), "_SEGMENTS": 8, "_CARRIES": 4, "_QUEUED": 4, "_EXPANDED": 8, "_CHUNK": 4,
-            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_GRID_ROWS": 2, "_SWEPT": 2, "_SWEPT_EDGES": 2, "_SWEPT_MEMORY": 1e-9,
+            "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_GRID_ROWS": 2, "_SWEEP_COLUMNS": 2, "_SWEEP_EDGES": 2,
+            "free_memory": lambda device: 0,
         }.items():  # fmt: skip
             monkeypatch.setattr(module, name, value)
         module._launcher.cache_clear()

@@ -20,7 +20,7 @@ __all__ = ["CpuSparseEngine"]
 # Sources that many_sources solves at a time: their distances from one vertex are read together.
 _SLAB = 64
 # Sources of a sweep at most.
-_SWEPT = 128
+_SWEEP_COLUMNS = 128
 
 
 class CpuSparseEngine(SparseEngine):
@@ -81,7 +81,7 @@ class CpuSparseEngine(SparseEngine):
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
         found = self._require_elimination()
         missing = d.dtype.type(no_edge(self.graph.dtype))
-        width = max(16, min(_SWEPT, -(-len(starts) // torch.get_num_threads())))
+        width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
 
         def solve(first: int) -> None:
             part = found.row_of[starts[first : first + width]]

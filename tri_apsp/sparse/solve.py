@@ -111,6 +111,7 @@ class SparseSolver:
                 found = None if solved.predecessors is None else solved.predecessors[part]
                 block = solved._replace(distances=solved.distances[part], predecessors=found)
                 yield slice(start + begin, start + begin + len(block.distances)), block
+            del solved, block  # whose memory the next rows need
 
     def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
         """Return the method that runs for so many rows of all those that will be asked for."""

@@ -31,9 +31,9 @@ _COLUMNS, _CHUNK = 512, 128
 # Bytes of the distances of a slab. 1024 sources of a power-law graph of 2 million edges take 48 ms on an H200 with 32 MB, which
 # stay in the L2 cache, and 22 ms with 512 MB: fewer and larger launches gain more.
 _SLAB_BYTES = 512 << 20
-# Columns of a program that sweeps, by one warp, and edges of its chunks; the part of the free memory that a slab and its rows
-# may occupy. A sweep takes about as long for few columns as for many.
-_SWEPT, _SWEPT_EDGES, _SWEPT_MEMORY = 32, 32, 0.25
+# Columns of a program that sweeps, by one warp, and edges of its chunks. A sweep takes about as long for few columns as for
+# many, so one of all rows takes so much of the free memory, with the rows themselves.
+_SWEEP_COLUMNS, _SWEEP_EDGES, _SWEEP_MEMORY = 32, 32, 0.25
 # The most rounds between two reads of the host whether one changed anything.
 _MOST_ROUNDS = 64
 # The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
@@ -189,21 +189,23 @@ class TritonSparseEngine(SparseEngine):
 
     def rows_together(self, method: str) -> int:
         row = 2 * self.graph.n * self.graph.dtype.itemsize
-        return int(_SWEPT_MEMORY * free_memory(self.graph.device) / row) if method == "elimination" and row else 1
+        return int(_SWEEP_MEMORY * free_memory(self.graph.device) / row) if method == "elimination" and row else 1
 
     @cached_property
-    def _swept(self) -> tuple[torch.Tensor, ...]:
-        return tuple(x.to(self.graph.device) for x in sweep_chunks(self._require_elimination(), _SWEPT_EDGES))
+    def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
+        return tuple(x.to(self.graph.device) for x in sweep_chunks(self._require_elimination(), _SWEEP_EDGES))
 
     def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
-        graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._swept
+        graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
         result = torch.empty(len(starts), graph.n, dtype=graph.dtype, device=graph.device)
-        width = max(_SWEPT, self.rows_together("elimination"))
+        # Half of the memory that is left: more than a slab of rows_together() needs while the rows of the one before exist.
+        width = max(_SWEEP_COLUMNS, free_memory(graph.device) // (2 * graph.n * graph.dtype.itemsize))
         for first in range(0, len(starts), width):
             part = starts[first : first + width]
             x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
             x[part, torch.arange(len(part), device=part.device)] = 0
-            _launcher(_sweep_kernel, x.dtype, ())((-(-len(part) // _SWEPT), 1, 1), x, *chunks, len(chunks[0]), len(part))
+            programs = -(-len(part) // _SWEEP_COLUMNS)
+            _launcher(_sweep_kernel, x.dtype, ())((programs, 1, 1), x, *chunks, len(chunks[0]), len(part))
             result[first : first + len(part)] = x.mT
         return result if limit >= missing - 1 else result.masked_fill_(result > limit, missing)
 
@@ -237,7 +239,7 @@ def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> 
     if kernel in (kernels._pull_kernel, kernels._tight_kernel):
         known |= dict(zip(("VERTICES", "LANES", "FEWEST"), tile, strict=False))
     elif kernel is _sweep_kernel:
-        known |= {"EDGES": _SWEPT_EDGES, "BLOCK": _SWEPT}
+        known |= {"EDGES": _SWEEP_EDGES, "BLOCK": _SWEEP_COLUMNS}
     elif kernel is kernels._push_kernel:
         known |= {"VERTICES": _QUEUED, "BLOCK": _EXPANDED}
     elif kernel is kernels._carries_kernel:
