@@ -19,9 +19,11 @@ import zarr
 
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.graphs import generate
 from tri_apsp.sparse import sink as sink_module
 from tri_apsp.sparse.all_pairs import all_pairs
 from tri_apsp.sparse.cpu import CpuSparseEngine
+from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.single_source import SOURCE_METHODS
 from tri_apsp.sparse.sink import Sink
 
@@ -256,9 +258,17 @@ def test_bad_arguments_raise_at_once(arguments: dict, message: str) -> None:
 def test_negative_cycles(tmp_path: Path) -> None:
     weights = torch.tensor([[0.0, -2.0, 3.0], [1.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
     with pytest.raises(NegativeCycleError):
-        all_pairs(weights, sources_per_block=1)  # before the first block
+        all_pairs(weights, sources_per_block=1, sink=tmp_path / "d.npy")  # before the first block, and before a file
+    assert list(tmp_path.iterdir()) == []
     (block,) = all_pairs(weights, negative_cycles="mark")
     assert torch.equal(block.distances, tri_apsp.shortest_paths(weights, negative_cycles="mark").distances)
+
+
+def test_a_graph_that_does_not_stay_sparse(tmp_path: Path) -> None:
+    graph = sparse_graph(generate("erdos_renyi", 3000, p=6 / 3000), dtype=torch.float32)
+    with pytest.raises(InputError, match="'elimination' needs a graph that stays sparse"):
+        all_pairs(graph, method="elimination", sink=tmp_path / "d.npy")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.gpu

@@ -71,9 +71,9 @@ def all_pairs(
     check_flags(progress=progress)
     check_negative_cycles(negative_cycles, check=True, overwrite=False)
     rows = max(1, _PER_BLOCK // max(1, given.n)) if sources_per_block is None else _positive(sources_per_block)
-    target = None if sink is None else Sink(sink, given, rows)
     solver = SparseSolver(given, method, negative_cycles)
-    solver.require_no_negative_cycle()
+    solver.method_of_blocks(rows)  # raises before a file is made
+    target = None if sink is None else Sink(sink, given, rows)
     return _blocks(solver, rows, target, given.n if progress else None)
 
 

@@ -79,7 +79,7 @@ class CpuSparseEngine(SparseEngine):
         self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        found = self._require_elimination()
+        found = self.require_elimination()
         missing = d.dtype.type(no_edge(self.graph.dtype))
         width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
 

@@ -33,7 +33,8 @@ class SparseEngine(ABC):
         """What "elimination" needs; None if the graph does not stay sparse."""
         return eliminate(self.graph)
 
-    def _require_elimination(self) -> Elimination:
+    def require_elimination(self) -> Elimination:
+        """Return what "elimination" needs, or raise InputError."""
         if self.elimination is None:
             raise InputError(
                 "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "

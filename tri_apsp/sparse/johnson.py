@@ -43,16 +43,15 @@ def johnson(
     what, remedy = f"all distances of {counted(n, 'vertex', 'vertices')}", "solve blocks of rows with all_pairs"
     require_memory(what, n * n * itemsize, graph.device, remedy)
     distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
-    found = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
+    pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
-    solver.require_no_negative_cycle()
     for rows, block in solver.blocks(_ROWS, predecessors=predecessors):
         distances[rows] = block.distances
-        if found is not None:
+        if pred is not None:
             assert block.predecessors is not None
-            found[rows] = block.predecessors
+            pred[rows] = block.predecessors
         cycle = cycle or block.negative_cycle
         if report is not None:
             synchronize(graph.device)
             report(rows.stop / n)
-    return Result(distances, JOHNSON, engine_name(graph.device), None, found, cycle)
+    return Result(distances, JOHNSON, engine_name(graph.device), None, pred, cycle)

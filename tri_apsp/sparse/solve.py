@@ -57,72 +57,81 @@ class SparseSolver:
             self._reweighted = reweighted
         self._nonnegative = graph if self._reweighted is None else self._reweighted.graph
 
-    def require_no_negative_cycle(self) -> None:
-        """Raise NegativeCycleError if there is one, and they are not to be marked."""
-        if self._raises and self._components is not None:
-            cycle = self._components.cycles[0]
-            raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
-
     def solve(
-        self,
-        sources: torch.Tensor,
-        *,
-        limit: float | None = None,
-        predecessors: bool = False,
-        early_stop: bool = True,
-        total: int | None = None,
+        self, sources: torch.Tensor, *, limit: float | None = None, predecessors: bool = False, early_stop: bool = True
     ) -> Solved:
         """Return the distances from `sources`, (rows,) of int64 on the CPU; see single_source for the options.
 
-        `total` is the number of sources of this and all further calls, on which the choice of a method depends.
-
         Raises:
+            InputError: the method does not solve this graph.
             NegativeCycleError: a source leads to a negative cycle.
             DistanceRangeError: a distance does not fit the dtype.
             TooLargeError: the rows do not fit the memory.
         """
-        method = self._method_for(len(sources), total or len(sources), predecessors)
-        itemsize = self._graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
-        require_memory(
-            f"distances from {counted(len(sources), 'source')} to {counted(self._graph.n, 'vertex', 'vertices')}",
-            len(sources) * self._graph.n * itemsize, self._graph.device, "give fewer sources at a time, or take all_pairs",
-        )  # fmt: skip
-        cycle = self._components.first_reached(sources) if self._components is not None else None
-        if cycle is not None and self._raises:
-            raise NegativeCycleError(cycle.vertices, weight=cycle.weight)
-        if self._reweighted is None:
-            distances, found = self._solve_nonnegative(method, sources, limit, predecessors, early_stop)
-        else:
-            distances, found = self._solve_reweighted(self._reweighted, method, sources, limit, predecessors, early_stop)
-        if cycle is not None:
-            self._mark(sources, distances, found)
-        return Solved(distances, found, cycle, method, self._engine_of(method).name)
+        rows = len(sources)
+        self._require_memory(rows, predecessors)
+        cycle = self._reached_cycle(sources)
+        return self._solve(self._method_for(rows, rows, predecessors), sources, cycle, limit, predecessors, early_stop)
+
+    def method_of_blocks(self, rows: int, *, predecessors: bool = False) -> str:
+        """Return the method by which blocks() solves.
+
+        Raises:
+            InputError, TooLargeError: as solve, of `rows` rows.
+            NegativeCycleError: there is a negative cycle, and they are not to be marked.
+        """
+        n = self._graph.n
+        if self._raises and self._components is not None:
+            raise _error_of(self._components.cycles[0])
+        self._require_memory(min(rows, n), predecessors)
+        return self._method_for(min(rows, n), n, predecessors)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
-        """Solve from all vertices from `first` on; yield `rows` of them at a time, and which these are."""
+        """Yield `rows` rows at a time of all sources from `first` on: which these are, and their Solved.
+
+        Raises:
+            As method_of_blocks; DistanceRangeError, TooLargeError: as solve.
+        """
         n = self._graph.n
-        method = self._method_for(rows, n, predecessors)
+        method = self.method_of_blocks(rows, predecessors=predecessors)
         together = rows * max(1, self._engine_of(method).rows_together(method) // rows)
         for start in range(first, n, together):
             sources = torch.arange(start, min(start + together, n))
-            solved = self.solve(sources, predecessors=predecessors, total=n)
+            self._require_memory(len(sources), predecessors)
+            solved = self._solve(method, sources, self._reached_cycle(sources), predecessors=predecessors)
             for begin in range(0, len(sources), rows):
                 part = slice(begin, begin + rows)
-                found = None if solved.predecessors is None else solved.predecessors[part]
-                block = solved._replace(distances=solved.distances[part], predecessors=found)
+                pred = None if solved.predecessors is None else solved.predecessors[part]
+                block = solved._replace(distances=solved.distances[part], predecessors=pred)
                 yield slice(start + begin, start + begin + len(block.distances)), block
             del solved, block  # whose memory the next rows need
 
+    def _require_memory(self, rows: int, predecessors: bool) -> None:
+        itemsize = self._graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
+        require_memory(
+            f"distances from {counted(rows, 'source')} to {counted(self._graph.n, 'vertex', 'vertices')}",
+            rows * self._graph.n * itemsize, self._graph.device, "give fewer sources at a time, or take all_pairs",
+        )  # fmt: skip
+
+    def _reached_cycle(self, sources: torch.Tensor) -> NegativeCycle | None:
+        """Return a negative cycle to which the sources lead, to mark what it leads to; raise an error if that is wanted."""
+        cycle = self._components.first_reached(sources) if self._components is not None else None
+        if cycle is not None and self._raises:
+            raise _error_of(cycle)
+        return cycle
+
     def _method_for(self, rows: int, total: int, predecessors: bool) -> str:
-        """Return the method that runs for so many rows of all those that will be asked for."""
+        """Return the method for so many rows at a time, of all those that will be asked for."""
         graph = self._nonnegative
         # Predecessors are found by sums that are equal, which those of floats are not if they are added up in another order.
         exact = not (predecessors and graph.dtype.is_floating_point)
-        if self._method == "elimination" and not exact:
-            raise InputError(
-                f"method 'elimination' finds predecessors only for integers, but the weights are {dtype_name(graph.dtype)}; "
-                "use 'many_sources', or leave predecessors out."
-            )
+        if self._method == "elimination":
+            if not exact:
+                raise InputError(
+                    f"method 'elimination' finds predecessors only for integers, but the weights are "
+                    f"{dtype_name(graph.dtype)}; use 'many_sources', or leave predecessors out."
+                )
+            self._engine_of("elimination").require_elimination()
         if self._method != "auto":
             return self._method
         if exact and may_stay_sparse(graph, total) and self._stays_sparse:
@@ -133,20 +142,6 @@ class SparseSolver:
     def _stays_sparse(self) -> bool:
         graph, engine = self._nonnegative, self._engine_of("elimination")
         return (graph.device.type == "cpu" or has_long_paths(graph)) and engine.elimination is not None
-
-    def _solve_nonnegative(
-        self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        engine = self._engine_of(method)
-        graph = engine.graph
-        infinity = no_edge(graph.dtype)
-        largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
-        distances = engine.distances(method, sources, largest, early_stop=early_stop)
-        if limit is None:
-            _check_range(graph, distances)
-        found = engine.predecessors(sources, distances) if predecessors else None
-        device = self._graph.device
-        return distances.to(device), None if found is None else found.to(device)
 
     def _engine_of(self, method: str) -> SparseEngine:
         """Return the engine of the graph without negative weights that has a method: of its device, else of the CPU."""
@@ -164,18 +159,45 @@ class SparseSolver:
     def _cpu_engine(self) -> CpuSparseEngine:
         return CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
 
-    def _solve_reweighted(
+    def _solve(
         self,
-        reweighted: Reweighted,
         method: str,
         sources: torch.Tensor,
-        limit: float | None,
-        predecessors: bool,
-        early_stop: bool,
+        cycle: NegativeCycle | None,
+        limit: float | None = None,
+        predecessors: bool = False,
+        early_stop: bool = True,
+    ) -> Solved:
+        """Solve by a method; if the sources lead to a negative cycle, mark what it leads to."""
+        # A limit of distances is none of those with potentials.
+        limit_here = limit if self._reweighted is None else None
+        distances, pred = self._solve_nonnegative(method, sources, limit_here, predecessors, early_stop)
+        if self._reweighted is not None:
+            distances = self._subtract_potentials(distances, pred, sources, limit)
+        if cycle is not None:
+            self._mark(sources, distances, pred)
+        return Solved(distances, pred, cycle, method, self._engine_of(method).name)
+
+    def _solve_nonnegative(
+        self, method: str, sources: torch.Tensor, limit: float | None, predecessors: bool, early_stop: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Solve with potentials, and take them out again, some rows at a time."""
-        dtype, potentials = self._graph.dtype, reweighted.potentials
-        shifted, found = self._solve_nonnegative(method, sources, None, predecessors, early_stop)
+        engine = self._engine_of(method)
+        graph = engine.graph
+        infinity = no_edge(graph.dtype)
+        largest = limit if limit is not None else infinity if graph.dtype.is_floating_point else int(infinity) - 1
+        distances = engine.distances(method, sources, largest, early_stop=early_stop)
+        if limit is None:
+            _check_range(graph, distances)
+        pred = engine.predecessors(sources, distances) if predecessors else None
+        device = self._graph.device
+        return distances.to(device), None if pred is None else pred.to(device)
+
+    def _subtract_potentials(
+        self, shifted: torch.Tensor, pred: torch.Tensor | None, sources: torch.Tensor, limit: float | None
+    ) -> torch.Tensor:
+        """Return the distances of the graph from those with potentials, some rows at a time."""
+        assert self._reweighted is not None
+        dtype, potentials = self._graph.dtype, self._reweighted.potentials
         infinity = no_edge(dtype)
         distances = torch.empty(shifted.shape, dtype=dtype, device=shifted.device)
         step = max(1, _AT_A_TIME // max(1, shifted.shape[1]))
@@ -189,9 +211,9 @@ class SparseSolver:
             if not dtype.is_floating_point and bool(((exact >= infinity) | (exact <= -infinity))[~missing].any()):
                 raise_out_of_range(dtype, "a path weighs too much or too little")
             distances[first : first + step] = exact.to(dtype).masked_fill_(missing, infinity)
-            if found is not None:
-                found[first : first + step].masked_fill_(missing, -1)
-        return distances, found
+            if pred is not None:
+                pred[first : first + step].masked_fill_(missing, -1)
+        return distances
 
     def _mark(self, sources: torch.Tensor, distances: torch.Tensor, predecessors: torch.Tensor | None) -> None:
         assert self._components is not None
@@ -200,6 +222,10 @@ class SparseSolver:
             distances[rows].masked_fill_(there, minus_infinity(distances.dtype))
             if predecessors is not None:
                 predecessors[rows].masked_fill_(there, -1)
+
+
+def _error_of(cycle: NegativeCycle) -> NegativeCycleError:
+    return NegativeCycleError(cycle.vertices, weight=cycle.weight)
 
 
 def engine_name(device: torch.device) -> str:

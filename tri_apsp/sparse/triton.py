@@ -193,7 +193,7 @@ class TritonSparseEngine(SparseEngine):
 
     @cached_property
     def _sweep_chunks(self) -> tuple[torch.Tensor, ...]:
-        return tuple(x.to(self.graph.device) for x in sweep_chunks(self._require_elimination(), _SWEEP_EDGES))
+        return tuple(x.to(self.graph.device) for x in sweep_chunks(self.require_elimination(), _SWEEP_EDGES))
 
     def _sweeps(self, starts: torch.Tensor, limit: float) -> torch.Tensor:
         graph, missing, chunks = self.graph, no_edge(self.graph.dtype), self._sweep_chunks
