@@ -10,7 +10,8 @@ import scipy.sparse
 import torch
 
 import tri_apsp
-from tri_apsp.errors import DistanceRangeError, InputError
+from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
+from tri_apsp.sparse import hops as module
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 
@@ -62,6 +63,15 @@ def test_a_path_of_more_edges_than_the_dtype_holds() -> None:
         hops(path, [0], dtype=torch.uint8)
     assert hops(path, [45], dtype=torch.uint8)[0, 299] == 254
     assert hops(path, [0])[0, 299] == 299
+
+
+def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_memory(*_: object) -> bool:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(module, "_hops_on_cpu", out_of_memory)
+    with pytest.raises(TooLargeError, match="although enough seemed free"):
+        hops(matrix(3, [(0, 1)]))
 
 
 @pytest.mark.parametrize(

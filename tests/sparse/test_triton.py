@@ -143,6 +143,17 @@ class TestOnGpu(EngineContract):
         assert found.method == method
         assert torch.equal(found.distances.cpu(), tri_apsp.single_source(cpu, sources).distances)
 
+    def test_memory_of_many_rows(self) -> None:
+        """Beside the result, only workspaces that do not grow with the rows."""
+        n = 20_000
+        graph = sparse_graph(generate("erdos_renyi", n, p=2e-4, seed=1), dtype=torch.int32, device=torch.device("cuda"))
+        _ = graph.by_destination
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        tri_apsp.single_source(graph, range(n), method="many_sources", predecessors=True)
+        peak = torch.cuda.max_memory_allocated() - before
+        assert peak <= (4 + 4) * n**2 + (3 << 28)  # a slab of distances, or a part of the predecessors
+
     @pytest.mark.parametrize("method", sorted({*TritonSparseEngine.methods} - {"frontier"}))  # which takes rows one by one
     def test_more_rows_than_programs_along_an_axis(self, method: str) -> None:
         weights = cases.tensor(cases.chain(4), torch.int32)
@@ -165,7 +176,7 @@ class TestInterpreted(EngineContract):
         for name, value in {
             "_SHORT": 4, "_TILES": ((4, 2), (1, 8)), "_SEGMENTS": 8, "_CARRIES": 4, "_QUEUED": 4, "_EXPANDED": 8, "_CHUNK": 4,
             "_SLAB_BYTES": 1, "_MOST_ROUNDS": 8, "_GRID_ROWS": 2, "_SWEEP_COLUMNS": 2, "_SWEEP_EDGES": 2,
-            "free_memory": lambda device: 0,
+            "_AT_A_TIME": 20, "free_memory": lambda device: 0,
         }.items():  # fmt: skip
             monkeypatch.setattr(module, name, value)
         module._launcher.cache_clear()

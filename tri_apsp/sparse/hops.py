@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.device import require_memory
 from tri_apsp.engines.cpu_tasks import Array, run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.solver.memory import memory_for
 from tri_apsp.sparse.graph import EdgeLists, SparseGraph, sparse_graph
 from tri_apsp.sparse.single_source import sources_of
 
@@ -53,20 +53,23 @@ def hops(
     given_graph = sparse_graph(graph)
     n, device = given_graph.n, given_graph.device
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
-    require_memory(f"({len(starts)}, {n}) hops", len(starts) * n * dtype.itemsize, device, "give fewer sources")
-    result = torch.empty((len(starts), n), dtype=dtype, device=device)
-    if not result.numel():
-        return result
-    if device.type == "cpu":
-        too_long = _hops_on_cpu(given_graph, starts, result, UNREACHABLE[dtype])
-    else:
-        from tri_apsp.sparse.triton_hops import hops_on_gpu
+    size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
+    if device.type != "cpu":
+        from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
-        too_long = hops_on_gpu(given_graph.by_destination, starts, result, UNREACHABLE[dtype])
+        size += search_memory(n, len(starts), unreachable)
+    with memory_for(f"({len(starts)}, {n}) hops", size, device, "give fewer sources"):
+        result = torch.empty((len(starts), n), dtype=dtype, device=device)
+        if not result.numel():
+            return result
+        if device.type == "cpu":
+            too_long = _hops_on_cpu(given_graph, starts, result, unreachable)
+        else:
+            too_long = hops_on_gpu(given_graph.by_destination, starts, result, unreachable)
     if too_long:
         wider = "int16" if dtype == torch.uint8 else "int32"
         raise DistanceRangeError(
-            f"hops must be at most {UNREACHABLE[dtype] - 1} to fit {dtype_name(dtype)}, but a path has more edges; use a wider "
+            f"hops must be at most {unreachable - 1} to fit {dtype_name(dtype)}, but a path has more edges; use a wider "
             f"dtype, such as {wider}."
         )
     return result
@@ -110,9 +113,11 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
     """
     to, from_ = (graph.by_source, graph.by_destination) if backward else (graph.by_destination, graph.by_source)
     if graph.device.type != "cpu" and graph.n:
-        from tri_apsp.sparse.triton_hops import totals_on_gpu
+        from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
-        return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
+        size = search_memory(graph.n, graph.n)
+        with memory_for("a search from every vertex", size, graph.device, "use a device with more memory"):
+            return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
     lists, starts = (_arrays(to), _arrays(from_)), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
     lock = Lock()

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import torch
 
-from tri_apsp.device import require_memory, synchronize
+from tri_apsp.device import synchronize
 from tri_apsp.messages import counted
+from tri_apsp.solver.memory import memory_for
 from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.choice import JOHNSON
@@ -41,9 +42,9 @@ def johnson(
     """
     n, itemsize = graph.n, graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
     what, remedy = f"all distances of {counted(n, 'vertex', 'vertices')}", "solve blocks of rows with all_pairs"
-    require_memory(what, n * n * itemsize, graph.device, remedy)
-    distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
-    pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
+    with memory_for(what, n * n * itemsize, graph.device, remedy):
+        distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
+        pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None
     for rows, block in solver.blocks(_ROWS, predecessors=predecessors):
         distances[rows] = block.distances

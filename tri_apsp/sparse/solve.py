@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import NamedTuple
 
 import torch
 
-from tri_apsp.device import require_memory
 from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.messages import counted
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
+from tri_apsp.solver.memory import memory_for
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
@@ -23,7 +24,7 @@ from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, rewe
 
 __all__ = ["Solved", "SparseSolver", "engine_name"]
 
-# Distances that potentials are taken out of at a time.
+# Distances whose range is checked, or whose potentials are subtracted, at a time.
 _AT_A_TIME = 1 << 20
 
 
@@ -69,9 +70,10 @@ class SparseSolver:
             TooLargeError: the rows do not fit the memory.
         """
         rows = len(sources)
-        self._require_memory(rows, predecessors)
-        cycle = self._reached_cycle(sources)
-        return self._solve(self._method_for(rows, rows, predecessors), sources, cycle, limit, predecessors, early_stop)
+        with self._memory_for(rows, predecessors):
+            cycle = self._reached_cycle(sources)
+            method = self._method_for(rows, rows, predecessors)
+            return self._solve(method, sources, cycle, limit, predecessors, early_stop)
 
     def method_of_blocks(self, rows: int, *, predecessors: bool = False) -> str:
         """Return the method by which blocks() solves.
@@ -83,8 +85,8 @@ class SparseSolver:
         n = self._graph.n
         if self._raises and self._components is not None:
             raise _error_of(self._components.cycles[0])
-        self._require_memory(min(rows, n), predecessors)
-        return self._method_for(min(rows, n), n, predecessors)
+        with self._memory_for(min(rows, n), predecessors):
+            return self._method_for(min(rows, n), n, predecessors)
 
     def blocks(self, rows: int, first: int = 0, *, predecessors: bool = False) -> Iterator[tuple[slice, Solved]]:
         """Yield `rows` rows at a time of all sources from `first` on: which these are, and their Solved.
@@ -97,8 +99,8 @@ class SparseSolver:
         together = rows * max(1, self._engine_of(method).rows_together(method) // rows)
         for start in range(first, n, together):
             sources = torch.arange(start, min(start + together, n))
-            self._require_memory(len(sources), predecessors)
-            solved = self._solve(method, sources, self._reached_cycle(sources), predecessors=predecessors)
+            with self._memory_for(len(sources), predecessors):
+                solved = self._solve(method, sources, self._reached_cycle(sources), predecessors=predecessors)
             for begin in range(0, len(sources), rows):
                 part = slice(begin, begin + rows)
                 pred = None if solved.predecessors is None else solved.predecessors[part]
@@ -106,11 +108,14 @@ class SparseSolver:
                 yield slice(start + begin, start + begin + len(block.distances)), block
             del solved, block  # whose memory the next rows need
 
-    def _require_memory(self, rows: int, predecessors: bool) -> None:
-        itemsize = self._graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
-        require_memory(
-            f"distances from {counted(rows, 'source')} to {counted(self._graph.n, 'vertex', 'vertices')}",
-            rows * self._graph.n * itemsize, self._graph.device, "give fewer sources at a time, or take all_pairs",
+    def _memory_for(self, rows: int, predecessors: bool) -> AbstractContextManager[None]:
+        """Return a context in which so many rows are solved. The workspace of an engine is bounded, and not counted."""
+        n, dtype, solved_in = self._graph.n, self._graph.dtype, self._nonnegative.dtype
+        itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
+        itemsize += torch.int32.itemsize if predecessors else 0
+        return memory_for(
+            f"distances from {counted(rows, 'source')} to {counted(n, 'vertex', 'vertices')}", rows * n * itemsize,
+            self._graph.device, "give fewer sources at a time, or take all_pairs",
         )  # fmt: skip
 
     def _reached_cycle(self, sources: torch.Tensor) -> NegativeCycle | None:
@@ -195,11 +200,11 @@ class SparseSolver:
     def _subtract_potentials(
         self, shifted: torch.Tensor, pred: torch.Tensor | None, sources: torch.Tensor, limit: float | None
     ) -> torch.Tensor:
-        """Return the distances of the graph from those with potentials, some rows at a time."""
+        """Return the distances of the graph from those with potentials, in the same memory if the dtype is the same."""
         assert self._reweighted is not None
         dtype, potentials = self._graph.dtype, self._reweighted.potentials
         infinity = no_edge(dtype)
-        distances = torch.empty(shifted.shape, dtype=dtype, device=shifted.device)
+        distances = shifted if shifted.dtype == dtype else torch.empty_like(shifted, dtype=dtype)
         step = max(1, _AT_A_TIME // max(1, shifted.shape[1]))
         for first in range(0, len(shifted), step):
             rows = shifted[first : first + step]
@@ -240,7 +245,9 @@ def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
     heaviest = graph.by_source.weights.max().item() if graph.edges else 0
     if heaviest * max(1, graph.n - 1) <= largest or not distances.numel():
         return
-    if distances.masked_fill(distances == infinity, 0).max().item() + heaviest <= largest:
+    parts = torch.split(distances, max(1, _AT_A_TIME // graph.n))
+    farthest = torch.stack([rows.masked_fill(rows == infinity, 0).max() for rows in parts]).max()
+    if farthest.item() + heaviest <= largest:
         return  # no edge was left out
     sources, targets = graph.by_source.owners(), graph.by_source.vertices.long()
     for row in distances:

@@ -36,6 +36,8 @@ _SLAB_BYTES = 512 << 20
 _SWEEP_COLUMNS, _SWEEP_EDGES, _SWEEP_MEMORY = 32, 32, 0.25
 # The most rounds between two reads of the host whether one changed anything.
 _MOST_ROUNDS = 64
+# Predecessors that are found at a time, and distances that are compared with a limit: this bounds temporaries.
+_AT_A_TIME = 1 << 25
 # The most programs along axis 1 of a grid of CUDA, which are rows or blocks of columns.
 _GRID_ROWS = 65535
 
@@ -72,30 +74,31 @@ class TritonSparseEngine(SparseEngine):
         return d
 
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
-        result = torch.empty(distances.shape, dtype=torch.int32, device=self.graph.device)
-        parts = (torch.split(x, _GRID_ROWS) for x in (result, sources.to(self.graph.device), distances))
+        starts = sources.to(self.graph.device)
+        pred = torch.empty(distances.shape, dtype=torch.int32, device=self.graph.device)
+        step = min(_GRID_ROWS, max(1, _AT_A_TIME // self.graph.n))
         with current(self.graph.device):
-            for pred, starts, d in zip(*parts, strict=True):
-                self._find_predecessors(pred, starts, d)
-        return result
+            for first in range(0, len(starts), step):
+                rows = slice(first, first + step)
+                pred[rows] = self._predecessors(starts[rows], distances[rows])
+        return pred
 
-    def _find_predecessors(self, pred: torch.Tensor, starts: torch.Tensor, d: torch.Tensor) -> None:
-        rows = torch.arange(len(starts), device=d.device)
-        pred.copy_(torch.where(d < no_edge(d.dtype), -2, -1))
-        pred[rows, starts] = -1
+    def _predecessors(self, starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+        pred = _unknown(starts, d)
         if not self.graph.edges:
-            return
+            return pred
         level = torch.full_like(pred, -1)
-        level[rows, starts] = 0
+        level[torch.arange(len(starts), device=d.device), starts] = 0
         not_closer, found = pred.new_zeros(len(starts)), pred.new_zeros(1)
-        unknown = pred.clone()
         self._tight(pred, level, not_closer, found, d, 0, fewest=False)
         again = not_closer.nonzero().flatten()
         if len(again):
-            part, levels, d = unknown[again], level[again], d[again]
+            d, level = d[again], level[again]
+            part = _unknown(starts[again], d)
             for number in rounds(found, _MOST_ROUNDS):
-                self._tight(part, levels, not_closer, found, d, number, fewest=True)
+                self._tight(part, level, not_closer, found, d, number, fewest=True)
             pred[again] = part
+        return pred
 
     def _tight(
         self, pred: torch.Tensor, level: torch.Tensor, not_closer: torch.Tensor, found: torch.Tensor, d: torch.Tensor,
@@ -207,7 +210,10 @@ class TritonSparseEngine(SparseEngine):
             programs = -(-len(part) // _SWEEP_COLUMNS)
             _launcher(_sweep_kernel, x.dtype, ())((programs, 1, 1), x, *chunks, len(chunks[0]), len(part))
             result[first : first + len(part)] = x.mT
-        return result if limit >= missing - 1 else result.masked_fill_(result > limit, missing)
+        if limit < missing - 1:
+            for rows in torch.split(result, max(1, _AT_A_TIME // graph.n)):
+                rows.masked_fill_(rows > limit, missing)
+        return result
 
     def _pull_rows(self, x: torch.Tensor, changed: torch.Tensor, limit: torch.Tensor, needed: int) -> None:
         """Lower rows in rounds; the host reads for the first time after as many as are `needed`."""
@@ -219,6 +225,13 @@ class TritonSparseEngine(SparseEngine):
             _launcher(kernels._pull_rows_kernel, x.dtype, (block,))(
                 grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width
             )
+
+
+def _unknown(starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+    """Return predecessors (rows, n) that are to be found: -2, but -1 at the starts and where there is no path."""
+    pred = torch.full_like(d, -1, dtype=torch.int32).masked_fill_(d < no_edge(d.dtype), -2)
+    pred[torch.arange(len(starts), device=d.device), starts] = -1
+    return pred
 
 
 @cache

@@ -15,7 +15,7 @@ from tri_apsp.sparse.chunks import chunks_of
 from tri_apsp.sparse.graph import EdgeLists
 from tri_apsp.sparse.rounds import FIRST, rounds
 
-__all__ = ["hop_constants", "hops_on_gpu", "totals_on_gpu"]
+__all__ = ["hop_constants", "hops_on_gpu", "search_memory", "totals_on_gpu"]
 
 # Words of 32 sources in a slab at most, and bytes of one matrix of bits. All hops of 100000 vertices with 2 million edges take
 # 94 ms on an H200 with 24 MB, and 62 ms with 96 MB, though these do not stay in the L2 cache: there are fewer, larger launches.
@@ -106,7 +106,7 @@ def hops_on_gpu(lists: EdgeLists, starts: torch.Tensor, result: torch.Tensor, un
     words, starts = _words(n, len(starts)), starts.to(result.device)
     totals = lists.offsets, lists.offsets, lists.vertices  # of their dtypes, but not used
     with current(result.device):
-        search = _Search(lists, words, min(unreachable, n).bit_length())
+        search = _Search(lists, words, _digits(n, unreachable))
         for first in range(0, len(starts), 32 * words):
             part = starts[first : first + 32 * words]
             for level in search.levels(part, totals):
@@ -137,6 +137,16 @@ def totals_on_gpu(lists: EdgeLists) -> tuple[torch.Tensor, torch.Tensor, torch.T
                 pass
             search.last_level()
     return total, reached, farthest
+
+
+def search_memory(n: int, sources: int, unreachable: int = 0) -> int:
+    """Return the bytes of the matrices of bits of a search: of two levels, of what is seen and its digits, and their copies."""
+    return (2 + 2 * (1 + _digits(n, unreachable))) * 4 * n * _words(n, sources)
+
+
+def _digits(n: int, unreachable: int) -> int:
+    """Return how many binary digits a level has at most."""
+    return min(unreachable, n).bit_length()
 
 
 def _words(n: int, sources: int) -> int:
