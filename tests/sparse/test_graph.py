@@ -89,6 +89,7 @@ def test_dense_is_the_inverse():
     ("graph", "message"),
     [
         (torch.zeros(2, 3), "must be square"),
+        (torch.zeros(2, 2, device="meta"), "`graph` must be on the CPU or a CUDA device, but is on meta; move it"),
         (torch.zeros(2, 2, dtype=torch.complex64), "must have one of the dtypes"),
         (torch.zeros(2, 2, requires_grad=True), "must not require a gradient"),
         (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf"),

@@ -10,8 +10,10 @@ import scipy.sparse
 import torch
 
 import tri_apsp
-from tri_apsp.errors import DistanceRangeError, InputError, TooLargeError
+from tri_apsp import engines
+from tri_apsp.errors import DistanceRangeError, EngineError, InputError, TooLargeError
 from tri_apsp.sparse import hops as module
+from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 
@@ -63,6 +65,13 @@ def test_a_path_of_more_edges_than_the_dtype_holds() -> None:
         hops(path, [0], dtype=torch.uint8)
     assert hops(path, [45], dtype=torch.uint8)[0, 299] == 254
     assert hops(path, [0])[0, 299] == 299
+
+
+def test_a_gpu_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "has_triton", lambda: False)
+    graph = sparse_graph(matrix(3, [(0, 1)])).to(torch.device("meta"))  # as on a GPU, no kernel for the CPU takes it
+    with pytest.raises(EngineError, match="needs Triton, but it is not installed"):
+        hops(graph)
 
 
 def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

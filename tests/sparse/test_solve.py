@@ -6,12 +6,13 @@ import cases
 import pytest
 import torch
 
-from tri_apsp import device
-from tri_apsp.errors import DistanceRangeError, NegativeCycleError, TooLargeError
+from tri_apsp import device, engines
+from tri_apsp.errors import DistanceRangeError, EngineError, NegativeCycleError, TooLargeError
 from tri_apsp.graphs import generate
 from tri_apsp.sparse import solve as module
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.sparse.hops import totals
 from tri_apsp.sparse.solve import SparseSolver
 
 
@@ -41,6 +42,15 @@ def test_rows_are_checked_before_a_method_is_chosen(monkeypatch: pytest.MonkeyPa
         cyclic.solve(torch.tensor([0]))
     with pytest.raises(NegativeCycleError):
         cyclic.method_of_blocks(1)
+
+
+@pytest.mark.gpu
+def test_a_gpu_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "has_triton", lambda: False)
+    graph = sparse_graph(torch.zeros(10, 10).cuda())
+    for solve in (lambda: SparseSolver(graph, "auto"), lambda: totals(graph)):
+        with pytest.raises(EngineError, match="needs Triton, but it is not installed"):
+            solve()
 
 
 def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

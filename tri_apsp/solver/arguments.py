@@ -15,6 +15,7 @@ from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 __all__ = [
     "Problem",
     "check_adjacency",
+    "check_device",
     "check_flags",
     "check_method",
     "check_negative_cycles",
@@ -216,6 +217,16 @@ def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
         span = max(span, stride * size)
 
 
+def check_device(tensor: torch.Tensor, name: str) -> None:
+    """Check that a tensor is on a device that some engine may run on.
+
+    Raises:
+        InputError: it is on another.
+    """
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {tensor.device}; move it.")
+
+
 def check_flags(**flags: object) -> None:
     """Check options that are on or off.
 
@@ -274,8 +285,7 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
         raise InputError(f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}.")
-    if value.device.type not in ("cpu", "cuda"):
-        raise InputError(f"`{name}` must be on the CPU or a CUDA device, but is on {value.device}; move it.")
+    check_device(value, name)
     if value.requires_grad:
         raise InputError(f"`{name}` must not require a gradient, since none is computed, but does; call .detach() on it.")
     return value

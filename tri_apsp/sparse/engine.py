@@ -8,11 +8,13 @@ from typing import ClassVar
 
 import torch
 
+from tri_apsp.configs import Config
+from tri_apsp.engines import choose
 from tri_apsp.errors import InputError
 from tri_apsp.sparse.elimination import Elimination, eliminate
 from tri_apsp.sparse.graph import SparseGraph
 
-__all__ = ["SparseEngine"]
+__all__ = ["SparseEngine", "require_triton"]
 
 
 class SparseEngine(ABC):
@@ -60,3 +62,8 @@ class SparseEngine(ABC):
     @abstractmethod
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         """Return the predecessors, (len(sources), n) of int32, of what distances() returned, -1 at sources and without path."""
+
+
+def require_triton(device: torch.device) -> None:
+    """Raise EngineError if the kernels of sparse methods cannot run on a GPU, because Triton is not installed."""
+    choose(device, Config(engine="portable"))

@@ -16,6 +16,7 @@ from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import edges_of_sparse
 from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
+from tri_apsp.solver.arguments import check_device
 
 __all__ = ["SPARSE_DTYPES", "EdgeLists", "SparseGraph", "canonical", "is_sparse", "sparse_graph"]
 
@@ -147,8 +148,8 @@ def sparse_graph(
         name: what messages call the graph.
 
     Raises:
-        InputError: for another type, shape or dtype; NaN or -inf; an index beyond the vertices; a fraction for an integer
-            dtype.
+        InputError: for another type, shape, dtype or device; NaN or -inf; an index beyond the vertices; a fraction for an
+            integer dtype.
         DistanceRangeError: a weight that the dtype cannot hold.
         TooLargeError: the edges, while they are sorted, do not fit the memory.
     """
@@ -220,6 +221,7 @@ def _dtype_of(matrix: Any, name: str) -> torch.dtype:
 
 def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return n, and the sources, targets and weights of the entries of a tensor."""
+    check_device(graph, name)
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise InputError(f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph.")
     if graph.requires_grad:

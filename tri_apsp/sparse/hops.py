@@ -14,6 +14,7 @@ from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.solver.memory import memory_for
+from tri_apsp.sparse.engine import require_triton
 from tri_apsp.sparse.graph import EdgeLists, SparseGraph, sparse_graph
 from tri_apsp.sparse.single_source import sources_of
 
@@ -43,6 +44,7 @@ def hops(
         InputError: a graph, source or dtype that breaks one of these rules.
         DistanceRangeError: a path has more edges than the dtype holds, 254 in uint8 and 16382 in int16.
         TooLargeError: the result does not fit the memory; eccentricities, closeness and others need no such result.
+        EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: with E edges and r levels at most E r operations for each 64 sources, mostly far fewer.
     """
@@ -55,6 +57,7 @@ def hops(
     starts = torch.arange(n) if sources is None else sources_of(sources, n)
     size, unreachable = len(starts) * n * dtype.itemsize, UNREACHABLE[dtype]
     if device.type != "cpu":
+        require_triton(device)
         from tri_apsp.sparse.triton_hops import hops_on_gpu, search_memory
 
         size += search_memory(n, len(starts), unreachable)
@@ -113,6 +116,7 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
     """
     to, from_ = (graph.by_source, graph.by_destination) if backward else (graph.by_destination, graph.by_source)
     if graph.device.type != "cpu" and graph.n:
+        require_triton(graph.device)
         from tri_apsp.sparse.triton_hops import search_memory, totals_on_gpu
 
         size = search_memory(graph.n, graph.n)

@@ -65,6 +65,7 @@ def single_source(
         NegativeCycleError: a source leads to a negative cycle; carries its vertices and its weight.
         DistanceRangeError: a distance does not fit the dtype.
         TooLargeError: the rows do not fit the memory of the device.
+        EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r operations for each source,
     "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge that appears, 4 E in

@@ -18,7 +18,7 @@ from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
 from tri_apsp.sparse.cpu import CpuSparseEngine
-from tri_apsp.sparse.engine import SparseEngine
+from tri_apsp.sparse.engine import SparseEngine, require_triton
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, reweight
 
@@ -51,6 +51,8 @@ class SparseSolver:
         self._graph, self._method, self._raises = graph, method, negative_cycles == "raise"
         self._components: NegativeComponents | None = None
         self._reweighted: Reweighted | None = None
+        if graph.device.type != "cpu":
+            require_triton(graph.device)
         if graph.lowest < 0:
             while (reweighted := reweight(graph)) is None:
                 self._components = self._components or NegativeComponents(graph)
@@ -156,7 +158,7 @@ class SparseSolver:
 
     @cached_property
     def _gpu_engine(self) -> SparseEngine:
-        from tri_apsp.sparse.triton import TritonSparseEngine  # which needs Triton
+        from tri_apsp.sparse.triton import TritonSparseEngine
 
         return TritonSparseEngine(self._nonnegative)
 
