@@ -123,11 +123,27 @@ class EngineContract:
             engine.distances("elimination", torch.zeros(rows, dtype=torch.int64), INF)
             assert len(launches) == sweeps
 
-    def test_all_rounds(self) -> None:
-        graph = sparse_graph(cases.tensor(cases.random_graph(12), torch.float32))
-        engine = TritonSparseEngine(graph.to(torch.device(self.device)))
-        found = [engine.distances("output_parallel", torch.tensor([3]), INF, early_stop=stop) for stop in (True, False)]
-        assert torch.equal(*found)
+    @pytest.mark.parametrize(("method", "rounds"), [("output_parallel", (4, 11)), ("input_parallel", (4, 4))])
+    def test_all_rounds(self, method: str, rounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Only output_parallel continues after a round that changes nothing; the host reads after the fourth."""
+        name = "_pull" if method == "output_parallel" else "_segments"
+        run, calls = getattr(TritonSparseEngine, name), list[object]()
+
+        def watched(*args: object) -> None:
+            calls.append(args)
+            run(*args)
+
+        monkeypatch.setattr(TritonSparseEngine, name, watched)
+        weights = np.full((12, 12), INF)
+        weights[3, 4] = 1
+        engine = TritonSparseEngine(sparse_graph(cases.tensor(weights, torch.float32)).to(torch.device(self.device)))
+        expected = torch.full((1, 12), INF)
+        expected[0, 3], expected[0, 4] = 0, 1
+        for early_stop, count in zip((True, False), rounds, strict=True):
+            calls.clear()
+            found = engine.distances(method, torch.tensor([3]), INF, early_stop=early_stop)
+            assert torch.equal(found.cpu(), expected)
+            assert len(calls) == count
 
 
 @pytest.mark.gpu

@@ -49,28 +49,32 @@ class TritonSparseEngine(SparseEngine):
     methods: ClassVar[tuple[str, ...]] = ("output_parallel", "input_parallel", "frontier", "many_sources", "elimination")
 
     def distances(self, method: str, sources: torch.Tensor, limit: float, *, early_stop: bool = True) -> torch.Tensor:
-        graph = self.graph
-        largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
-        if method in ("many_sources", "elimination") and graph.edges:
-            with current(graph.device):
-                if method == "many_sources":
-                    return self._many_sources(sources.to(graph.device), largest)
-                return self._sweeps(sources.to(graph.device), limit)
-        starts = sources.to(graph.device)
-        d = torch.full((len(starts), graph.n), no_edge(graph.dtype), dtype=graph.dtype, device=graph.device)
-        d[torch.arange(len(starts), device=graph.device), starts] = 0
-        if not graph.edges:
-            return d
+        graph, starts = self.graph, sources.to(self.graph.device)
         with current(graph.device):
+            if not graph.edges:
+                return self._only_sources(starts)
+            if method == "elimination":
+                return self._sweeps(starts, limit)
+            largest = torch.tensor([limit], dtype=graph.dtype, device=graph.device)
+            if method == "many_sources":
+                return self._many_sources(starts, largest)
+            d = self._only_sources(starts)
             if method == "frontier":
                 for row, start in zip(d, starts, strict=True):
                     self._frontier(row, start, largest)
-            else:
-                run = self._pull if method == "output_parallel" else self._segments
-                for rows in torch.split(d, _GRID_ROWS):
-                    lowered = torch.zeros(len(rows), dtype=torch.int32, device=graph.device)
-                    for _ in rounds(lowered, _MOST_ROUNDS) if early_stop else range(graph.n - 1):
-                        run(rows, lowered, largest)
+                return d
+            run = self._pull if method == "output_parallel" else self._segments
+            all_rounds = method == "output_parallel" and not early_stop
+            for rows in torch.split(d, _GRID_ROWS):
+                lowered = torch.zeros(len(rows), dtype=torch.int32, device=graph.device)
+                for _ in range(graph.n - 1) if all_rounds else rounds(lowered, _MOST_ROUNDS):
+                    run(rows, lowered, largest)
+        return d
+
+    def _only_sources(self, starts: torch.Tensor) -> torch.Tensor:
+        """Return distances (rows, n) of which only those of the sources are known."""
+        d = torch.full((len(starts), self.graph.n), no_edge(self.graph.dtype), dtype=self.graph.dtype, device=starts.device)
+        d[torch.arange(len(starts), device=starts.device), starts] = 0
         return d
 
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
