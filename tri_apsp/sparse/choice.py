@@ -46,8 +46,8 @@ _LEAST_GPU_EDGES = 100_000
 
 # All rows by elimination and many_sources, s: on the CPU, roads of Rome 0.07 and 0.40, a grid of 100 x 100 0.7 and 3.8, of
 # 300 x 300 40 and 370; on an H200, copied to the CPU, a grid of 100 x 100 0.49 and 0.59, of 200 x 200 2.3 and 3.6, of 316 x 316
-# 14 and 40. Where a graph does not stay sparse, that is seen after 2.6 us for each edge. So it must have few, and rows must be
-# many. On a GPU this takes as long as many_sources does, unless that needs many rounds, as where paths have many edges.
+# 14 and 40. Finding out that a graph does not stay sparse takes 2.6 us per edge; so only graphs of few edges are tried, and
+# only for many rows. On a GPU, elimination is faster only where many_sources needs many rounds.
 _MOST_DEGREE, _LEAST_SHARE, _LEAST_HOPS = 8, 4, 100
 
 
@@ -57,7 +57,10 @@ def may_stay_sparse(graph: SparseGraph, rows: int) -> bool:
 
 
 def has_long_paths(graph: SparseGraph) -> bool:
-    """Return whether some shortest path from the vertex with the most edges, on a GPU, has many edges."""
+    """Return whether the breadth-first search from the vertex with the most edges has at least _LEAST_HOPS levels.
+
+    The graph is on a GPU.
+    """
     from tri_apsp.sparse.triton_hops import hops_on_gpu  # which needs Triton
 
     row = torch.empty(1, graph.n, dtype=torch.int16, device=graph.device)
@@ -88,8 +91,9 @@ def choose(graph: SparseGraph, rows: int) -> str:
 # On an H200: dense; sparse with 1%, 3%, 10% of the edges.
 #     n = 4096    5.3     6.6  8.5   13
 #     n = 8192     35      22   54   91
-# For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. Below _LEAST_VERTICES, all rows are
-# never faster sparse.
+# For each row, one edge takes as long as _OPERATIONS_PER_EDGE operations of a dense solve. On an H200 it takes as long as 60 at
+# the density at which both are equally fast; the rest is a margin: where they are close, dense. Below _LEAST_VERTICES, all rows
+# gain a few ms at most.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
 

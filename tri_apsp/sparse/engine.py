@@ -18,7 +18,11 @@ __all__ = ["SparseEngine", "require_triton"]
 
 
 class SparseEngine(ABC):
-    """Solves one graph without negative weights, on its device. The distances of all methods are the same bits."""
+    """Solves one graph without negative weights, on its device.
+
+    The distances of all methods are the same bits, but for those of floats by "elimination", which adds up the weights of a
+    path in another order.
+    """
 
     name: ClassVar[str]
     """One of tri_apsp.engines.ENGINES."""
@@ -45,7 +49,7 @@ class SparseEngine(ABC):
         return self.elimination
 
     def rows_together(self, method: str) -> int:
-        """Return how many rows are best solved in one call, if all are wanted."""
+        """Return how many rows take about as long as one; 1 if time grows with rows."""
         return 1
 
     @abstractmethod

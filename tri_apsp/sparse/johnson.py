@@ -30,8 +30,9 @@ def johnson(
 ) -> Result:
     """Return all distances, and with `predecessors` those of all pairs; see shortest_paths.
 
-    Distances of integers are exact. Where weights of floats are negative, each distance is a sum of weights that were rounded
-    once with potentials, minus the potentials, in float64, rounded once more.
+    Distances of integers are exact. Weights of floats are added up along a path from its source on, but by "elimination" in
+    another order. Where some are negative, each distance is a sum of weights that were rounded once with potentials, minus the
+    potentials, in float64, rounded once more.
 
     Raises:
         NegativeCycleError, DistanceRangeError: as single_source.

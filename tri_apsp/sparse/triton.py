@@ -1,4 +1,7 @@
-"""Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one changed anything."""
+"""Sparse methods on a GPU: rounds of kernels, after some of which the host reads whether that one changed anything.
+
+Elimination has no rounds: one launch for each slab of sources.
+"""
 
 from __future__ import annotations
 

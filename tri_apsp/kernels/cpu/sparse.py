@@ -124,7 +124,7 @@ def many_sources(offsets, sources, weights, limit, changed, x):  # type: ignore[
 
 @njit(nogil=True, cache=True)
 def dijkstra(offsets, targets, weights, start, limit, d):  # type: ignore[no-untyped-def]
-    """Lower d [n] by Dijkstra's algorithm with a binary heap of vertices, each at most once.
+    """Lower d [n] by Dijkstra's algorithm with a 4-ary heap of vertices, each at most once.
 
     Args:
         offsets, targets, weights: the edges by source.

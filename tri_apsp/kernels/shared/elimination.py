@@ -1,6 +1,6 @@
 """The sweeps that give distances once the vertices of a sparse graph are eliminated, in plain Triton.
 
-Columns do not depend on each other, so a program takes some of them through both sweeps, and waits for no other.
+Columns are independent: one program takes BLOCK of them through both sweeps, and programs need no synchronization.
 tri_apsp.kernels.cpu.elimination says what the sweeps compute.
 """
 
@@ -32,7 +32,7 @@ def _sweep_kernel(
         others = x_ptr[None, :] + u.to(tl.int64)[:, None] * width
         sums = tl.load(others, mask=(u >= 0)[:, None] & inside[None, :], other=NO_EDGE) + w[:, None]
         before = tl.load(own, mask=inside, other=NO_EDGE)
-        # The next chunk is read while these rows are on their way.
+        # Prefetch the next chunk.
         following = tl.minimum(chunk + 1, chunks - 1)
         v = tl.load(vertices_ptr + following)
         u, w = tl.load(others_ptr + following * EDGES + place), tl.load(weights_ptr + following * EDGES + place)

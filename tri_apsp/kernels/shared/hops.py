@@ -64,7 +64,7 @@ def _gather(now_ptr, found_ptr, sources_ptr, edge, end, level, words, EDGES: tl.
 def _gather_kernel(
     gathered_ptr,  # (long lists, words) of int32, 0 before
     now_ptr,  # (n, words) of int32: what the last level found, in the rows where it found anything
-    found_ptr,  # (n,) of int32: the last level but one, or two, that found a bit of each row
+    found_ptr,  # (n,) of int32: of the levels of the parity of level - 1, the last that found a bit of each row
     complete_ptr,  # (n,) of int32: 1 where a row has seen every source
     lists_ptr, vertices_ptr, firsts_ptr, ends_ptr,  # (chunks,): a long list, its vertex, and which edges of it
     sources_ptr,  # edges by destination
