@@ -89,6 +89,14 @@ def test_auto_counts_the_edges(small: None) -> None:
         assert tri_apsp.shortest_paths(few).method == "kleene"
 
 
+def test_one_row_of_a_complete_graph() -> None:
+    """Edge lists that were given are searched; making them of dense weights takes as long as a dense solve."""
+    weights = cases.tensor(cases.CASES["dense"](200), torch.float32)
+    found = [tri_apsp.shortest_paths(given, sources=7) for given in (weights, sparse_graph(weights))]
+    assert [result.method for result in found] == ["floyd_warshall", "johnson"]
+    assert torch.equal(found[0].distances, found[1].distances)
+
+
 def test_edges_are_counted_without_the_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_or_sparse, "_AT_A_TIME", 300)
     for weights in (cases.tensor(cases.random_graph(60), torch.int32), torch.zeros(60, 60), torch.full((60, 60), INF)):

@@ -96,18 +96,28 @@ def choose(graph: SparseGraph, rows: int) -> str:
 # gain a few ms at most.
 _OPERATIONS_PER_EDGE = {"cpu": 125, "cuda": 150}
 _LEAST_VERTICES = {"cpu": 2048, "cuda": 8192}
+# Few rows count as so many: on a GPU, where they need as many rounds, and on a CPU if edge lists must be made of dense weights.
+# Complete graphs of n = 1000, 2000 and 4000, ms on these two cores: a dense solve 44, 123 and 844; the lists 101, 447 and 1337;
+# then one row 2, 9 and 36, and 16 rows 41, 80 and 380.
+_LEAST_ROWS = {"cpu": 1, "cuda": 8}
+_LEAST_ROWS_WITHOUT_LISTS = {"cpu": 32, "cuda": 8}
 
 
-def most_edges(n: int, rows: int, device: torch.device) -> float:
-    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less time than a dense solve."""
+def most_edges(n: int, rows: int, device: torch.device, *, has_lists: bool) -> float:
+    """Return the number of edges up to which so many rows of a sparse graph of n vertices take less time than a dense solve.
+
+    Args:
+        has_lists: whether the graph was given by its edges, not by dense weights.
+    """
     if n < _LEAST_VERTICES[device.type] and 4 * rows > n:
         return 0
-    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, _LEAST_SOURCES[device.type]))
+    least = (_LEAST_ROWS if has_lists else _LEAST_ROWS_WITHOUT_LISTS)[device.type]
+    return n**3 / (_OPERATIONS_PER_EDGE[device.type] * max(rows, least))
 
 
-def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device) -> Comparison:
+def dense_or_johnson(n: int, edges: int | None, rows: int, device: torch.device, *, has_lists: bool) -> Comparison:
     """Compare both for so many rows of a graph; `edges` is None if they are more than most_edges()."""
-    most = most_edges(n, rows, device)
+    most = most_edges(n, rows, device, has_lists=has_lists)
     if not most:
         return Comparison(False, f"fewer than {_LEAST_VERTICES[device.type]} vertices")
     if edges is None or edges > most:

@@ -168,8 +168,9 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
     if not fits_memory(n * n * given.dtype.itemsize, device):
         return Comparison(given.graph is not None or rows < n, "no dense matrix fits the memory")
     if given.graph is not None:
-        return dense_or_johnson(n, given.graph.edges, rows, device)
-    return dense_or_johnson(n, _count_edges(given.dense(), most_edges(n, rows, device)), rows, device)
+        return dense_or_johnson(n, given.graph.edges, rows, device, has_lists=True)
+    edges = _count_edges(given.dense(), most_edges(n, rows, device, has_lists=False))
+    return dense_or_johnson(n, edges, rows, device, has_lists=False)
 
 
 def _count_edges(weights: torch.Tensor, most: float) -> int | None:
