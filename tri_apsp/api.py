@@ -84,7 +84,7 @@ def shortest_paths(
         method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense methods; or "johnson", for graphs
             of few edges. See select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in. With tiles or
-            cutoffs, "auto" takes a dense method.
+            cutoffs, "auto" takes a dense method. With "johnson" it may only name the engine of sparse graphs.
         overwrite: solve in the memory of `weights`, which then holds the distances (undefined values after an error). A cycle
             of floats that rounding makes lighter than 0 then raises, since the weights that would tell are gone.
         check: check for invalid values, negative cycles and integer distances out of range. Without it the call neither

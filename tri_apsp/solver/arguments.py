@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from tri_apsp.configs import Config
 from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
@@ -15,6 +16,7 @@ from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 __all__ = [
     "Problem",
     "check_adjacency",
+    "check_config",
     "check_device",
     "check_flags",
     "check_method",
@@ -215,6 +217,16 @@ def check_overwrite(weights: torch.Tensor, *, predecessors: bool) -> None:
                 "call contiguous() on it first, or leave overwrite out."
             )
         span = max(span, stride * size)
+
+
+def check_config(config: object) -> None:
+    """Check the type of a configuration.
+
+    Raises:
+        InputError: it is neither a Config nor None.
+    """
+    if config is not None and not isinstance(config, Config):
+        raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
 
 
 def check_device(tensor: torch.Tensor, name: str) -> None:

@@ -8,9 +8,8 @@ import torch
 
 from tri_apsp import engines, tuned
 from tri_apsp.configs import Config, MethodChoice
-from tri_apsp.errors import InputError
 from tri_apsp.methods import METHODS, SYSTEMS, auto, require_runnable, resolve_parameter
-from tri_apsp.solver.arguments import Problem, check_method, check_weights
+from tri_apsp.solver.arguments import Problem, check_config, check_method, check_weights
 from tri_apsp.solver.result import DenseSelection
 
 __all__ = ["call_of", "is_one_closure", "select", "select_dense"]
@@ -31,8 +30,7 @@ def call_of(problem: Problem, method: MethodChoice, config: Config | None) -> tu
         EngineError: the engine that `config` names, or every engine, or the method cannot run on the device.
     """
     check_method(method, ("auto", *METHODS, *SYSTEMS))
-    if config is not None and not isinstance(config, Config):
-        raise InputError(f"config must be a tri_apsp.Config, but is {type(config).__name__}; give a Config or leave it out.")
+    check_config(config)
     weights, wanted = problem.weights, tuned.with_forced(config)
     require_runnable(method, weights.device, weights.dtype, None if wanted is None else wanted.method_parameter)
     engine = engines.choose(weights.device, wanted, weights.dtype)

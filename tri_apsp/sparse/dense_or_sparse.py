@@ -14,7 +14,7 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import fits_memory
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
-from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles, check_weights
+from tri_apsp.solver.arguments import check_config, check_flags, check_method, check_negative_cycles, check_weights
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.run import solve as solve_dense
@@ -90,6 +90,7 @@ def solve(
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     check_method(method, get_args(ShortestPathsMethod))
+    check_config(config)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     given = _Given.of(weights)
     only_dense = {"sizes": sizes is not None, "overwrite": overwrite, "check=False": not check}
@@ -118,6 +119,7 @@ def solve(
 def select(weights: Any, *, method: ShortestPathsMethod, config: Config | None, read_values: bool) -> Selection:
     """As tri_apsp.select."""
     check_method(method, get_args(ShortestPathsMethod))
+    check_config(config)
     check_flags(read_values=read_values)
     given = _Given.of(weights)
     if given.graph is not None or read_values or method == JOHNSON:
@@ -159,10 +161,17 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         raise InputError(
             f"method {JOHNSON!r} needs one graph in {names}, but {only_dense} is for dense methods; give one of these."
         )
-    if method == JOHNSON:
-        return Comparison(True, "asked for by name")
     # A configuration is for dense methods, unless it only names the engine that solves sparse graphs too.
-    for_both = None, Config(), Config(engine=engine_name(device))
+    engine = engine_name(device)
+    for_both = None, Config(), Config(engine=engine)
+    if method == JOHNSON:
+        if config not in for_both:
+            given_fields = {name: value for name, value in vars(config).items() if name != "source" and value is not None}
+            raise InputError(
+                f"`config` may only name the engine {engine!r} with method {JOHNSON!r}, but sets {given_fields}; leave it out, "
+                "or choose a dense method."
+            )
+        return Comparison(True, "asked for by name")
     if only_dense or method != "auto" or tuned.with_forced(config) not in for_both:
         return Comparison(False, "asked for")
     if not fits_memory(n * n * given.dtype.itemsize, device):
