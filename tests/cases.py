@@ -5,6 +5,7 @@ Sums stay below 2**14, so every dtype holds every distance and every method and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -46,6 +47,22 @@ def chain(n: int) -> Matrix:
     """0 -> 1 -> ... -> n - 1, the worst diameter."""
     weights = np.full((n, n), INF)
     weights[np.arange(n - 1), np.arange(1, n)] = 1 + np.arange(n - 1) % 3
+    return weights
+
+
+def star(n: int) -> Matrix:
+    """Edges from all vertices to one, and back."""
+    weights = np.full((n, n), INF)
+    weights[1:, 0], weights[0, 1:] = np.arange(1, n) % 4, np.arange(1, n)
+    return weights
+
+
+def grid(n: int) -> Matrix:
+    """The largest square grid of at most n vertices, and vertices without an edge."""
+    weights, side = np.full((n, n), INF), math.isqrt(n)
+    vertex = np.arange(side * side).reshape(side, side)
+    for one, other in ((vertex[1:], vertex[:-1]), (vertex[:, 1:], vertex[:, :-1])):
+        weights[one, other], weights[other, one] = one % 7, other % 5
     return weights
 
 

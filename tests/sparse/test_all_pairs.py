@@ -116,7 +116,6 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     program = f"""
 import sys, time, torch, cases
 from tri_apsp.sparse.all_pairs import all_pairs
-from tri_apsp.sparse.cpu import CpuSparseEngine
 weights = cases.tensor(cases.random_graph(50), torch.float32)
 for first, _ in all_pairs(weights, sources_per_block=5, sink={str(path)!r}):
     print(first, flush=True)
@@ -278,5 +277,20 @@ def test_blocks_from_a_gpu(tmp_path: Path) -> None:
     expected = tri_apsp.shortest_paths(weights).distances
     blocks = list(all_pairs(weights.cuda(), sources_per_block=64, sink=path))
     assert all(block.distances.is_pinned() for block in blocks)
+    assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
+    assert np.array_equal(np.load(path), expected.numpy())
+
+
+@pytest.mark.gpu
+def test_slabs_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that elimination solves together are copied and written one by one, while the next ones are solved."""
+    from tri_apsp.sparse.triton import TritonSparseEngine
+
+    monkeypatch.setattr(TritonSparseEngine, "rows_together", lambda engine, method: 200)
+    path = tmp_path / "distances.npy"
+    weights = cases.tensor(cases.grid(900), torch.float32)
+    expected = tri_apsp.shortest_paths(weights, method="kleene").distances
+    blocks = list(all_pairs(weights.cuda(), method="elimination", sources_per_block=64, sink=path))
+    assert [block.first for block in blocks] == list(range(0, 900, 64))
     assert torch.equal(torch.cat([block.distances for block in blocks]), expected)
     assert np.array_equal(np.load(path), expected.numpy())

@@ -12,7 +12,6 @@ from tri_apsp.graphs import generate
 from tri_apsp.sparse.choice import may_stay_sparse
 from tri_apsp.sparse.elimination import eliminate
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
-from tri_apsp.sparse.johnson import johnson
 
 
 def grid(n: int, dtype: torch.dtype = torch.float32) -> SparseGraph:
@@ -38,19 +37,21 @@ def test_rows_and_their_edges() -> None:
 @pytest.mark.parametrize("kind", ["grid", "chain"])
 def test_all_rows_of_a_graph_that_stays_sparse(kind: str, dtype: torch.dtype) -> None:
     graph = sparse_graph(generate(kind, 300, seed=2), dtype=dtype)
-    found = johnson(graph)
+    found = tri_apsp.single_source(graph, range(300), method="elimination")
     assert torch.equal(found.distances, tri_apsp.shortest_paths(graph, method="kleene").distances)
 
 
 def test_when_it_is_chosen() -> None:
-    graph, others = grid(400), sparse_graph(generate("erdos_renyi", 400, p=0.02), dtype=torch.float32)
+    graph = grid(400)
+    dense, given_up = (sparse_graph(generate("erdos_renyi", 800, p=edges / 800), dtype=torch.float32) for edges in (12, 6))
+    assert given_up.edges < 8 * 800 < dense.edges  # so that only this one is tried
     every, some, few = range(400), range(100), range(99)
 
     def method(graph: SparseGraph, sources: range, **options: bool) -> str:
         return tri_apsp.single_source(graph, sources, **options).method
 
     assert [method(graph, sources) for sources in (every, some, few)] == ["elimination", "elimination", "many_sources"]
-    assert method(others, every) == "many_sources"
+    assert [method(other, range(800)) for other in (dense, given_up)] == ["many_sources", "many_sources"]
     assert method(graph, every, predecessors=True) == "many_sources"
     whole = grid(400, torch.int32)
     result = tri_apsp.single_source(whole, every, predecessors=True)
@@ -65,7 +66,8 @@ def test_it_is_not_chosen_without_edges() -> None:
 
 
 def test_what_it_does_not_take() -> None:
-    random = sparse_graph(generate("erdos_renyi", 3000, p=8 / 3000), dtype=torch.int32)
+    random = sparse_graph(generate("erdos_renyi", 3000, p=6 / 3000), dtype=torch.int32)
+    assert random.edges < 8 * 3000
     assert eliminate(random) is None
     with pytest.raises(InputError, match=f"'elimination' needs .* but 3000 vertices with {random.edges} edges do not; use"):
         tri_apsp.single_source(random, 0, method="elimination")

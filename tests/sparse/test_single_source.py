@@ -37,23 +37,14 @@ def power_law(n: int) -> np.ndarray:
     return weights
 
 
-def grid(n: int) -> np.ndarray:
-    side = int(n**0.5)
-    weights = np.full((n, n), INF)
-    for source, target in nx.grid_2d_graph(side, side).edges:
-        i, j = (row * side + column for row, column in (source, target))
-        weights[i, j], weights[j, i] = (i + 2 * j) % 9, (2 * i + j) % 9
-    return weights
-
-
 GRAPHS = {
     "random": cases.random_graph(70),
     "zero and one": cases.random_graph(70, low=0, high=1),
     "disconnected": cases.CASES["disconnected"](60),
     "chain": cases.CASES["chain"](60),
     "power law": power_law(60),
-    "grid": grid(64),
-    "star": np.where(np.arange(40)[:, None] == 0, np.arange(40.0), INF),
+    "grid": cases.grid(64),
+    "star": cases.star(40),
     "no edge": np.full((5, 5), INF),
     "one vertex": np.zeros((1, 1)),
     "negative": cases.negative_graph(60),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import ClassVar
 
@@ -26,22 +25,6 @@ from tri_apsp.sparse.triton import TritonSparseEngine
 INF = float("inf")
 
 
-def star(n: int) -> np.ndarray:
-    """Edges from all vertices to one, and back."""
-    weights = np.full((n, n), INF)
-    weights[1:, 0], weights[0, 1:] = np.arange(1, n) % 4, np.arange(1, n)
-    return weights
-
-
-def grid(n: int) -> np.ndarray:
-    """The largest square grid of at most n vertices, and vertices without an edge."""
-    weights, side = np.full((n, n), INF), math.isqrt(n)
-    vertex = np.arange(side * side).reshape(side, side)
-    for one, other in ((vertex[1:], vertex[:-1]), (vertex[:, 1:], vertex[:, :-1])):
-        weights[one, other], weights[other, one] = one % 7, other % 5
-    return weights
-
-
 class EngineContract:
     device: ClassVar[str]
     n: ClassVar[int]
@@ -53,10 +36,10 @@ class EngineContract:
             "random": cases.random_graph(n),
             "zero and one": cases.random_graph(n, low=0, high=1),
             "sparse": cases.random_graph(n, degree=1),
-            "chain": cases.CASES["chain"](n),
-            "star": star(n),
+            "chain": cases.chain(n),
+            "star": cases.star(n),
             "no edge": np.full((3, 3), INF),
-            "grid": grid(n),
+            "grid": cases.grid(n),
         }
 
     @pytest.mark.parametrize("method", TritonSparseEngine.methods)
@@ -106,7 +89,7 @@ class EngineContract:
 
     def test_rows_together_take_one_sweep(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Also while those before them occupy memory."""
-        engine = TritonSparseEngine(sparse_graph(cases.tensor(grid(9), torch.float32)).to(torch.device(self.device)))
+        engine = TritonSparseEngine(sparse_graph(cases.tensor(cases.grid(9), torch.float32)).to(torch.device(self.device)))
         launcher, launches = module._launcher, list[object]()
 
         def counted(*key: object) -> object:
