@@ -53,7 +53,6 @@ HOPS, CLOSENESS = "all hops", "closeness"
 _SAMPLE = 1024
 # The part of all blocks by which the time of all is estimated.
 _PART = 16
-_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,9 @@ def call_of(name: str, graph: SparseGraph) -> TimedCall:
 
 
 def _matrix(graph: SparseGraph, *, unweighted: bool = False) -> csr_array:
-    lists = graph.to(_CPU).by_source
-    data = np.ones(graph.edges) if unweighted else lists.weights.numpy().astype(np.float64)
-    return csr_array((data, lists.vertices.numpy(), lists.offsets.numpy()), (graph.n, graph.n))
+    offsets, vertices, weights = graph.by_source.arrays()
+    data = np.ones(graph.edges) if unweighted else weights.astype(np.float64)
+    return csr_array((data, vertices, offsets), (graph.n, graph.n))
 
 
 def _check_rows(graph: SparseGraph, found: Any) -> None:

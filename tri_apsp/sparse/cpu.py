@@ -13,7 +13,6 @@ from tri_apsp.kernels.cpu.elimination import sweep_down, sweep_up, write_rows
 from tri_apsp.kernels.cpu.sparse_predecessors import tight_predecessors
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.engine import SparseEngine
-from tri_apsp.sparse.graph import EdgeLists
 
 __all__ = ["CpuSparseEngine"]
 
@@ -43,7 +42,7 @@ class CpuSparseEngine(SparseEngine):
             return result
         d[np.arange(len(d)), starts] = 0
         by_source = method in ("frontier", "dijkstra")
-        lists = _arrays(graph.by_source if by_source else graph.by_destination)
+        lists = (graph.by_source if by_source else graph.by_destination).arrays()
         tasks: list[Task]
         if by_source:
             tasks = [(*lists, start, largest, row) for row, start in zip(d, starts, strict=True)]
@@ -57,7 +56,7 @@ class CpuSparseEngine(SparseEngine):
     def predecessors(self, sources: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
         graph = self.graph
         result = torch.empty(distances.shape, dtype=torch.int32)
-        lists = *_arrays(graph.by_destination), *_arrays(graph.by_source)
+        lists = *graph.by_destination.arrays(), *graph.by_source.arrays()
         none = distances.numpy().dtype.type(no_edge(graph.dtype))
         rows = zip(sources.numpy(), distances.numpy(), result.numpy(), strict=True)
         self._run(tight_predecessors, [(*lists, source, none, d, pred) for source, d, pred in rows], len(distances))
@@ -65,7 +64,7 @@ class CpuSparseEngine(SparseEngine):
 
     def _many_sources(self, starts: Array, limit: Array, d: Array) -> None:
         graph = self.graph
-        lists = _arrays(graph.by_destination)
+        lists = graph.by_destination.arrays()
 
         def solve(first: int) -> None:
             part = starts[first : first + _SLAB]
@@ -98,7 +97,3 @@ class CpuSparseEngine(SparseEngine):
     def _run(self, kernel: object, tasks: list[Task], rows: int) -> None:
         work = 4 * rows * (self.graph.edges + self.graph.n)  # about as long as so many min-plus operations
         run_tasks(kernel, tasks, work, torch.get_num_threads())  # type: ignore[arg-type]
-
-
-def _arrays(lists: EdgeLists) -> tuple[Array, Array, Array]:
-    return lists.offsets.numpy(), lists.vertices.numpy(), lists.weights.numpy()

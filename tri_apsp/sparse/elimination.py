@@ -42,8 +42,7 @@ def eliminate(graph: SparseGraph) -> Elimination | None:
     """
     if graph.n > _MOST_VERTICES:
         return None
-    graph = graph.to(torch.device("cpu"))
-    forth, back = ((x.offsets.numpy(), x.vertices.numpy(), x.weights.numpy()) for x in (graph.by_source, graph.by_destination))
+    forth, back = graph.by_source.arrays(), graph.by_destination.arrays()
     infinity = no_edge(graph.dtype)
     limit = forth[2].dtype.type(infinity if graph.dtype.is_floating_point else int(infinity) - 1)
     order, up, down = kernels.eliminate(forth, back, limit, _MOST_EDGES * graph.edges, _MOST_LEFT * graph.edges)

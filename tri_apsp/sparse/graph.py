@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tri_apsp.device import check_memory, require_memory
+from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
@@ -47,6 +48,11 @@ class EdgeLists:
     def degrees(self) -> torch.Tensor:
         """The length of each list, (n,) of int64."""
         return self.offsets.diff()
+
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Return offsets, vertices and weights as arrays of NumPy."""
+        offsets, vertices, weights = (x.cpu().numpy() for x in (self.offsets, self.vertices, self.weights))
+        return offsets, vertices, weights
 
     def owners(self) -> torch.Tensor:
         """Return the vertex at whose list each edge is, (edges,) of int64."""

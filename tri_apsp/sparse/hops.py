@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array, run_tasks
+from tri_apsp.engines.cpu_tasks import run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.solver.memory import memory_for
 from tri_apsp.sparse.engine import require_triton
-from tri_apsp.sparse.graph import EdgeLists, SparseGraph, sparse_graph
+from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.single_source import sources_of
 
 __all__ = ["Totals", "hops", "totals"]
@@ -81,7 +81,7 @@ def hops(
 def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor, unreachable: int) -> bool:
     """Write the hops from `sources` into `result`; return whether a path has more edges than its dtype holds."""
     rows, starts = result.numpy(), sources.numpy()
-    lists = _arrays(graph.by_destination), _arrays(graph.by_source)
+    lists = graph.by_destination.arrays()[:2], graph.by_source.arrays()[:2]
     too_long = list[bool]()
 
     def search(first: int) -> None:
@@ -122,7 +122,7 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
         size = search_memory(graph.n, graph.n)
         with memory_for("a search from every vertex", size, graph.device, "use a device with more memory"):
             return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
-    lists, starts = (_arrays(to), _arrays(from_)), np.arange(graph.n)
+    lists, starts = (to.arrays()[:2], from_.arrays()[:2]), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
     lock = Lock()
 
@@ -137,10 +137,6 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
 
     _run(search, graph.n, _WORDS_OF_TOTALS, graph)
     return Totals(*(torch.from_numpy(x.astype(np.float64)) for x in (total, reached, farthest)))
-
-
-def _arrays(lists: EdgeLists) -> tuple[Array, Array]:
-    return lists.offsets.numpy(), lists.vertices.numpy()
 
 
 def _run(search: Any, sources: int, words: int, graph: SparseGraph) -> None:

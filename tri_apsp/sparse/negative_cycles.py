@@ -22,8 +22,7 @@ class _Search(CycleSearch):
     """Searches a sparse graph on the CPU, with a queue."""
 
     def __init__(self, graph: SparseGraph) -> None:
-        lists = graph.by_source
-        self._lists = lists.offsets.cpu().numpy(), lists.vertices.cpu().numpy(), lists.weights.cpu().numpy()
+        self._lists = graph.by_source.arrays()
         weights = self._lists[2]
         super().__init__(graph.n, graph.dtype, float(np.abs(weights).max(initial=0)))
 
@@ -76,8 +75,7 @@ class NegativeComponents:
     """
 
     def __init__(self, graph: SparseGraph) -> None:
-        lists = graph.by_source
-        self._edges = lists.offsets.cpu().numpy(), lists.vertices.cpu().numpy()
+        self._edges = graph.by_source.arrays()[:2]
         self._component_of = np.full(graph.n, -1)  # of each vertex: its component's index in `cycles`, or -1
         self.cycles = list[NegativeCycle]()
 
@@ -128,6 +126,5 @@ def _without(graph: SparseGraph, vertices: torch.Tensor) -> SparseGraph:
 def _matrix(graph: SparseGraph) -> Any:
     from scipy.sparse import csr_array
 
-    lists = graph.by_source
-    entries = np.ones(graph.edges, np.int8), lists.vertices.cpu().numpy(), lists.offsets.cpu().numpy()
-    return csr_array(entries, shape=(graph.n, graph.n))
+    offsets, vertices, _ = graph.by_source.arrays()
+    return csr_array((np.ones(graph.edges, np.int8), vertices, offsets), shape=(graph.n, graph.n))

@@ -166,7 +166,6 @@ class Sink:
 def _digest(graph: SparseGraph) -> str:
     """Return a digest of a graph, by which an interrupted call is recognised."""
     digest = hashlib.blake2b(f"{graph.n} {dtype_name(graph.dtype)}".encode(), digest_size=16)
-    lists = graph.by_source
-    for array in (lists.offsets, lists.vertices, lists.weights):
-        digest.update(array.cpu().numpy().tobytes())
+    for array in graph.by_source.arrays():
+        digest.update(array.tobytes())
     return digest.hexdigest()
