@@ -209,16 +209,15 @@ SPARSE_KERNELS = {
 def sparse(name: str, tile: tuple[int, ...], dtype: torch.dtype, capability: int) -> Variant:
     """The kernel of that name, of those of sparse methods."""
     kernel = (vars(sparse_kernels) | vars(elimination_kernels))[name]
-    constants = sparse_engine.kernel_constants(kernel, dtype, tile)
+    constants = sparse_engine.kernel_constants(kernel, dtype, *tile)
     vertices = (
         "lowered", "order", "sources", "targets", "queue", "count", "next_queue", "next_count", "queued", "changed", "vertices",
         "others", "pred", "level", "not_closer", "found",
     )  # fmt: skip
     types = {f"{name}_ptr": "*i32" for name in vertices}
     types |= dict.fromkeys(("offsets_ptr", "firsts_ptr", "ends_ptr"), "*i64")
-    return Variant(
-        kernel, _signature(kernel, dtype, constants, **types), constants, capability, sparse_engine.kernel_warps(kernel, tile)
-    )
+    warps = sparse_engine.kernel_warps(kernel, *tile[:1])
+    return Variant(kernel, _signature(kernel, dtype, constants, **types), constants, capability, warps)
 
 
 HOP_KERNELS = {

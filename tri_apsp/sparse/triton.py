@@ -114,7 +114,7 @@ class TritonSparseEngine(SparseEngine):
         lists = self.graph.by_destination
         for order, tile in self._classes:
             if len(order):
-                _launcher(kernels._tight_kernel, self.graph.dtype, (*tile, fewest))(
+                _launcher(kernels._tight_kernel, self.graph.dtype, *tile, fewest)(
                     (-(-len(order) // tile[0]), len(pred), 1), pred, level, not_closer, found, order, lists.offsets,
                     lists.vertices, lists.weights, d, number, len(order), self.graph.n,
                 )  # fmt: skip
@@ -131,7 +131,7 @@ class TritonSparseEngine(SparseEngine):
         lists = self.graph.by_destination
         for order, tile in self._classes:
             if len(order):
-                _launcher(kernels._pull_kernel, d.dtype, tile)(
+                _launcher(kernels._pull_kernel, d.dtype, *tile)(
                     (-(-len(order) // tile[0]), len(d), 1), d, lowered, order, lists.offsets, lists.vertices, lists.weights,
                     limit, len(order), self.graph.n,
                 )  # fmt: skip
@@ -145,10 +145,10 @@ class TritonSparseEngine(SparseEngine):
         lists, edges = self.graph.by_destination, self.graph.edges
         blocks = -(-edges // _SEGMENTS)
         carried = d.new_empty(len(d), 2, blocks)
-        _launcher(kernels._segments_kernel, d.dtype, ())(
+        _launcher(kernels._segments_kernel, d.dtype)(
             (blocks, len(d), 1), d, lowered, carried, lists.vertices, self._targets, lists.weights, limit, edges, self.graph.n
         )
-        _launcher(kernels._carries_kernel, d.dtype, ())(
+        _launcher(kernels._carries_kernel, d.dtype)(
             (len(d), 1, 1), d, lowered, carried, self._targets, limit, blocks, edges, self.graph.n
         )
 
@@ -165,7 +165,7 @@ class TritonSparseEngine(SparseEngine):
             for place in range(batch):
                 number += 1
                 now, later = queues[(number - 1) % 2], queues[number % 2]
-                _launcher(kernels._push_kernel, d.dtype, ())(
+                _launcher(kernels._push_kernel, d.dtype)(
                     (programs, 1, 1), d, now, counts[place:], later, counts[place + 1 :], queued, lists.offsets,
                     lists.vertices, lists.weights, limit, number,
                 )  # fmt: skip
@@ -215,7 +215,7 @@ class TritonSparseEngine(SparseEngine):
             x = torch.full((graph.n, len(part)), missing, dtype=graph.dtype, device=graph.device)
             x[part, torch.arange(len(part), device=part.device)] = 0
             programs = -(-len(part) // _SWEEP_COLUMNS)
-            _launcher(_sweep_kernel, x.dtype, ())((programs, 1, 1), x, *chunks, len(chunks[0]), len(part))
+            _launcher(_sweep_kernel, x.dtype)((programs, 1, 1), x, *chunks, len(chunks[0]), len(part))
             result[first : first + len(part)] = x.mT
         if limit < missing - 1:
             for rows in torch.split(result, max(1, _AT_A_TIME // graph.n)):
@@ -229,7 +229,7 @@ class TritonSparseEngine(SparseEngine):
         grid = len(chunks[0]), -(-width // block), 1
         lowered = changed.new_zeros(1)
         for number in rounds(lowered, _MOST_ROUNDS, needed):
-            _launcher(kernels._pull_rows_kernel, x.dtype, (block,))(
+            _launcher(kernels._pull_rows_kernel, x.dtype, block)(
                 grid, x, changed, lowered, *chunks, lists.vertices, lists.weights, limit, number, width
             )
 
@@ -242,33 +242,33 @@ def _unknown(starts: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
 
 
 @cache
-def _launcher(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> Launcher:
-    return Launcher(kernel, kernel_constants(kernel, dtype, tile) | {"num_warps": kernel_warps(kernel, tile)})
+def _launcher(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False) -> Launcher:
+    constants = kernel_constants(kernel, dtype, block, lanes, fewest)
+    return Launcher(kernel, constants | {"num_warps": kernel_warps(kernel, block)})
 
 
-def kernel_warps(kernel: Any, tile: tuple[int, ...]) -> int:
+def kernel_warps(kernel: Any, block: int = 0) -> int:
     """Return the warps of a program: over rows one for each 128 columns, four neighbours for a thread."""
     if kernel is _sweep_kernel:
         return 1
-    return max(1, tile[0] // 128) if kernel is kernels._pull_rows_kernel else 4
+    return max(1, block // 128) if kernel is kernels._pull_rows_kernel else 4
 
 
-def kernel_constants(kernel: Any, dtype: torch.dtype, tile: tuple[int, ...]) -> dict[str, Any]:
-    """Return the constants of a kernel; `tile` are its VERTICES, LANES and FEWEST, or its BLOCK, where there are several."""
-    known: dict[str, Any] = {"NO_EDGE": no_edge(dtype)}
-    if kernel in (kernels._pull_kernel, kernels._tight_kernel):
-        known |= dict(zip(("VERTICES", "LANES", "FEWEST"), tile, strict=False))
-    elif kernel is _sweep_kernel:
-        known |= {"EDGES": _SWEEP_EDGES, "BLOCK": _SWEEP_COLUMNS}
-    elif kernel is kernels._push_kernel:
-        known |= {"VERTICES": _QUEUED, "BLOCK": _EXPANDED}
-    elif kernel is kernels._carries_kernel:
-        known |= {"EDGES": _SEGMENTS, "BLOCK": _CARRIES}
-    else:
-        known |= {"EDGES": _edges_at_a_time(tile[0]), "BLOCK": tile[0]} if tile else {"BLOCK": _SEGMENTS}
-    return {name: value for name, value in known.items() if name in kernel.arg_names}
+def kernel_constants(kernel: Any, dtype: torch.dtype, block: int = 0, lanes: int = 0, fewest: bool = False) -> dict[str, Any]:
+    """Return the constants of a kernel; `block` is its VERTICES, or the BLOCK of _pull_rows_kernel."""
+    missing = no_edge(dtype)
+    known: dict[Any, dict[str, Any]] = {
+        kernels._pull_kernel: {"NO_EDGE": missing, "VERTICES": block, "LANES": lanes},
+        kernels._segments_kernel: {"NO_EDGE": missing, "BLOCK": _SEGMENTS},
+        kernels._carries_kernel: {"NO_EDGE": missing, "EDGES": _SEGMENTS, "BLOCK": _CARRIES},
+        kernels._push_kernel: {"VERTICES": _QUEUED, "BLOCK": _EXPANDED},
+        kernels._pull_rows_kernel: {"NO_EDGE": missing, "EDGES": _edges_at_a_time(block), "BLOCK": block},
+        kernels._tight_kernel: {"VERTICES": block, "LANES": lanes, "FEWEST": fewest},
+        _sweep_kernel: {"NO_EDGE": missing, "EDGES": _SWEEP_EDGES, "BLOCK": _SWEEP_COLUMNS},
+    }
+    return known[kernel]
 
 
 def _edges_at_a_time(block: int) -> int:
     """Return the edges whose rows of `block` values a program reads at a time: 16 values for each thread."""
-    return max(2, min(16, 16 * 32 * max(1, block // 128) // block))
+    return min(16, 16 * 32 * max(1, block // 128) // max(1, block))

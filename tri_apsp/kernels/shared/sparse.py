@@ -122,7 +122,7 @@ def _carries_kernel(
     carried_ptr += (row * 2).to(tl.int64) * blocks
     limit = tl.load(limit_ptr)
     open_v = -1  # the last segment so far, and its minimum
-    open_value = tl.load(limit_ptr)
+    open_value = limit
     for start in range(0, 2 * blocks, BLOCK):
         offs = start + tl.arange(0, BLOCK)
         mask = offs < 2 * blocks
