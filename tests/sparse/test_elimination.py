@@ -22,9 +22,9 @@ def test_rows_and_their_edges() -> None:
     """Edges lead from each row up to later ones, and their weights are those of paths over earlier rows."""
     graph = grid(100)
     found = eliminate(graph)
-    assert sorted(found.row_of) == list(range(100))
+    assert sorted(found.rank) == list(range(100))
     distances = tri_apsp.shortest_paths(graph, method="kleene").distances.numpy()
-    vertex_of = np.argsort(found.row_of)
+    vertex_of = np.argsort(found.rank)
     for (offsets, others, weights), downward in ((found.up, False), (found.down, True)):
         rows = np.repeat(np.arange(100), np.diff(offsets))
         assert (others > rows).all()

@@ -78,19 +78,19 @@ class CpuSparseEngine(SparseEngine):
         self._run(solve, [(first,) for first in range(0, len(starts), _SLAB)], len(starts))
 
     def _sweeps(self, starts: Array, limit: Array, d: Array) -> None:
-        found = self.require_elimination()
+        elimination = self.require_elimination()
         missing = d.dtype.type(no_edge(self.graph.dtype))
         width = max(16, min(_SWEEP_COLUMNS, -(-len(starts) // torch.get_num_threads())))
 
         def solve(first: int) -> None:
-            part = found.row_of[starts[first : first + width]]
+            part = elimination.rank[starts[first : first + width]]
             x = np.full((self.graph.n, len(part)), missing, d.dtype)
             reached = np.zeros(self.graph.n, np.bool_)
             x[part, np.arange(len(part))] = 0
             reached[part] = True
-            sweep_up(*found.up, reached, x)
-            sweep_down(*found.down, x)
-            write_rows(x, found.row_of, limit, missing, d[first : first + len(part)])
+            sweep_up(*elimination.up, reached, x)
+            sweep_down(*elimination.down, x)
+            write_rows(x, elimination.rank, limit, missing, d[first : first + len(part)])
 
         self._run(solve, [(first,) for first in range(0, len(starts), width)], len(starts))
 

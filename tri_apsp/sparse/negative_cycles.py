@@ -84,11 +84,11 @@ class NegativeComponents:
         from scipy.sparse.csgraph import connected_components  # imports of 0.1 s, which few graphs need
 
         labels = connected_components(_matrix(graph), directed=True, connection="strong")[1].astype(np.int64)
-        found = _Search(graph).run(torch.from_numpy(labels))
-        assert found
+        cycles = _Search(graph).run(torch.from_numpy(labels))
+        assert cycles
         index_of = np.full(graph.n, -1)
-        index_of[labels[[cycle.vertices[0] for cycle in found]]] = len(self.cycles) + np.arange(len(found))
-        self.cycles += found
+        index_of[labels[[cycle.vertices[0] for cycle in cycles]]] = len(self.cycles) + np.arange(len(cycles))
+        self.cycles += cycles
         self._component_of = np.maximum(self._component_of, index_of[labels])
         return _without(graph, torch.from_numpy(index_of[labels] >= 0))
 

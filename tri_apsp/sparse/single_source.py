@@ -68,9 +68,9 @@ def single_source(
         EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: with E edges and r rounds, at most the largest number of edges of a shortest path: E r operations for each source,
-    "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge that appears, 4 E in
-    all for roads. Graphs with negative weights take a search by Bellman-Ford first, whose potentials leave no weight negative;
-    distances of floats are then rounded once more.
+    "frontier" and "many_sources" mostly far fewer; "dijkstra" E log n; "elimination" one for each edge and its fill-in, 4 E
+    in all for roads. Graphs with negative weights take a search by Bellman-Ford first, whose potentials leave no weight
+    negative; distances of floats are then rounded once more.
 
     Source: Malison, Optimizing Shortest Path Algorithms for Parallel Architectures, chapter 6.
     """
@@ -87,15 +87,13 @@ def single_source(
         given, starts = given.with_source(vertices), torch.tensor([n])
     solver = SparseSolver(given, method, negative_cycles)
     solved = solver.solve(starts, limit=_limit(limit, given), predecessors=predecessors, early_stop=early_stop)
-    distances, found, nearest = solved.distances, solved.predecessors, None
+    distances, pred, nearest = solved.distances, solved.predecessors, None
     if min_only:
-        distances, found = distances[:, :n].contiguous(), None if found is None else found[:, :n].contiguous()
-        if found is not None:
-            found.masked_fill_(found == n, -1)
-            nearest = _nearest(found[0], distances[0])
-    return Result(
-        distances, solved.method, solved.engine, None, found, solved.negative_cycle, sources=vertices, nearest=nearest
-    )
+        distances, pred = distances[:, :n].contiguous(), None if pred is None else pred[:, :n].contiguous()
+        if pred is not None:
+            pred.masked_fill_(pred == n, -1)
+            nearest = _nearest(pred[0], distances[0])
+    return Result(distances, solved.method, solved.engine, None, pred, solved.negative_cycle, sources=vertices, nearest=nearest)
 
 
 def sources_of(sources: Any, n: int) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """Elimination of the vertices of a sparse graph one after another, and the two sweeps that give distances then, in Numba.
 
-    for v in the order of the fewest new edges:                                   # eliminate
+    for v with the fewest edges to it times edges from it (Markowitz's rule):  # eliminate
         for edges u -> v -> w between vertices that are left:
             weight(u, w) = min(weight(u, w), weight(u, v) + weight(v, w))
     for v in this order:     x[w] = min(x[w], x[v] + weight(v, w)) over the edges from v when it was eliminated    # sweeps
@@ -8,7 +8,8 @@
 
 A shortest path first leads to vertices that are eliminated later and later, and then earlier and earlier.
 
-Source: Carré, An Algebra for Network Routing Problems, 1971; the sweeps: Delling, Goldberg, Nowatzyk, Werneck, PHAST:
+Source: Carré, An Algebra for Network Routing Problems, 1971; the order: Markowitz, The Elimination Form of the Inverse and Its
+Application to Linear Programming, 1957; the sweeps: Delling, Goldberg, Nowatzyk, Werneck, PHAST:
 Hardware-Accelerated Shortest Path Trees, 2011.
 """
 
@@ -21,12 +22,12 @@ from numba import njit
 
 __all__ = ["eliminate", "sweep_down", "sweep_up", "write_rows"]
 
-_TOGETHER = 16
+_TILE_ROWS = 16
 
 
 @njit(nogil=True, cache=True)
 def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
-    """Return lists that may grow: where each starts, its length and its room, and the edges, with room for twice as many."""
+    """Return lists that may grow: where each starts, its length and its capacity; and the edges, in arrays twice as long."""
     n = len(offsets) - 1
     count = offsets[1:] - offsets[:-1]
     ends, values = np.empty(2 * len(vertices) + 16, np.int32), np.empty(2 * len(vertices) + 16, weights.dtype)
@@ -43,9 +44,9 @@ def _edges_of(lists, v):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _make_room(lists, heads, new):  # type: ignore[no-untyped-def]
-    """Return the lists with room for `new` more edges in each of those of `heads`, should all of them move."""
-    first, count, room, ends, values, used = lists
+def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
+    """Return the lists with memory for `new` more edges in each of those of `heads`, should all of them move."""
+    first, count, capacity, ends, values, used = lists
     needed = 0
     for u in heads:
         needed += 2 * (count[u] + new)
@@ -59,10 +60,10 @@ def _make_room(lists, heads, new):  # type: ignore[no-untyped-def]
         new_ends[place : place + length] = ends[first[v] : first[v] + length]
         new_values[place : place + length] = values[first[v] : first[v] + length]
         first[v] = place
-        room[v] = length
+        capacity[v] = length
         place += length
     used[0] = place
-    return first, count, room, new_ends, new_values, used
+    return first, count, capacity, new_ends, new_values, used
 
 
 @njit(nogil=True, cache=True)
@@ -74,16 +75,16 @@ def _connect(lists, v, others, to_others, heads, from_heads, place, limit):  # t
         place: (n,) of int32, -1 before and after.
         limit: heavier edges are left out.
     """
-    first, count, room, ends, values, used = lists
+    first, count, capacity, ends, values, used = lists
     for h in range(len(heads)):
         u, weight = heads[h], from_heads[h]
         begin, length = first[u], count[u]
-        if length + len(others) > room[u]:
-            room[u] = 2 * (length + len(others))
+        if length + len(others) > capacity[u]:
+            capacity[u] = 2 * (length + len(others))
             ends[used[0] : used[0] + length] = ends[begin : begin + length]
             values[used[0] : used[0] + length] = values[begin : begin + length]
             begin = first[u] = used[0]
-            used[0] += room[u]
+            used[0] += capacity[u]
         for e in range(begin, begin + length):
             place[ends[e]] = e
         gap = place[v]
@@ -105,29 +106,29 @@ def _connect(lists, v, others, to_others, heads, from_heads, place, limit):  # t
 
 
 @njit(nogil=True, cache=True)
-def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignore[no-untyped-def]
-    """Eliminate all vertices, always one over which the fewest pairs of edges lead.
+def eliminate(by_source, by_destination, limit, max_eliminated, max_left):  # type: ignore[no-untyped-def]
+    """Eliminate all vertices by Markowitz's rule: always one with the fewest edges to it times edges from it.
 
     Args:
         by_source, by_destination: offsets, vertices and weights of the edges from and to each vertex; no weight is negative.
         limit: heavier paths are left out.
-        most: the most edges that may be at vertices when they are eliminated, all together.
-        most_left: the most edges between vertices that are left.
+        max_eliminated: the most edges and fill-in that may be at vertices when they are eliminated, all together.
+        max_left: the most edges between remaining vertices.
 
     Returns:
         The vertices in their order, or fewer if there are more edges than that; then for each of them, in this order, the
         edges from it and those to it, when it was eliminated: (up offsets, up vertices, up weights), (down ...).
     """
     n = len(by_source[0]) - 1
-    forth, back = _lists(*by_source), _lists(*by_destination)
+    successors, predecessors = _lists(*by_source), _lists(*by_destination)
     place = np.full(n, -1, np.int64)
     order, left = np.empty(n, np.int32), np.ones(n, np.bool_)
     up, down = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     up_ends, down_ends = np.empty(4 * len(by_source[1]) + 16, np.int32), np.empty(4 * len(by_source[1]) + 16, np.int32)
     up_values, down_values = np.empty(len(up_ends), by_source[2].dtype), np.empty(len(up_ends), by_source[2].dtype)
-    cost = forth[1] * back[1]
-    queued = cost.copy()  # the key of each vertex in the heap, at most its cost
-    heap = [cost[v] * n + v for v in range(n)]
+    counts = successors[1] * predecessors[1]
+    queued = counts.copy()  # the key of each vertex in the heap, at most its count
+    heap = [counts[v] * n + v for v in range(n)]
     heapq.heapify(heap)
     done, edges_left = 0, len(by_source[1])
     while len(heap) > 0:
@@ -135,31 +136,31 @@ def eliminate(by_source, by_destination, limit, most, most_left):  # type: ignor
         v = entry % n
         if not left[v] or entry // n != queued[v]:
             continue
-        if queued[v] < cost[v]:  # it has risen since
-            queued[v] = cost[v]
-            heapq.heappush(heap, cost[v] * n + v)
+        if queued[v] < counts[v]:  # it has risen since
+            queued[v] = counts[v]
+            heapq.heappush(heap, counts[v] * n + v)
             continue
-        targets, to_targets = _edges_of(forth, v)
-        sources, from_sources = _edges_of(back, v)
-        if up[done] + down[done] + len(targets) + len(sources) > most or edges_left > most_left:
+        targets, to_targets = _edges_of(successors, v)
+        sources, from_sources = _edges_of(predecessors, v)
+        if up[done] + down[done] + len(targets) + len(sources) > max_eliminated or edges_left > max_left:
             break
         edges_left -= len(targets)
         for u in sources:
-            edges_left -= forth[1][u]
+            edges_left -= successors[1][u]
         up_ends, up_values = _append(up_ends, up_values, up, done, targets, to_targets)
         down_ends, down_values = _append(down_ends, down_values, down, done, sources, from_sources)
-        forth = _make_room(forth, sources, len(targets))
-        back = _make_room(back, targets, len(sources))
-        _connect(forth, v, targets, to_targets, sources, from_sources, place, limit)
-        _connect(back, v, sources, from_sources, targets, to_targets, place, limit)
+        successors = _reserve(successors, sources, len(targets))
+        predecessors = _reserve(predecessors, targets, len(sources))
+        _connect(successors, v, targets, to_targets, sources, from_sources, place, limit)
+        _connect(predecessors, v, sources, from_sources, targets, to_targets, place, limit)
         for u in sources:
-            edges_left += forth[1][u]
+            edges_left += successors[1][u]
         for ends in (sources, targets):
             for u in ends:
-                cost[u] = forth[1][u] * back[1][u]
-                if cost[u] < queued[u]:
-                    queued[u] = cost[u]
-                    heapq.heappush(heap, cost[u] * n + u)
+                counts[u] = successors[1][u] * predecessors[1][u]
+                if counts[u] < queued[u]:
+                    queued[u] = counts[u]
+                    heapq.heappush(heap, counts[u] * n + u)
         left[v] = False
         order[done] = v
         done += 1
@@ -217,12 +218,12 @@ def sweep_down(offsets, sources, weights, x):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def write_rows(x, row_of, limit, no_edge, d):  # type: ignore[no-untyped-def]
-    """Write x[row_of[v], s] to d[s, v], or no_edge where it exceeds the limit."""
-    n = len(row_of)
-    for begin in range(0, n, _TOGETHER):  # so many rows of x fit the first cache, and as many values of d a line of it
-        end = min(n, begin + _TOGETHER)
+def write_rows(x, rank, limit, no_edge, d):  # type: ignore[no-untyped-def]
+    """Write x[rank[v], s] to d[s, v], or no_edge where it exceeds the limit."""
+    n = len(rank)
+    for begin in range(0, n, _TILE_ROWS):  # so many rows of x fit the L1 cache, and as many values of d a line of it
+        end = min(n, begin + _TILE_ROWS)
         for s in range(len(d)):
             for v in range(begin, end):
-                value = x[row_of[v], s]
+                value = x[rank[v], s]
                 d[s, v] = value if value <= limit else no_edge
