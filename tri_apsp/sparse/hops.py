@@ -20,8 +20,8 @@ from tri_apsp.sparse.single_source import sources_of
 
 __all__ = ["Totals", "hops", "totals"]
 
-# Words of 64 sources that are searched at a time, for rows of hops and for their totals.
-_WORDS, _WORDS_OF_TOTALS = 8, 16
+# Words of 64 sources that are searched at a time: a vector of 512 bits holds those of a vertex.
+_WORDS = 8
 
 UNREACHABLE = {torch.uint8: 255, torch.int16: int(no_edge(torch.int16)), torch.int32: int(no_edge(torch.int32))}
 """The dtypes of hops, and what each has where there is no path."""
@@ -62,7 +62,10 @@ def hops(
 
         size += search_memory(n, len(starts), unreachable)
     with memory_for(f"({len(starts)}, {n}) hops", size, device, "give fewer sources"):
-        result = torch.empty((len(starts), n), dtype=dtype, device=device)
+        if device.type == "cpu":  # NumPy asks for huge pages, which the threads fill in a fifth of the time
+            result = torch.from_numpy(np.empty((len(starts), n), dtype_name(dtype)))
+        else:
+            result = torch.empty((len(starts), n), dtype=dtype, device=device)
         if not result.numel():
             return result
         if device.type == "cpu":
@@ -85,13 +88,13 @@ def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor
     too_long = list[bool]()
 
     def search(first: int) -> None:
+        if any(too_long):
+            return
         part = starts[first : first + 64 * _WORDS]
-        words = -(-len(part) // 64)
-        x = np.full((rows.shape[1], 64 * words), unreachable, rows.dtype)
-        too_long.append(hops_of_slab(*lists, part, words, unreachable - 1, x))
-        rows[first : first + len(part)] = x[:, : len(part)].T
+        digits = np.zeros((min(unreachable, graph.n).bit_length(), graph.n, _words(len(part))), np.uint64)
+        too_long.append(hops_of_slab(*lists, part, unreachable, digits, rows[first : first + len(part)]))
 
-    _run(search, len(starts), _WORDS, graph)
+    _run(search, len(starts), graph)
     return any(too_long)
 
 
@@ -127,18 +130,22 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
     lock = Lock()
 
     def search(first: int) -> None:
-        part = starts[first : first + 64 * _WORDS_OF_TOTALS]
+        part = starts[first : first + 64 * _WORDS]
         found = tuple(np.zeros(graph.n, np.int64) for _ in range(3))
-        totals_of_slab(*lists, part, -(-len(part) // 64), *found)
+        totals_of_slab(*lists, part, _words(len(part)), *found)
         with lock:
             np.add(total, found[0], out=total)
             np.add(reached, found[1], out=reached)
             np.maximum(farthest, found[2], out=farthest)
 
-    _run(search, graph.n, _WORDS_OF_TOTALS, graph)
+    _run(search, graph.n, graph)
     return Totals(*(torch.from_numpy(x.astype(np.float64)) for x in (total, reached, farthest)))
 
 
-def _run(search: Any, sources: int, words: int, graph: SparseGraph) -> None:
-    tasks = [(first,) for first in range(0, sources, 64 * words)]
-    run_tasks(search, tasks, 8 * len(tasks) * words * (graph.edges + graph.n), torch.get_num_threads())
+def _words(sources: int) -> int:
+    return 1 if sources <= 64 else _WORDS
+
+
+def _run(search: Any, sources: int, graph: SparseGraph) -> None:
+    tasks = [(first,) for first in range(0, sources, 64 * _WORDS)]
+    run_tasks(search, tasks, 8 * len(tasks) * _WORDS * (graph.edges + graph.n), torch.get_num_threads())

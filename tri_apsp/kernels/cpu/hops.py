@@ -5,35 +5,86 @@
         later[v] = (OR of now[u] over the edges (u, v)) and not seen[v]     # 64 sources in each word
         seen[v] |= later[v];  now = later
 
+The level of each bit is kept as binary digits, of which one word holds those of 64 sources, and unpacked at the end.
+
 Source: Then et al., The More the Merrier: Efficient Multi-Source Graph Traversal, 2014.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tri_apsp.kernels.cpu.transpose import transpose
+from tri_apsp.kernels.cpu.vector_code import addresses
 
 __all__ = ["hops_of_slab", "totals_of_slab"]
 
+# Vertices whose levels are unpacked together: their block, 64 values each, stays in the L1 cache.
+_BLOCK = 256
+
+
+@intrinsic(prefer_literal=True)
+def _gather(typing_context, later, seen, now, active, sources, words):  # type: ignore[no-untyped-def]
+    """later = seen | the rows of now at the active of `sources`; return whether that is more than seen.
+
+    Args:
+        later, seen: [words] of uint64, which a vector of registers holds meanwhile.
+        words: a constant.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        index, row = ir.IntType(64), ir.VectorType(ir.IntType(64), words.literal_value)
+        at = addresses(context, builder, signature.args[:5], args[:5])
+
+        def address(array: int, item: Any, kind: ir.Type, size: int) -> Any:
+            offset = builder.mul(item, ir.Constant(index, size))
+            return builder.inttoptr(builder.add(at[array], offset), kind.as_pointer())
+
+        def differs(x: Any, y: Any) -> Any:
+            bits = builder.bitcast(builder.icmp_unsigned("!=", x, y), ir.IntType(row.count))
+            return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+        first, ones = ir.Constant(index, 0), ir.Constant(row, [-1] * row.count)
+        before = builder.load(address(1, first, row, 0), align=8)
+        found = cgutils.alloca_once_value(builder, before)
+        vertex = context.get_data_type(sources.dtype)
+        length = cgutils.unpack_tuple(builder, context.make_array(sources)(context, builder, args[4]).shape, 1)[0]
+        with cgutils.for_range(builder, length) as loop:
+            u = builder.load(address(4, loop.index, vertex, sources.dtype.bitwidth // 8))
+            u = context.cast(builder, u, sources.dtype, types.int64)
+            is_active = builder.load(address(3, u, ir.IntType(8), 1))
+            with builder.if_then(builder.icmp_unsigned("!=", is_active, ir.Constant(ir.IntType(8), 0))):
+                bits = builder.or_(builder.load(found), builder.load(address(2, u, row, 8 * row.count), align=8))
+                builder.store(bits, found)
+                with builder.if_then(builder.not_(differs(bits, ones))):
+                    loop.do_break()
+        after = builder.load(found)
+        builder.store(after, address(0, first, row, 0), align=8)
+        return differs(after, before)
+
+    return types.boolean(later, seen, now, active, sources, words), emit
+
 
 @njit(nogil=True, cache=True)
-def _pull(offsets, sources, now, active, complete, later, touched):  # type: ignore[no-untyped-def]
-    """later[v] <- the bits of now over the edges to v; write the v with any to `touched`, and return their number."""
+def _pull(offsets, sources, now, active, seen, complete, later, touched):  # type: ignore[no-untyped-def]
+    """later[v] <- seen[v] and the bits of now over the edges to v; write the v with more to `touched`, return their number."""
     count = 0
     for v in range(len(now)):
-        reached = False
-        for e in range(offsets[v], offsets[v] if complete[v] else offsets[v + 1]):
-            u = sources[e]
-            if active[u]:
-                if not reached:
-                    for w in range(now.shape[1]):
-                        later[v, w] = now[u, w]
-                    touched[count] = v
-                    count += 1
-                    reached = True
-                else:
-                    for w in range(now.shape[1]):  # LLVM vectorizes this loop
-                        later[v, w] |= now[u, w]
+        if not complete[v]:
+            edges = sources[offsets[v] : offsets[v + 1]]
+            if now.shape[1] == 1:
+                more = _gather(later[v], seen[v], now, active, edges, 1)
+            else:
+                more = _gather(later[v], seen[v], now, active, edges, 8)
+            if more:
+                touched[count] = v
+                count += 1
     return count
 
 
@@ -74,7 +125,7 @@ def _advance(edges_to, edges_from, now, active, queue, seen, complete, later, ac
     if 8 * edges < len(targets):
         touched = _push(offsets, targets, now, queue, complete, later, active_later, queue_later)
     else:
-        touched = _pull(edges_to[0], edges_to[1], now, active, complete, later, queue_later)
+        touched = _pull(edges_to[0], edges_to[1], now, active, seen, complete, later, queue_later)
     found = 0
     for i in range(touched):
         v = queue_later[i]
@@ -107,42 +158,73 @@ def _begin(starts, n, words):  # type: ignore[no-untyped-def]
             queue[count] = starts[s]
             count += 1
     seen = now.copy()
-    for s in range(len(starts), 64 * words):  # bits without a source count as seen
-        seen[:, s // 64] |= np.uint64(1) << np.uint64(s % 64)
+    for w in range(len(starts) // 64, words):  # bits without a source count as seen
+        seen[:, w] |= ~np.uint64(0) << np.uint64(max(0, len(starts) - 64 * w))
     later, queue_later = np.empty((n, words), np.uint64), np.empty(n, np.int64)
     return now, active, queue, count, seen, np.zeros(n, np.bool_), later, np.zeros(n, np.bool_), queue_later
 
 
 @njit(nogil=True, cache=True)
-def hops_of_slab(edges_to, edges_from, starts, words, most, x):  # type: ignore[no-untyped-def]
-    """x[v, s] <- the edges of a shortest path from starts[s] to v; what is not reached stays as it is.
+def hops_of_slab(edges_to, edges_from, starts, unreachable, digits, rows):  # type: ignore[no-untyped-def]
+    """rows[s, v] <- the edges of a shortest path from starts[s] to v, or `unreachable`.
 
     Args:
         edges_to, edges_from: offsets and vertices of the edges by destination, and by source.
-        words: of 64 sources.
-        most: the largest number of edges that x can hold.
-        x: [n, 64 * words].
+        digits: [d, n, words] of uint64, 0 before: the binary digits of the level of each bit, 64 sources in each word.
 
-    Returns whether a path has more edges than `most`.
+    Returns whether a path has `unreachable` edges or more; then rows are not written.
     """
-    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(starts, len(x), words)
-    for s in range(len(starts)):
-        x[starts[s], s] = 0
+    _, n, words = digits.shape
+    now, active, queue, count, seen, complete, later, active_later, queue_later = _begin(starts, n, words)
     level = 1
     while True:
         count = _advance(edges_to, edges_from, now, active, queue[:count], seen, complete, later, active_later, queue_later)
-        if count == 0 or level > most:
-            return count > 0
+        if count == 0:
+            break
+        if level == unreachable:
+            return True
         for i in range(count):
             v = queue_later[i]
             for w in range(words):
                 bits = later[v, w]
                 if bits:
-                    for bit in range(64):  # LLVM vectorizes this loop
-                        new = (bits >> np.uint64(bit)) & np.uint64(1)
-                        x[v, 64 * w + bit] = level if new else x[v, 64 * w + bit]
+                    digit = 0
+                    while level >> digit:
+                        if level >> digit & 1:
+                            digits[digit, v, w] |= bits
+                        digit += 1
         now, later, active, active_later, queue, queue_later = later, now, active_later, active, queue_later, queue
         level += 1
+    used = 0
+    while (level - 1) >> used:
+        used += 1
+    _unpack(seen, digits[:used], unreachable, rows)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _unpack(seen, digits, unreachable, rows):  # type: ignore[no-untyped-def]
+    """rows[s, v] <- the sum of 2^d over the digits[d, v] with bit s, or `unreachable` where bit s of seen[v] is not set."""
+    sources, n = rows.shape
+    block = np.empty((_BLOCK, 64), rows.dtype)
+    for begin in range(0, n, _BLOCK):
+        end = min(n, begin + _BLOCK)
+        for w in range(-(-sources // 64)):
+            for v in range(begin, end):
+                _unpack_word(block[v - begin], seen[v, w], digits[:, v, w], unreachable)
+            last = min(sources, 64 * w + 64)
+            transpose(rows[64 * w : last, begin:end], block[: end - begin, : last - 64 * w])
+
+
+@njit(nogil=True, cache=True)
+def _unpack_word(levels, seen, digits, unreachable):  # type: ignore[no-untyped-def]
+    for bit in range(64):
+        levels[bit] = 0 if (seen >> np.uint64(bit)) & np.uint64(1) else unreachable
+    for d in range(len(digits)):
+        word = digits[d]
+        if word:
+            for bit in range(64):
+                levels[bit] += ((word >> np.uint64(bit)) & np.uint64(1)) << np.uint64(d)
 
 
 @njit(nogil=True, cache=True)
