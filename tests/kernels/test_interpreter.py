@@ -23,7 +23,7 @@ INTERPRETED = {
     "methods/papers/test_contract.py": (35, 35),
     "gpu/test_value_range.py": (65, 6),
     "solver/test_staging.py": (17, 24),
-    "sparse/test_triton.py": (7, 1),
+    "sparse/test_triton.py": (10, 1),
     "test_reachability.py": (12, 12),
 }
 
