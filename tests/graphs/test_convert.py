@@ -12,7 +12,7 @@ import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning, TooLargeError
 from tri_apsp.graphs import from_networkx, from_numpy, from_scipy
-from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name, no_edge
 
 INF = float("inf")
 
@@ -168,6 +168,27 @@ class TestScipy:
         assert weights.dtype == torch.float32
         assert weights.tolist() == [[0, 1, INF], [INF, 0, INF], [1, INF, 0]]
         assert from_scipy(matrix, torch.int16)[1, 2] == no_edge(torch.int16)
+
+    @pytest.mark.parametrize("kind", ["float32", "float64", "int16", "int32", "int64"])
+    @pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dok", "bsr"])
+    def test_a_stored_no_edge(self, kind, form):
+        missing = no_edge(DTYPES_BY_NAME[kind])
+        matrix = sp.coo_array((np.array([1, missing, 3], kind), ([0, 1, 2], [1, 2, 0])), shape=(3, 3)).asformat(form)
+        assert from_scipy(matrix).tolist() == [[0, 1, missing], [missing, 0, missing], [3, missing, 0]]
+        assert from_scipy(matrix, torch.float64).tolist() == [[0, 1, INF], [INF, 0, INF], [3, INF, 0]]
+
+    def test_damaged_matrices_and_bad_values(self, refuses):
+        for value in (np.nan, -INF):
+            with refuses(f"`matrix` must hold no NaN and no -inf, but has {value} from 1 to 0", "by inf for no edge"):
+                from_scipy(sp.csc_array(np.array([[0, 1], [value, 0]])))
+        outside = sp.coo_array(([1.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+        outside.row[1] = 7
+        with refuses("each edge of `matrix` must join vertices in [0, 2), but one leads from 7 to 0", "or enlarge `matrix`"):
+            from_scipy(outside)
+        damaged = sp.csr_array(np.eye(2))
+        damaged.indices[1] = 7
+        with refuses("`matrix` must be a valid sparse matrix, but is not: indices must be < 2", "build it anew"):
+            from_scipy(damaged)
 
     def test_other_objects(self, refuses):
         with refuses("but is ndarray", "from_numpy"):

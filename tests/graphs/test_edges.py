@@ -125,7 +125,7 @@ def test_memory_is_checked_before_it_is_allocated(refuses):
 
 @pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-INF, "-inf")])
 def test_nan_and_minus_infinity(weight, shown, refuses):
-    with refuses(f"edge 1 weighs {shown}", "remove the edge"):
+    with refuses(f"`weights` must hold no NaN and no -inf, but has {shown} from 1 to 0", "or by inf for no edge"):
         edge_list(2, (0, 1, 1), (1, 0, weight))
 
 

@@ -10,7 +10,8 @@ import torch
 import tri_apsp
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
-from tri_apsp.sparse.graph import sparse_graph
+from tri_apsp.semirings import dtype_name
+from tri_apsp.sparse.graph import SPARSE_DTYPES, sparse_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
 
@@ -74,6 +75,17 @@ def test_of_several_entries_the_smallest_counts_and_missing_ones_are_left_out():
     assert graph.by_source.weights.tolist() == [-3, 6]
 
 
+@pytest.mark.parametrize("dtype", SPARSE_DTYPES)
+def test_a_stored_no_edge(dtype):
+    missing = tri_apsp.no_edge(dtype)
+    values = np.array([1, missing, 3], dtype_name(dtype))
+    array = scipy.sparse.coo_array((values, ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
+    tensor = torch.sparse_coo_tensor(torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.from_numpy(values), (3, 3))
+    for given in (array, array.tocsr(), array.tocsc(), tensor):
+        for wanted in (None, torch.int64, torch.float64):
+            assert sparse_graph(given, dtype=wanted).by_source.weights.tolist() == [1, 3]
+
+
 def test_bool_and_no_vertex():
     graph = sparse_graph(torch.tensor([[False, True], [False, False]]))
     assert graph.by_source.weights.tolist() == [1.0]
@@ -92,8 +104,9 @@ def test_dense_is_the_inverse():
         (torch.zeros(2, 2, device="meta"), "`graph` must be on the CPU or a CUDA device, but is on meta; move it"),
         (torch.zeros(2, 2, dtype=torch.complex64), "must have one of the dtypes"),
         (torch.zeros(2, 2, requires_grad=True), "must not require a gradient"),
-        (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf"),
-        (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf"),
+        (torch.tensor([[0.0, float("nan")], [0, 0]]), "no NaN and no -inf, but has nan from 0 to 1; replace it by a weight"),
+        (torch.tensor([[0.0, -INF], [0, 0]]), "no NaN and no -inf, but has -inf from 0 to 1"),
+        (scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)), "`graph` must hold .*, but has nan from 1 to 0"),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
         (torch.zeros(2, 2).to_sparse_bsr((1, 1)), r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)"),
         ([[0, 1], [1, 0]], "must be a sparse torch tensor, a SciPy sparse array or dense weights"),
@@ -119,8 +132,11 @@ def test_bad_indices_and_values():
     with torch.sparse.check_sparse_tensor_invariants(False):
         beyond = torch.sparse_csr_tensor(offsets, vertices, weights, (2, 2))
         wrapped = torch.sparse_csr_tensor(torch.tensor([0, -3, 1]), torch.tensor([1]), weights, (2, 2))
-    with pytest.raises(InputError, match=r"must have indices in \[0, 2\), but has 5"):
-        sparse_graph(beyond)
+    outside = scipy.sparse.coo_array(([1.0], ([0], [1])), shape=(2, 2))
+    outside.col[0] = 5
+    for graph in (beyond, outside):
+        with pytest.raises(InputError, match=r"each edge of `graph` must join vertices in \[0, 2\), but one leads from 0 to 5"):
+            sparse_graph(graph)
     with pytest.raises(InputError, match="must rise from 0 to the number of entries"):
         sparse_graph(wrapped)
     with pytest.raises(InputError, match="must lie in"):

@@ -13,7 +13,7 @@ import torch
 from tri_apsp.device import check_memory, resolve
 from tri_apsp.errors import InputError
 from tri_apsp.graphs.cast import cast_weights, check_dense, widen
-from tri_apsp.graphs.edges import EdgeList
+from tri_apsp.graphs.edges import EdgeList, outside_error, weight_error
 from tri_apsp.semirings import DTYPES_BY_NAME, no_edge, remedy_for
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def from_scipy(
 
     Args:
         matrix: (n, n), in any format; not changed. A stored zero is an edge of weight 0, but no edge in the formats bsr and
-            dia, which pad with zeros. Of several entries at one place the smallest counts (SciPy would add them up). In a
-            matrix of bool, a stored True is an edge of weight 1, and a stored False is no edge.
+            dia, which pad with zeros. A stored inf, or no_edge(dtype) in int16, int32 and int64, is no edge. Of several
+            entries at one place the smallest counts (SciPy would add them up). In a matrix of bool, a stored True is an edge
+            of weight 1, and a stored False is no edge.
         dtype: float32, float64, int16, int32 or int64; None keeps that of `matrix`, which must then be one of these, or takes
             float32 for bool.
         device: where the result goes.
@@ -193,7 +194,7 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
     """Return the stored entries of a sparse matrix as edges, as `from_scipy` does; error messages call the matrix `name`.
 
     Raises:
-        InputError: for a matrix that is not square, sparse and real.
+        InputError: for a matrix that is not square, sparse and real, or is damaged; for NaN or -inf.
     """
     layout = getattr(matrix, "format", None)
     if layout not in _SPARSE_FORMATS:
@@ -207,14 +208,35 @@ def edges_of_sparse(matrix: Any, name: str) -> EdgeList:
             f"{name} must be square, but has shape {matrix.shape}; add empty rows or columns for missing vertices."
         )
     _check_real(matrix.dtype, name)
+    if layout in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"{name} must be a valid sparse matrix, but is not: {error}; build it anew.") from None
     # tocoo keeps several entries at one place; a conversion to csr would add them up.
     entries = matrix.tocoo(copy=False)
     if layout in ("bsr", "dia"):
         entries.eliminate_zeros()  # their padding; what `matrix` stores stays
+    _check_entries(entries, name)
+    weights = entries.data
     if matrix.dtype == np.bool_:
-        kept = entries.data
-        return EdgeList(matrix.shape[0], entries.row[kept], entries.col[kept], np.ones(int(kept.sum()), np.int64))
-    return EdgeList(matrix.shape[0], entries.row, entries.col, entries.data)
+        return EdgeList(matrix.shape[0], entries.row[weights], entries.col[weights], np.ones(int(weights.sum()), np.int64))
+    dtype = DTYPES_BY_NAME.get(matrix.dtype.name)
+    if dtype is not None and not dtype.is_floating_point and (absent := weights == no_edge(dtype)).any():
+        return EdgeList(matrix.shape[0], entries.row[~absent], entries.col[~absent], weights[~absent])
+    return EdgeList(matrix.shape[0], entries.row, entries.col, weights)
+
+
+def _check_entries(entries: Any, name: str) -> None:
+    """Check the indices and the values of a matrix of format coo."""
+    n, sources, targets, weights = entries.shape[0], entries.row, entries.col, entries.data
+    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
+    if outside.any():
+        edge = int(outside.argmax())
+        raise outside_error(name, n, int(sources[edge]), int(targets[edge]))
+    if weights.dtype.kind == "f" and not (weights > -np.inf).all():
+        edge = int((weights > -np.inf).argmin())
+        raise weight_error(name, weights[edge], int(sources[edge]), int(targets[edge]))
 
 
 def as_tensor(array: npt.NDArray[Any]) -> torch.Tensor:

@@ -15,7 +15,7 @@ from tri_apsp.graphs.cast import Cast, widen
 from tri_apsp.messages import counted
 from tri_apsp.semirings import no_edge
 
-__all__ = ["MAX_VERTICES", "EdgeList"]
+__all__ = ["MAX_VERTICES", "EdgeList", "outside_error", "weight_error"]
 
 MAX_VERTICES = 1 << 62  # so that vertex numbers fit int64; memory allows far fewer
 
@@ -70,10 +70,8 @@ class EdgeList:
         weights = widen(self.weights)
         if weights.dtype.kind == "f" and not np.all(weights > -np.inf):
             edge = int(np.flatnonzero(~(weights > -np.inf))[0])
-            raise InputError(
-                f"`weights` must hold no NaN and no -inf, but edge {edge} weighs {weights[edge]}; "
-                "remove the edge or give its weight."
-            )
+            source, target = (int(vertices[edge]) + self.base for vertices in (self.sources, self.targets))
+            raise weight_error("`weights`", weights[edge], source, target)
         object.__setattr__(self, "weights", weights)
 
     @property
@@ -136,3 +134,19 @@ class EdgeList:
             part = slice(start, start + _BLOCK)
             kept = self.weights[part] < np.inf
             yield EdgeList(self.n, self.sources[part][kept], self.targets[part][kept], self.weights[part][kept])
+
+
+def outside_error(name: str, n: int, source: int, target: int) -> InputError:
+    """Return the error of an edge of the graph `name` that leads from or to another vertex than its n."""
+    return InputError(
+        f"each edge of {name} must join vertices in [0, {n}), but one leads from {source} to {target}; correct it, or enlarge "
+        f"{name}."
+    )
+
+
+def weight_error(name: str, weight: float, source: int, target: int) -> InputError:
+    """Return the error of a weight of `name` that is NaN or -inf."""
+    return InputError(
+        f"{name} must hold no NaN and no -inf, but has {weight} from {source} to {target}; replace it by a weight, or by inf "
+        "for no edge."
+    )

@@ -15,6 +15,7 @@ from tri_apsp.errors import InputError
 from tri_apsp.graphs import DenseGraph, EdgeList
 from tri_apsp.graphs.cast import Cast, cast_weights
 from tri_apsp.graphs.convert import edges_of_sparse
+from tri_apsp.graphs.edges import outside_error, weight_error
 from tri_apsp.messages import counted
 from tri_apsp.semirings import DTYPES_BY_NAME, dtype_name, no_edge, remedy_beyond, remedy_for
 from tri_apsp.solver.arguments import check_device
@@ -185,8 +186,7 @@ def sparse_graph(
     if n > _MAX_VERTICES:
         raise InputError(f"`{name}` must have at most {_MAX_VERTICES} vertices, but has {n}; split it.")
     _check_memory(n, len(weights), weights.dtype, place)
-    for vertices in (sources, targets):
-        _check_vertices(n, vertices, name)
+    _check_vertices(n, sources, targets, name)
     weights = _cast(sources, targets, weights.to(place), dtype or weights.dtype, name)
     return canonical(n, sources.to(place), targets.to(place), weights)
 
@@ -198,11 +198,6 @@ def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
             f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
             "networkx.to_scipy_sparse_array, and an array with scipy.sparse.csr_array."
         )
-    if graph.format in ("csr", "csc", "bsr"):
-        try:
-            graph.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(f"`{name}` must be a valid sparse matrix, but is not: {error}; build it anew.") from None
     return edges_of_sparse(graph, f"`{name}`")
 
 
@@ -282,12 +277,12 @@ def _cast(sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, d
     wrong = ~(weights > -limit) if floating else (weights > limit) | (weights < -limit)
     if bool(wrong.any()):
         place = int(wrong.nonzero()[0])
-        where = f"{weights[place].item()} from {int(sources[place])} to {int(targets[place])}"
+        weight, source, target = weights[place].item(), int(sources[place]), int(targets[place])
         if floating:
-            raise InputError(f"`{name}` must hold no NaN and no -inf, but has {where}; remove it, or give its weight.")
+            raise weight_error(f"`{name}`", weight, source, target)
         raise InputError(
-            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` has {where}; "
-            f"{remedy_beyond(weights.dtype)}."
+            f"weights of {dtype_name(weights.dtype)} must lie in [-{limit}, {limit}], but `{name}` has {weight} from {source} "
+            f"to {target}; {remedy_beyond(weights.dtype)}."
         )
     if weights.dtype == dtype:
         return weights
@@ -297,12 +292,10 @@ def _cast(sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, d
     return result
 
 
-def _check_vertices(n: int, vertices: torch.Tensor, name: str) -> None:
-    outside = (vertices < 0) | (vertices >= n)
+def _check_vertices(n: int, sources: torch.Tensor, targets: torch.Tensor, name: str) -> None:
+    outside = (sources < 0) | (sources >= n) | (targets < 0) | (targets >= n)
     if bool(outside.any()):
-        raise InputError(
-            f"`{name}` must have indices in [0, {n}), but has {int(vertices[outside][0])}; correct it, or enlarge the graph."
-        )
+        raise outside_error(f"`{name}`", n, int(sources[outside][0]), int(targets[outside][0]))
 
 
 def canonical(n: int, sources: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> SparseGraph:
