@@ -1,11 +1,12 @@
-"""The wording of counts and remedies in messages, and the line of code that a warning names."""
+"""The wording of counts, values and remedies in messages, and the line of code that a warning names."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from numbers import Number
 
-__all__ = ["counted", "remedy_of_extra", "warn_caller"]
+__all__ = ["counted", "remedy_of_extra", "shown", "warn_caller"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -18,6 +19,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def remedy_of_extra(extra: str) -> str:
     """Return how to install an extra, for the end of a message; no package index has this package, so it is in a clone."""
     return f"""run pip install -c constraints.txt ".[{extra}]" in a clone of tri_apsp"""
+
+
+def shown(value: object) -> str:
+    """Return what a caller gave, in one line: a number, a string or None as Python writes it, of others the type."""
+    return repr(value)[:60] if value is None or isinstance(value, (str, bytes, Number)) else type(value).__name__
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 
 import cases
 import networkx as nx
@@ -280,7 +281,28 @@ def test_integers_beyond_the_range() -> None:
         ({"sources": []}, "`sources` must name at least one vertex"),
         ({"sources": [0, 70]}, r"`sources` must lie in \[0, 70\), but one is 70"),
         ({"sources": -1}, r"`sources` must lie in \[0, 70\), but one is -1"),
-        ({"sources": "ab"}, "`sources` must hold whole numbers"),
+        (
+            {"sources": "ab"},
+            "`sources` must be a list or a 1-D tensor of whole numbers, but is 'ab'; give a list of",
+        ),
+        ({"sources": 1.5}, r"but is 1\.5; give a list of whole numbers\."),
+        ({"sources": None}, r"but is None; give a list of whole numbers\."),
+        ({"sources": True}, r"but is True; give a list of whole numbers\."),
+        ({"sources": [0, 1.5]}, r"but one is 1\.5; give whole numbers only\."),
+        ({"sources": [0, None]}, r"but one is None; give whole numbers only\."),
+        ({"sources": {0, 1}}, r"but is set; give list\(\) of it\."),
+        ({"sources": [[0], [1, 2]]}, "but one is list; give whole numbers only"),
+        ({"sources": torch.tensor([0.0])}, r"but has dtype float32; convert it with \.to\(torch\.int64\)\."),
+        ({"sources": torch.tensor(0.0)}, r"but has dtype float32; convert it with \.to\(torch\.int64\)\."),
+        ({"sources": np.array([0.0])}, r"but has dtype float64; convert it with \.astype\(np\.int64\)\."),
+        ({"sources": torch.zeros(70) < 1}, r"but is a mask of bool; give mask\.nonzero\(\)\.flatten\(\)\."),
+        ({"sources": np.zeros(70) < 1}, r"but is a mask of bool; give mask\.nonzero\(\)\[0\]\."),
+        ({"sources": [True] * 70}, r"but is a mask of bool; give torch\.tensor\(mask\)\.nonzero\(\)\.flatten\(\)\."),
+        ({"sources": torch.tensor([[0]])}, r"but has shape \(1, 1\); give its \.flatten\(\)\."),
+        ({"sources": torch.tensor([0, 1]).to_sparse()}, r"of layout sparse_coo; give its \.to_dense\(\)\."),
+        ({"sources": torch.eye(2).to_sparse()}, "of layout sparse_coo; give a list of vertices"),
+        ({"sources": scipy.sparse.csr_array(np.eye(2))}, "but is csr_array; give a list of whole numbers"),
+        ({"sources": 0, "limit": torch.eye(2)}, "`limit` must be a number that is not negative, but is Tensor; give"),
         ({"sources": 0, "method": "bfs"}, "`method` must be one of auto, output_parallel"),
         ({"sources": 0, "limit": -1}, "`limit` must be a number that is not negative"),
         ({"sources": 0, "limit": "far"}, "`limit` must be a number that is not negative"),
@@ -293,6 +315,14 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
         single_source(dense("random", torch.float32), **arguments)
 
 
+@pytest.mark.parametrize("function", [single_source, tri_apsp.hops, tri_apsp.shortest_paths])
+@pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
+def test_other_functions_refuse_the_same_sources(function: Callable[..., object]) -> None:
+    for sources in (torch.tensor([1, 0]).to_sparse(), torch.eye(2).to_sparse_csr(), torch.zeros(70) < 1, "0"):
+        with pytest.raises(InputError, match="`sources` must be a list or a 1-D tensor of whole numbers, but is"):
+            function(dense("random", torch.float32), sources=sources)
+
+
 def test_paths_need_predecessors_and_valid_numbers() -> None:
     weights = dense("random", torch.float32)
     with pytest.raises(InputError, match="solve with predecessors=True"):
@@ -302,6 +332,9 @@ def test_paths_need_predecessors_and_valid_numbers() -> None:
         found.path(1, 1)
     with pytest.raises(InputError, match=r"`target` must lie in \[0, 70\)"):
         found.path(3, 70)
+    for source in (torch.tensor(3.0), torch.tensor([3, 5]), torch.eye(2).to_sparse_csr()):
+        with pytest.raises(InputError, match=r"`source` must be a whole number, but is Tensor; give one in \[0, 70\)"):
+            found.path(source, 1)
     with pytest.raises(InputError, match="next hops need the paths from every vertex"):
         found.next_hops()
     paths = found.paths([3, 5], [7, 8])

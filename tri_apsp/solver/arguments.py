@@ -11,6 +11,7 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
 __all__ = [
@@ -247,7 +248,7 @@ def check_flags(**flags: object) -> None:
     """
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
-            raise InputError(f"`{name}` must be True or False, but is {value!r}; give one of these.")
+            raise InputError(f"`{name}` must be True or False, but is {shown(value)}; give one of these.")
 
 
 def check_method(method: object, names: Collection[str]) -> None:
@@ -257,7 +258,7 @@ def check_method(method: object, names: Collection[str]) -> None:
         InputError: it is none of `names`.
     """
     if method not in names:
-        raise InputError(f"`method` must be one of {', '.join(names)}, but is {method!r}; choose one of these.")
+        raise InputError(f"`method` must be one of {', '.join(names)}, but is {shown(method)}; choose one of these.")
 
 
 def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> None:
@@ -267,7 +268,7 @@ def check_negative_cycles(choice: object, *, check: bool, overwrite: bool) -> No
         InputError: neither "raise" nor "mark"; or "mark" without a check of the values, or in the memory of the weights.
     """
     if choice not in ("raise", "mark"):
-        raise InputError(f"`negative_cycles` must be 'raise' or 'mark', but is {choice!r}; give one of these.")
+        raise InputError(f"`negative_cycles` must be 'raise' or 'mark', but is {shown(choice)}; give one of these.")
     if choice == "mark" and (overwrite or not check):
         left_out = "overwrite" if overwrite else "check=False"
         raise InputError(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 
 from tri_apsp.configs import AnyMethodName, CompleteConfig
 from tri_apsp.engines.bellman_ford import NegativeCycle
 from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
 from tri_apsp.paths import Paths
 from tri_apsp.paths import next_hops as find_next_hops
 from tri_apsp.paths import paths as find_paths
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
 
-__all__ = ["DenseSelection", "NegativeCycle", "Result", "Selection", "as_indices"]
+__all__ = ["INDEX_DTYPES", "DenseSelection", "NegativeCycle", "Result", "Selection", "as_indices"]
+
+
+INDEX_DTYPES = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
+"""The dtypes of vertices that a caller may give."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +189,12 @@ class Result:
 
 def _index(value: int, name: str, count: int) -> int:
     """Return a number as an int in [0, count)."""
-    if not isinstance(value, SupportsIndex) or isinstance(value, bool):
-        raise InputError(f"`{name}` must be a whole number, but is {value!r}; give one in [0, {count}).")
-    found = value.__index__()
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or isinstance(value, bool):
+        raise InputError(f"`{name}` must be a whole number, but is {shown(value)}; give one in [0, {count}).")
     if not 0 <= found < count:
         raise InputError(f"`{name}` must lie in [0, {count}), but is {found}; give a number in range.")
     return found
@@ -192,22 +202,40 @@ def _index(value: int, name: str, count: int) -> int:
 
 def as_indices(values: object, name: str, count: int, device: torch.device) -> torch.Tensor:
     """Return `values` as int64 on a device, each in [0, count)."""
+    found = None
     try:
         found = torch.as_tensor(values, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
         if "verflow" in str(error):
             raise InputError(f"`{name}` must lie in [0, {count}), but one is beyond int64; give numbers in range.") from None
-        raise InputError(
-            f"`{name}` must hold whole numbers, but is {type(values).__name__}; give a list or a tensor."
-        ) from None
-    integer = found.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
-    if found.dim() != 1 or not (integer or found.numel() == 0):  # an empty list becomes a tensor of floats
-        raise InputError(
-            f"`{name}` must be a list or a 1-D tensor of whole numbers, but has shape {tuple(found.shape)} and "
-            f"{dtype_name(found.dtype)}; convert it."
-        )
+    is_list = found is not None and found.layout == torch.strided and found.dim() == 1
+    # An empty list becomes a tensor of floats.
+    if found is None or not is_list or not (found.dtype in INDEX_DTYPES or found.numel() == 0):
+        raise InputError(f"`{name}` must be a list or a 1-D tensor of whole numbers, but {_other_than_indices(values, found)}.")
     found = found.to(torch.int64)  # a narrow dtype may not hold `count`
     outside = (found < 0) | (found >= count)
     if bool(outside.any()):
         raise InputError(f"`{name}` must lie in [0, {count}), but one is {int(found[outside][0])}; give numbers in range.")
     return found
+
+
+def _other_than_indices(values: Any, found: torch.Tensor | None) -> str:
+    """Return what was given in place of indices, and the remedy; `found` is its tensor, if it becomes one."""
+    is_tensor, is_array = isinstance(values, torch.Tensor), isinstance(values, np.ndarray)
+    if isinstance(values, (list, tuple)):
+        wrong = [value for value in values if isinstance(value, bool) or not isinstance(value, SupportsIndex)]
+        if len(wrong) == len(values) and found is not None and found.dtype == torch.bool:
+            return "is a mask of bool; give torch.tensor(mask).nonzero().flatten()"
+        return f"one is {shown(wrong[0])}; give whole numbers only" if wrong else "has lists in it; give one list"
+    if found is None or not (is_tensor or is_array):
+        is_collection = isinstance(values, (Set, Mapping, Iterator))
+        return f"is {shown(values)}; give {'list() of it' if is_collection else 'a list of whole numbers'}"
+    if found.layout != torch.strided:
+        remedy = "its .to_dense()" if found.dim() == 1 else "a list of vertices"
+        return f"is a tensor of layout {str(found.layout).removeprefix('torch.')}; give {remedy}"
+    if found.dtype == torch.bool:
+        return f"is a mask of bool; give mask.{'nonzero().flatten()' if is_tensor else 'nonzero()[0]'}"
+    if found.dtype not in INDEX_DTYPES:
+        remedy = ".to(torch.int64)" if is_tensor else ".astype(np.int64)"
+        return f"has dtype {dtype_name(found.dtype)}; convert it with {remedy}"
+    return f"has shape {tuple(found.shape)}; give its .flatten()"

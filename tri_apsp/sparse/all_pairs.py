@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from tri_apsp.device import copy_to_cpu
 from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
 from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import sparse_graph
@@ -81,7 +82,7 @@ def all_pairs(
 def _positive(rows: Any) -> int:
     found = rows.__index__() if isinstance(rows, SupportsIndex) and not isinstance(rows, bool) else 0
     if found < 1:
-        raise InputError(f"`sources_per_block` must be a positive integer, but is {rows!r}; give one, or None.")
+        raise InputError(f"`sources_per_block` must be a positive integer, but is {shown(rows)}; give one, or None.")
     return found
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
 from tri_apsp.semirings import minus_infinity, no_edge
 from tri_apsp.solver.arguments import check_flags, check_method, check_negative_cycles
-from tri_apsp.solver.result import Result, as_indices
+from tri_apsp.solver.result import INDEX_DTYPES, Result, as_indices
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.solve import SparseSolver
@@ -98,8 +99,10 @@ def single_source(
 
 def sources_of(sources: Any, n: int) -> torch.Tensor:
     """Return an argument `sources`, a vertex or several, as int64 on the CPU."""
-    several = isinstance(sources, (bool, np.ndarray)) or (isinstance(sources, torch.Tensor) and sources.ndim > 0)
-    single = isinstance(sources, SupportsIndex) and not several
+    if isinstance(sources, torch.Tensor):
+        single = sources.ndim == 0 and sources.dtype in INDEX_DTYPES
+    else:
+        single = isinstance(sources, SupportsIndex) and not isinstance(sources, (bool, np.ndarray))
     vertices = as_indices([sources] if single else sources, "sources", n, torch.device("cpu"))
     if not len(vertices):
         raise InputError("`sources` must name at least one vertex, but is empty; give one.")
@@ -110,7 +113,7 @@ def _limit(limit: float | None, graph: SparseGraph) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, Real) or not limit >= 0:
-        raise InputError(f"`limit` must be a number that is not negative, but is {limit!r}; give the farthest distance.")
+        raise InputError(f"`limit` must be a number that is not negative, but is {shown(limit)}; give the farthest distance.")
     if graph.dtype.is_floating_point:
         return torch.tensor(float(limit), dtype=graph.dtype).item()  # rounded as the distances are
     return min(int(min(limit, 2**62)), int(no_edge(graph.dtype)) - 1)
