@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import get_args, get_type_hints
 
 import cases
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, tuned
+from tri_apsp import Config, CpuTiles, EngineError, GpuTiles, InputError, TooLargeError, csgraph, tuned
 from tri_apsp.bench.cases import Case
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, SYSTEMS, auto
@@ -343,9 +344,33 @@ def test_errors_are_of_the_families_that_callers_know() -> None:
     assert issubclass(tri_apsp.NegativeCycleError, ValueError)
     import pickle
 
-    error = pickle.loads(pickle.dumps(tri_apsp.NegativeCycleError([3, 1], 2)))
-    assert (error.vertices, error.batch) == ((3, 1), 2)
-    assert str(error) == str(tri_apsp.NegativeCycleError([3, 1], 2))
+    for given in (tri_apsp.NegativeCycleError([3, 1], 2), tri_apsp.NegativeCycleError([3, 1], 2, mark="")):
+        error = pickle.loads(pickle.dumps(given))
+        assert (error.vertices, error.batch) == ((3, 1), 2)
+        assert str(error) == str(given)
+
+
+ONE_CYCLE = torch.tensor([[0.0, 1.0, torch.inf], [-2.0, 0.0, torch.inf], [torch.inf, torch.inf, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (tri_apsp.shortest_paths, 'or mark such pairs: negative_cycles="mark"'),
+        (partial(tri_apsp.shortest_paths, method="johnson"), 'or mark such pairs: negative_cycles="mark"'),
+        (lambda weights: tri_apsp.shortest_paths(weights.clone(), overwrite=True), 'negative_cycles="mark" without overwrite'),
+        (partial(tri_apsp.single_source, sources=0), 'or mark such pairs: negative_cycles="mark"'),
+        (tri_apsp.all_pairs, 'or mark such pairs: negative_cycles="mark"'),
+        *(
+            (partial(measure, weighted=True), "remove or raise one of its edges")
+            for measure in (tri_apsp.closeness, tri_apsp.diameter, tri_apsp.eccentricities, tri_apsp.mean_distance)
+        ),
+        (csgraph.shortest_path, "remove or raise one of its edges"),
+    ],
+)
+def test_the_remedy_of_a_negative_cycle_is_one_of_the_function(call: Callable[[torch.Tensor], object], remedy: str) -> None:
+    with pytest.raises(tri_apsp.NegativeCycleError, match=f"{remedy}\\.$"):
+        call(ONE_CYCLE)
 
 
 @pytest.mark.parametrize("cutoff", [64.0, [64]])

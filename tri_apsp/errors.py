@@ -53,6 +53,7 @@ class NegativeCycleError(ApspError, ValueError):
         base: the number that the message gives to vertex 0.
         weight: of the cycle, or None if it could not be traced.
         graphs: the indices of all graphs that may have a negative cycle, as far as they were solved; (0,) for a single graph.
+        mark: the argument or option that marks such pairs in place of the error, for the message; "" if there is none.
     """
 
     def __init__(
@@ -62,25 +63,26 @@ class NegativeCycleError(ApspError, ValueError):
         base: int = 0,
         weight: float | None = None,
         graphs: Sequence[int] | None = None,
+        mark: str = 'negative_cycles="mark"',
     ) -> None:
         self.vertices = tuple(vertices)
         self.batch = batch
         self.base = base
         self.weight = weight
         self.graphs = (batch or 0,) if graphs is None else tuple(graphs)
+        self.mark = mark
         shown = ", ".join(str(base + vertex) for vertex in self.vertices[:8]) + (", ..." if len(self.vertices) > 8 else "")
         of_weight = "" if weight is None else f" of weight {weight if isinstance(weight, int) else format(weight, 'g')}"
         where = "" if batch is None else f" of graph {batch} in the batch"
         noun = "vertex" if len(self.vertices) == 1 else "vertices"
         super().__init__(
             f"shortest paths need a graph without negative cycles, but there is one{of_weight} through {noun} {shown}{where}; "
-            'remove or raise one of its edges, or mark such pairs: negative_cycles="mark", for the commands solve and sssp '
-            "--negative-cycles mark."
+            f"remove or raise one of its edges{mark and f', or mark such pairs: {mark}'}."
         )
 
-    def numbered_from(self, base: int) -> NegativeCycleError:
-        """Return the same error with a message that numbers vertices from `base`, as a file does."""
-        return type(self)(self.vertices, self.batch, base, self.weight, self.graphs)
+    def reworded(self, mark: str, base: int = 0) -> NegativeCycleError:
+        """Return the same error with another `mark`, and a message that numbers vertices from `base`, as a file does."""
+        return type(self)(self.vertices, self.batch, base, self.weight, self.graphs, mark)
 
     def __reduce__(self) -> tuple[type[NegativeCycleError], tuple[object, ...]]:
-        return type(self), (self.vertices, self.batch, self.base, self.weight, self.graphs)
+        return type(self), (self.vertices, self.batch, self.base, self.weight, self.graphs, self.mark)

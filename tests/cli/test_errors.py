@@ -42,7 +42,13 @@ TEXTS = {
     "unknown engine": ("g.gr", FIVE, ["--engine", "fpga"], BAD_INPUT, ["fpga", "cpu", "portable"]),
     "unknown device": ("g.gr", FIVE, ["--device", "tpu"], BAD_INPUT, ["auto, cpu, cuda or cuda:N", "tpu"]),
     "fraction": ("g.gr", HEADER + "a 1 2 3\na 2 3 0.5\n", ["--dtype", "int32"], BAD_INPUT, ["whole numbers", "0.5"]),
-    "no memory": ("g.gr", "p sp 10000000 0\n", [], FAILED, ["10000000 vertices", "GiB", "all_pairs"]),
+    "no memory": (
+        "g.gr",
+        "p sp 10000000 0\n",
+        [],
+        FAILED,
+        ["10000000 vertices", "GiB", "the command sssp"],
+    ),
     "long path": ("g.gr", HEADER + "a 1 2 9000\na 2 3 9000\n", ["--dtype", "int16"], FAILED, ["int16", "int32"]),
     "long edge": ("g.gr", HEADER + "a 1 2 9000\na 2 3 20000\n", ["--dtype", "int16"], FAILED, ["int16", "20000"]),
     "negative cycle": ("g.gr", HEADER + "a 1 2 3\na 2 1 -4\n", [], FAILED, ["negative cycle", "through vertices 2, 1;"]),
@@ -75,7 +81,7 @@ DENSE = {
     "dtype": (np.zeros((3, 3), np.float16), [], BAD_INPUT, ["float16", *map(dtype_name, DTYPES)]),
     "NaN": (np.array([[0, np.nan], [1, 0]]), [], BAD_INPUT, ["NaN", "[0, 1]"]),
     "minus infinity": (np.array([[0, 1], [-np.inf, 0]]), [], BAD_INPUT, ["-inf", "[1, 0]"]),
-    "undirected": (np.zeros((2, 2)), ["--undirected"], BAD_INPUT, ["both directions"]),
+    "undirected": (np.zeros((2, 2)), ["--undirected"], BAD_INPUT, ["both directions", "leave it out (--undirected)"]),
     "negative cycle": (np.array([[0, 1], [-2, 0]], np.int16), [], FAILED, ["negative cycle", "through vertices", "0", "1"]),
 }
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tri_apsp.console.exit_status import BAD_INPUT, FAILED
+from tri_apsp.graphs import generate, write_graph
 
 RING = "p sp 4 4\na 1 2 3\na 2 3 1\na 3 4 7\na 4 1 2\n"
 CHAIN = "p sp 3 2\na 1 2 3\na 2 3 1\n"
@@ -50,6 +51,13 @@ def test_only_rows(cli, ring, tmp_path):
     assert [line.split()[0] for line in lines] == ["graph", "device", "written"]
 
 
+def test_more_hops_than_int16_holds(cli, tmp_path):
+    graph, rows = tmp_path / "g.gr", tmp_path / "h.npy"
+    write_graph(generate("chain", 16_385), graph)
+    assert cli("hops", graph, "-o", rows, "--source", 1).status == 0
+    assert (np.load(rows).dtype, np.load(rows)[0, -1]) == (np.int32, 16_384)
+
+
 def test_a_long_diameter(cli, save):
     graph = save("l.gr", "p sp 2 2\na 1 2 12345678\na 2 1 1\n")
     assert "12345678 (" in cli("hops", graph, "--diameter", "--weighted", "--dtype", "int64").out
@@ -59,7 +67,7 @@ def test_weighted_with_a_negative_cycle(cli, save):
     graph = save("c.gr", "p sp 2 2\na 1 2 3\na 2 1 -4\n")
     outcome = cli("hops", graph, "--weighted")
     assert outcome.status == FAILED
-    assert re.search("one of weight -1 through vertices (1, 2|2, 1);", outcome.err)
+    assert re.search("one of weight -1 through vertices (1, 2|2, 1); remove or raise one of its edges.\n$", outcome.err)
     assert cli("hops", graph, "--json").json["diameter"] == 1
 
 

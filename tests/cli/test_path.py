@@ -41,8 +41,13 @@ def test_an_empty_graph(cli, save):
     assert "SOURCE needs a graph with vertices, but this one has none" in cli("path", save("e.gr", "p sp 0 0\n"), "1", "1").err
 
 
-def test_no_path(cli, graph):
-    assert cli("path", graph, "2", "4").out == "path  there is none from 2 to 4\n"
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("method", ["johnson", "kleene"])
+def test_no_path(cli, graph, method, dtype):
+    """A sparse graph and dense weights give the same answer."""
+    for source, target in ((2, 4), (4, 1), (2, 1)):
+        outcome = cli("path", graph, source, target, "--method", method, "--dtype", dtype)
+        assert (outcome.status, outcome.out) == (0, f"path  there is none from {source} to {target}\n")
 
 
 @pytest.mark.parametrize(
@@ -67,12 +72,14 @@ def test_a_path_that_cannot_be_written_is_refused_first(cli, graph, tmp_path):
     assert cli("solve", graph, "--predecessors", tmp_path / "none" / "p.npy").status == BAD_INPUT
 
 
-@pytest.mark.parametrize("command", [("solve",), ("path", "1", "2")])
+@pytest.mark.parametrize("command", [("solve",), ("path", "1", "2"), ("path", "1", "2", "--method", "kleene")])
 def test_a_negative_cycle_has_the_numbers_of_the_file(cli, save, command):
     first, *rest = command
     outcome = cli(first, save("g.gr", CYCLE), *rest)
     assert outcome.status == FAILED
     assert "but there is one of weight -1 through vertices " in outcome.err
+    marked = ", or mark such pairs: --negative-cycles mark" if first == "solve" else ""
+    assert outcome.err.endswith(f"; remove or raise one of its edges{marked}.\n")
     assert {part.strip(" ,;") for part in outcome.err.split("vertices ")[-1].split(";")[0].split(",")} == {"2", "3"}
 
 

@@ -67,6 +67,7 @@ def test_all_methods_that_take_the_graph(cli, tmp_path):
     assert [run["method"] for run in found["runs"]] == METHODS[:-1]
     outcome = cli("sssp", graph, "--source", "1", "--method", "elimination")
     assert (outcome.status, outcome.out) == (BAD_INPUT, "")
+    assert outcome.err.endswith("edges do not; give --method auto.\n")
 
 
 def test_the_graph_is_not_overwritten(cli, save):
@@ -87,6 +88,7 @@ def test_negative_cycles(cli, save):
     outcome = cli("sssp", graph, "--source", 4)
     assert outcome.status == FAILED
     assert re.search("one of weight -1 through vertices (2, 3|3, 2);", outcome.err)
+    assert outcome.err.endswith("one of its edges, or mark such pairs: --negative-cycles mark.\n")
     marked = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark")
     assert "2 pairs through a negative cycle, such as that of weight -1 through" in marked.out
     found = cli("sssp", graph, "--source", 4, "--negative-cycles", "mark", "--json").json

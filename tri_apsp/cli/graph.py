@@ -19,6 +19,7 @@ from tri_apsp.sparse.choice import JOHNSON
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, sparse_graph
 
 __all__ = [
+    "MARK",
     "STDIN",
     "add_dtype",
     "add_graph",
@@ -34,6 +35,9 @@ __all__ = [
 
 STDIN = "-"
 """In place of a file: standard input."""
+
+MARK = "--negative-cycles mark"
+"""What add_negative_cycles() adds, for messages."""
 
 
 def add_graph(parser: argparse.ArgumentParser) -> None:

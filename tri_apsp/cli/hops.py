@@ -17,9 +17,9 @@ from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_gra
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe, resolve
-from tri_apsp.errors import InputError, NegativeCycleError
+from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, VERTEX_FORMATS, check_output, write_distances, write_vertex_values
-from tri_apsp.sparse.graph import SPARSE_DTYPES
+from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph
 from tri_apsp.sparse.hops import Totals
 from tri_apsp.sparse.measures import closeness_of, diameter_of, eccentricities_of, mean_distance_of, totals
 
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"write all hops in int16; ends in one of {', '.join(DISTANCE_FORMATS)}",
+        help=f"write all hops in int16, or in int32 if one is longer; ends in one of {', '.join(DISTANCE_FORMATS)}",
     )
     parser.add_argument(
         "--source", dest="sources", metavar="S", type=int, nargs="+", help="write only the rows of these vertices to --output"
@@ -87,10 +87,10 @@ def run(args: argparse.Namespace) -> None:
                 values |= {name: _MEASURES[name][0](found) for name in names}
                 seconds |= dict.fromkeys(names, taken)
         if args.output is not None:
-            rows, seconds["hops"] = timed(partial(hops, graph, sources, dtype=torch.int16), device)
+            rows, seconds["hops"] = timed(partial(_hops, graph, sources), device)
             write_distances(rows, args.output)
     except NegativeCycleError as error:
-        raise error.numbered_from(given.base) from None
+        raise error.reworded("", given.base) from None
     for option in _FILES:
         name = option.removeprefix("--")
         if name in values:
@@ -108,6 +108,13 @@ def run(args: argparse.Namespace) -> None:
         ("written", written),
     ]
     print_fields((label, value) for label, value in fields if value)
+
+
+def _hops(graph: SparseGraph, sources: list[int] | None) -> torch.Tensor:
+    try:
+        return hops(graph, sources, dtype=torch.int16)
+    except DistanceRangeError:
+        return hops(graph, sources, dtype=torch.int32)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
             config = Config(engine=args.engine)
             result = solve(weights, sources=source, method=args.method, config=config, predecessors=True, report=report)
     except NegativeCycleError as error:
-        raise error.numbered_from(base) from None
+        raise error.reworded("", base) from None
     path = [base + vertex for vertex in result.path(source, target)]
     distance = result.distances[0, target].item() if path else None
     if isinstance(distance, float) and distance.is_integer():

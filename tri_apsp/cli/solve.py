@@ -14,7 +14,16 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import Result, Selection
 from tri_apsp.bench.timing import RUNS, SHORT_SECONDS, compile_kernels, compile_sparse, timed, timed_again, warm_up_size
-from tri_apsp.cli.graph import add_graph, add_negative_cycles, add_solver, check_outputs, describe_graph, read, weights_of
+from tri_apsp.cli.graph import (
+    MARK,
+    add_graph,
+    add_negative_cycles,
+    add_solver,
+    check_outputs,
+    describe_graph,
+    read,
+    weights_of,
+)
 from tri_apsp.cli.summary import Summary, cycle_of, result_fields, summarise
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.console.options import add_device, add_json
@@ -39,6 +48,7 @@ from tri_apsp.sparse.johnson import johnson
 
 __all__ = ["configure", "run"]
 
+_TOO_LARGE = "solve from some vertices with the command sssp, or measure the graph with hops"
 _SECONDS = (
     f"of the solve, without compilation: the median of up to {RUNS} runs after a first run, or the first run alone if it takes "
     f"longer than {SHORT_SECONDS:g} s"
@@ -90,7 +100,7 @@ def run(args: argparse.Namespace) -> None:
         del weights
         result, seconds, runs = _timed_solve(call, show_progress=not args.json)
     except NegativeCycleError as error:
-        raise error.numbered_from(base) from None
+        raise error.reworded(MARK, base) from None
 
     summary = summarise(result.distances)
     if args.output is not None:
@@ -144,7 +154,7 @@ def _call_of(
     if not isinstance(selection, DenseSelection):
         graph = sparse_graph(weights)
         seconds = compile_sparse(graph, predecessors=options["predecessors"])
-        return _Call(partial(johnson, graph, **options), graph, seconds, False)
+        return _Call(partial(johnson, graph, remedy=_TOO_LARGE, **options), graph, seconds, False)
     dense = weights.dense() if isinstance(weights, SparseGraph) else weights
     seconds = compile_kernels(dense, selection, predecessors=options["predecessors"])
     is_small = warm_up_size(len(dense), selection, dense.device) == len(dense)

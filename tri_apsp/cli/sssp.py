@@ -13,6 +13,7 @@ import torch
 from tri_apsp.api import Result, single_source
 from tri_apsp.bench.timing import SHORT_SECONDS, timed, timed_again
 from tri_apsp.cli.graph import (
+    MARK,
     add_dtype,
     add_graph,
     add_negative_cycles,
@@ -46,7 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", dest="sources", metavar="S", type=int, nargs="+", required=True, help="vertices, as the file numbers them"
     )
-    parser.add_argument("--method", default="auto", choices=SOURCE_METHODS, metavar="METHOD", help=", ".join(SOURCE_METHODS))
+    parser.add_argument(
+        "--method",
+        default="auto",
+        choices=SOURCE_METHODS,
+        metavar="METHOD",
+        help=f"{', '.join(SOURCE_METHODS)}, which takes graphs that stay sparse, such as roads",
+    )
     parser.add_argument("--all-methods", action="store_true", help="run each method, and show the time of each")
     parser.add_argument("--limit", type=float, metavar="D", help="the farthest distance of interest")
     parser.add_argument("--min-only", action="store_true", help="the distance from the nearest of the sources, as one row")
@@ -80,13 +87,13 @@ def run(args: argparse.Namespace) -> None:
         for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
             try:
                 result, seconds = _timed(partial(call, method=method), device)
-            except InputError:
-                if not args.all_methods or method != "elimination":
-                    raise
-                continue  # which does not take every graph
+            except InputError as error:
+                if args.all_methods and method == "elimination":
+                    continue  # which does not take every graph
+                raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
     except NegativeCycleError as error:
-        raise error.numbered_from(given.base) from None
+        raise error.reworded(MARK, given.base) from None
     summary = summarise(result.distances)
     if args.output is not None:
         write_distances(result.distances, args.output)

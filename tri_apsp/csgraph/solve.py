@@ -120,4 +120,4 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except errors.NegativeCycleError as error:
-        raise NegativeCycleError(error.vertices, weight=error.weight) from None
+        raise NegativeCycleError(error.vertices, weight=error.weight, mark="") from None

@@ -106,7 +106,8 @@ def load_graph(
         return graph
     if isinstance(graph, DenseGraph):
         raise InputError(
-            f"`directed` must be True for a dense matrix, which holds both directions, but is False for {opened}; leave it out."
+            f"`directed` must be True for a dense matrix, which holds both directions, but is False for {opened}; leave "
+            "it out (--undirected)."
         )
     return graph.both_ways()
 

@@ -48,4 +48,5 @@ def raise_negative_cycle(distances: torch.Tensor, weights: torch.Tensor | None, 
     clamped = distances[item].amin().item() < distance_range(distances.dtype, negative=True).lowest
     if clamped and not distances.is_floating_point() and (weights is not None or not vertices):
         raise_out_of_range(distances.dtype, "a path weighs too little")
-    raise NegativeCycleError(vertices, batch, graphs=graphs)
+    mark = 'negative_cycles="mark"' + (" without overwrite" if weights is None else "")
+    raise NegativeCycleError(vertices, batch, graphs=graphs, mark=mark)

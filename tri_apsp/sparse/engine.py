@@ -44,7 +44,7 @@ class SparseEngine(ABC):
         if self.elimination is None:
             raise InputError(
                 "method 'elimination' needs a graph that stays sparse while vertices are eliminated, as road networks do, but "
-                f"{self.graph.n} vertices with {self.graph.edges} edges do not; use 'many_sources'."
+                f'{self.graph.n} vertices with {self.graph.edges} edges do not; give method="auto".'
             )
         return self.elimination
 

@@ -27,8 +27,11 @@ def johnson(
     predecessors: bool = False,
     negative_cycles: NegativeCycles = "raise",
     report: Callable[[float], None] | None = None,
+    remedy: str = "solve blocks of rows with all_pairs",
 ) -> Result:
     """Return all distances, and with `predecessors` those of all pairs; see shortest_paths.
+
+    `remedy` ends the message of TooLargeError.
 
     Distances of integers are exact. Weights of floats are added up along a path from its source on, but by "elimination" in
     another order. Where some are negative, each distance is a sum of weights that were rounded once with potentials, minus the
@@ -42,8 +45,7 @@ def johnson(
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
     """
     n, itemsize = graph.n, graph.dtype.itemsize + (torch.int32.itemsize if predecessors else 0)
-    what, remedy = f"all distances of {counted(n, 'vertex', 'vertices')}", "solve blocks of rows with all_pairs"
-    with memory_for(what, n * n * itemsize, graph.device, remedy):
+    with memory_for(f"all distances of {counted(n, 'vertex', 'vertices')}", n * n * itemsize, graph.device, remedy):
         distances = torch.empty(n, n, dtype=graph.dtype, device=graph.device)
         pred = torch.empty(n, n, dtype=torch.int32, device=graph.device) if predecessors else None
     solver, cycle = SparseSolver(graph, "auto", negative_cycles), None

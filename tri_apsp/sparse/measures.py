@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.errors import InputError
+from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_flags
 from tri_apsp.sparse.graph import sparse_graph
@@ -118,8 +118,13 @@ def totals(graph: Any, *, weighted: bool, backward: bool = False) -> Totals:
     if not weighted:
         return totals_of_hops(given, backward=backward)
     solver, n = SparseSolver(given, "auto"), given.n
+    rows_at_a_time = max(1, _AT_A_TIME // max(1, n))
+    try:
+        solver.method_of_blocks(rows_at_a_time)
+    except NegativeCycleError as error:
+        raise error.reworded(mark="") from None  # a sum has no use for marked pairs
     found = Totals(*torch.zeros(3, n, dtype=torch.float64, device=given.device))
-    for rows, solved in solver.blocks(max(1, _AT_A_TIME // max(1, n))):
+    for rows, solved in solver.blocks(rows_at_a_time):
         distances = solved.distances
         finite = distances < no_edge(distances.dtype)
         kept = distances.to(torch.float64).masked_fill_(~finite, 0)

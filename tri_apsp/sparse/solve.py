@@ -115,10 +115,9 @@ class SparseSolver:
         n, dtype, solved_in = self._graph.n, self._graph.dtype, self._nonnegative.dtype
         itemsize = solved_in.itemsize + (dtype.itemsize if dtype != solved_in else 0)
         itemsize += torch.int32.itemsize if predecessors else 0
-        return memory_for(
-            f"distances from {counted(rows, 'source')} to {counted(n, 'vertex', 'vertices')}", rows * n * itemsize,
-            self._graph.device, "give fewer sources at a time, or take all_pairs",
-        )  # fmt: skip
+        remedy = "give fewer sources at a time" if rows > 1 else "use a narrower dtype, or a device with more memory"
+        what = f"distances from {counted(rows, 'source')} to {counted(n, 'vertex', 'vertices')}"
+        return memory_for(what, rows * n * itemsize, self._graph.device, remedy)
 
     def _reached_cycle(self, sources: torch.Tensor) -> NegativeCycle | None:
         """Return a negative cycle to which the sources lead, to mark what it leads to; raise an error if that is wanted."""
@@ -135,8 +134,8 @@ class SparseSolver:
         if self._method == "elimination":
             if not exact:
                 raise InputError(
-                    f"method 'elimination' finds predecessors only for integers, but the weights are "
-                    f"{dtype_name(graph.dtype)}; use 'many_sources', or leave predecessors out."
+                    f"method 'elimination' finds predecessors only of integer weights, but these are "
+                    f'{dtype_name(graph.dtype)}; give method="auto", or leave predecessors out.'
                 )
             self._engine_of("elimination").require_elimination()
         if self._method != "auto":
