@@ -10,6 +10,7 @@ from typing import get_args, get_type_hints
 import cases
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 import tri_apsp
@@ -134,8 +135,8 @@ def test_results_are_compared_by_identity() -> None:
 
 
 BAD_WEIGHTS = {
-    "a list": ([[0.0]], "must be a torch tensor, but is list; convert it with from_numpy"),
-    "an array": (np.zeros((2, 2)), "must be a torch tensor, but is ndarray"),
+    "a list": ([[0.0]], "`weights` must be a torch tensor or a sparse graph, but is list; convert an array with from_numpy"),
+    "an array": (np.zeros((2, 2)), "must be a torch tensor or a sparse graph, but is ndarray"),
     "one dimension": (torch.zeros(4), r"must be square, \(n, n\) or \(batch, n, n\), but has shape \(4,\)"),
     "four dimensions": (torch.zeros(1, 1, 2, 2), "must be square"),
     "not square": (torch.zeros(3, 4), r"must be square.*has shape \(3, 4\); pad missing vertices with no_edge"),
@@ -335,6 +336,18 @@ def test_mixed_devices_are_refused_before_values_are_read() -> None:
     # A device that is always there stands for the second one: the check must not depend on CUDA.
     with pytest.raises(InputError, match="on the CPU or a CUDA device, but is on meta"):
         tri_apsp.min_plus(torch.zeros(2, 2), torch.zeros(2, 2, device="meta"))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")  # of torch, about layouts in beta
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_the_remedy_for_a_sparse_operand_works(layout: torch.layout) -> None:
+    operand = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), torch.tensor([3.0, 0.0]), (2, 2)).to_sparse(layout=layout)
+    with pytest.raises(InputError, match="`a` must be a dense tensor, but has layout sparse_") as caught:
+        tri_apsp.min_plus(operand, operand)
+    found = re.search(r"give (.*), x being its (.*)\.$", str(caught.value))
+    assert found is not None
+    known = {"x": eval(f"operand{found[2]}"), "scipy": scipy, "from_scipy": tri_apsp.from_scipy}
+    assert eval(found[1], known).tolist() == [[0, 3], [0, 0]]  # the stored 0 is an edge
 
 
 def test_errors_are_of_the_families_that_callers_know() -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 import tri_apsp
@@ -218,7 +219,7 @@ class TestPortable(GpuContract):
 @pytest.mark.parametrize(
     ("adjacency", "weights", "message"),
     [
-        ([[0, 1], [1, 0]], False, "`adjacency` must be a torch tensor, but is list"),
+        ([[0, 1], [1, 0]], False, "`adjacency` must be a torch tensor, but is list; give torch.tensor()"),
         (torch.ones(2, 3, dtype=torch.bool), False, r"`adjacency` must be square.*\(2, 3\); pad missing vertices with 0\."),
         (torch.ones(2, 3), True, r"\(2, 3\); pad missing vertices with no_edge\."),
         (torch.ones(3, dtype=torch.bool), False, "`adjacency` must be square"),
@@ -239,6 +240,14 @@ def test_refused(adjacency: object, weights: bool, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         tri_apsp.reachability(adjacency, weights=weights)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_the_remedy_for_a_scipy_matrix_works() -> None:
+    matrix = scipy.sparse.csr_array((np.array([1.0, 0.0]), (np.array([0, 1]), np.array([1, 2]))), shape=(3, 3))
+    with pytest.raises(InputError, match=r"torch\.from_numpy\(matrix\.toarray\(\) != 0\) of a SciPy matrix"):
+        tri_apsp.reachability(matrix)  # type: ignore[arg-type]
+    found = tri_apsp.reachability(torch.from_numpy(matrix.toarray() != 0))
+    assert found.int().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1]]  # the stored 0 is no edge
 
 
 @pytest.mark.parametrize("weights", ["yes", 1, None, torch.ones(2, 2)], ids=str)

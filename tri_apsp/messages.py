@@ -6,7 +6,7 @@ import sys
 import warnings
 from numbers import Number
 
-__all__ = ["counted", "remedy_of_extra", "shown", "warn_caller"]
+__all__ = ["counted", "remedy_of_extra", "remedy_of_sparse", "shown", "warn_caller"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -19,6 +19,14 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def remedy_of_extra(extra: str) -> str:
     """Return how to install an extra, for the end of a message; no package index has this package, so it is in a clone."""
     return f"""run pip install -c constraints.txt ".[{extra}]" in a clone of tri_apsp"""
+
+
+def remedy_of_sparse() -> str:
+    """Return how to make dense weights of a sparse tensor, for the end of a message; .to_dense() would have 0 for no edge."""
+    return (
+        "give from_scipy(scipy.sparse.csr_array((x.values(), x.col_indices(), x.crow_indices()), x.shape)), x being its "
+        ".cpu().to_sparse_csr()"
+    )
 
 
 def shown(value: object) -> str:

@@ -66,7 +66,7 @@ def test_no_vertices():
         (torch.tensor([[0.0, 0.0], [-INF, 0.0]]), "-inf, but does at index [1, 0]"),
         (torch.tensor([[0, 2**31 - 1], [0, 0]], dtype=torch.int32), "one is 2147483647"),
         (torch.tensor([[0, -(2**30)], [0, 0]], dtype=torch.int32), "one is -1073741824"),
-        (torch.zeros(2, 2).to_sparse(), "has layout torch.sparse_coo; build one with from_scipy, where a missing entry"),
+        (torch.zeros(2, 2).to_sparse(), "has layout torch.sparse_coo; give from_scipy(scipy.sparse.csr_array((x.values(),"),
     ],
 )
 def test_tensors_that_are_not_a_dense_graph(weights, part, refuses):

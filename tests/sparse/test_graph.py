@@ -109,7 +109,7 @@ def test_dense_is_the_inverse():
         (scipy.sparse.coo_array(([float("nan")], ([1], [0])), shape=(2, 2)), "`graph` must hold .*, but has nan from 1 to 0"),
         (scipy.sparse.csr_array(np.eye(2, dtype=np.int16)), "must have one of the dtypes"),
         (torch.zeros(2, 2).to_sparse_bsr((1, 1)), r"but has layout torch.sparse_bsr; convert it with graph.to_dense\(\)"),
-        ([[0, 1], [1, 0]], "must be a sparse torch tensor, a SciPy sparse array or dense weights"),
+        ([[0, 1], [1, 0]], "must be a sparse torch tensor, .* but is list; .* and an array with from_numpy"),
     ],
 )
 def test_bad_graphs(graph, message):

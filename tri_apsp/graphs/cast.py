@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.device import check_memory
 from tri_apsp.errors import DistanceRangeError, InputError, RoundingWarning
-from tri_apsp.messages import warn_caller
+from tri_apsp.messages import remedy_of_sparse, warn_caller
 from tri_apsp.semirings import dtype_name, no_edge, remedy_beyond
 
 __all__ = ["Cast", "cast_weights", "check_dense", "warn_of_rounding", "whole_end", "widen"]
@@ -174,10 +174,7 @@ def check_dense(weights: torch.Tensor, name: str = "`weights`") -> None:
     Cost: one pass over the matrix.
     """
     if weights.layout != torch.strided:
-        raise InputError(
-            f"{name} must be a dense tensor, but has layout {weights.layout}; build one with from_scipy, where a missing entry "
-            "becomes no_edge rather than 0."
-        )
+        raise InputError(f"{name} must be a dense tensor, but has layout {weights.layout}; {remedy_of_sparse()}.")
     if weights.ndim not in (2, 3) or weights.shape[-1] != weights.shape[-2]:
         raise InputError(
             f"{name} must be square, (n, n) or (batch, n, n), but has shape {tuple(weights.shape)}; "

@@ -11,7 +11,7 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.device import require_memory
 from tri_apsp.errors import InputError
-from tri_apsp.messages import shown
+from tri_apsp.messages import remedy_of_sparse, shown
 from tri_apsp.semirings import DTYPES, dtype_name, from_bool, remedy_for
 
 __all__ = [
@@ -28,6 +28,18 @@ __all__ = [
     "check_weights",
 ]
 
+# What arguments may be besides a tensor, and what to do about anything else.
+_OTHER_GRAPHS = {
+    "weights": (
+        " or a sparse graph",
+        "convert an array with from_numpy, a graph of NetworkX with from_networkx, and read a file with read_graph",
+    ),
+    "adjacency": (
+        "",
+        "give torch.tensor() of an array, torch.from_numpy(matrix.toarray() != 0) of a SciPy matrix, and from_networkx() of a "
+        "graph of NetworkX, with weights=True",
+    ),
+}
 _SIZE_DTYPES = (torch.int32, torch.int64)
 _WEIGHT_DTYPES = (*DTYPES, torch.bool)
 _ADJACENCY_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -289,12 +301,10 @@ def check_numbering(problem: Problem) -> None:
 
 def _check_tensor(value: object, name: str) -> torch.Tensor:
     if not isinstance(value, torch.Tensor):
-        raise InputError(
-            f"`{name}` must be a torch tensor, but is {type(value).__name__}; convert it with from_numpy, from_scipy or "
-            "from_networkx."
-        )
+        other, remedy = _OTHER_GRAPHS.get(name, ("", "convert it with from_numpy, from_scipy or from_networkx"))
+        raise InputError(f"`{name}` must be a torch tensor{other}, but is {type(value).__name__}; {remedy}.")
     if value.layout != torch.strided:
-        remedy = "build a dense one with from_scipy, where a missing entry becomes no_edge rather than 0"
+        remedy = remedy_of_sparse()
         if name == "adjacency":
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
         raise InputError(f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}.")

@@ -196,7 +196,7 @@ def _edges_of_scipy(graph: Any, name: str) -> EdgeList:
         raise InputError(
             f"`{name}` must be a sparse torch tensor, a SciPy sparse array or dense weights (n, n) of torch, but is "
             f"{type(graph).__name__}; read a file with read_sparse_graph, or convert a graph of NetworkX with "
-            "networkx.to_scipy_sparse_array, and an array with scipy.sparse.csr_array."
+            "networkx.to_scipy_sparse_array, and an array with from_numpy."
         )
     return edges_of_sparse(graph, f"`{name}`")
 
