@@ -40,7 +40,12 @@ __all__ = [
 
 
 def select(
-    weights: Any, *, method: ShortestPathsMethod = "auto", config: Config | None = None, read_values: bool = False
+    weights: Any,
+    *,
+    sources: int | Sequence[int] | torch.Tensor | None = None,
+    method: ShortestPathsMethod = "auto",
+    config: Config | None = None,
+    read_values: bool = False,
 ) -> Selection:
     """Return what shortest_paths(weights) would run, without running it.
 
@@ -49,13 +54,14 @@ def select(
     The rules are in tri_apsp.methods.auto, and those between dense methods and Johnson's algorithm in tri_apsp.sparse.choice.
 
     Args:
-        weights, method, config: as for shortest_paths.
+        weights, sources, method, config: as for shortest_paths. With `sources`, the reason for "johnson" also names the method
+            of single_source that solves their rows, here and in a call of single_source.
         read_values: also read dense weights: count their edges, and look for a negative one.
 
     Raises:
         As shortest_paths; values are not checked.
     """
-    return dense_or_sparse.select(weights, method=method, config=config, read_values=read_values)
+    return dense_or_sparse.select(weights, sources=sources, method=method, config=config, read_values=read_values)
 
 
 def shortest_paths(

@@ -97,6 +97,31 @@ def test_one_row_of_a_complete_graph() -> None:
     assert torch.equal(found[0].distances, found[1].distances)
 
 
+@pytest.mark.parametrize("kind", ["erdos_renyi", "grid"])
+@pytest.mark.parametrize("sources", [7, [7], range(31), range(32), range(100), range(400)])
+def test_select_with_sources(kind: str, sources: int | range, small: None) -> None:
+    graph = sparse_graph(generate(kind, 400, p=6 / 400 if kind == "erdos_renyi" else None), dtype=torch.float32)
+    chosen, found = tri_apsp.select(graph, sources=sources), tri_apsp.shortest_paths(graph, sources=sources)
+    assert (chosen.method, chosen.engine) == (found.method, found.engine) == ("johnson", "cpu")
+    method = tri_apsp.single_source(graph, sources).method
+    rows = 1 if isinstance(sources, int) else len(sources)
+    by = f"elimination if it stays sparse, else {choice.choose(graph, rows)}" if 4 * rows >= 400 else method
+    assert chosen.reason.endswith(f"sparse rows take less time than a dense solve; rows by {by}")
+    assert method in by
+
+
+def test_select_with_sources_of_dense_weights() -> None:
+    weights = cases.tensor(cases.random_graph(40), torch.float32)
+    for sources in (None, 3):
+        found = tri_apsp.select(weights, sources=sources, read_values=True)
+        assert found.method == tri_apsp.shortest_paths(weights, sources=sources).method
+    assert tri_apsp.select(weights, sources=3, method="kleene").method == "kleene"
+    with pytest.raises(InputError, match=r"`sources` must lie in \[0, 40\), but one is 40"):
+        tri_apsp.select(weights, sources=40)
+    with pytest.raises(InputError, match="`sources` need one graph"):
+        tri_apsp.select(weights[None], sources=[0])
+
+
 def test_edges_are_counted_without_the_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_or_sparse, "_AT_A_TIME", 300)
     for weights in (cases.tensor(cases.random_graph(60), torch.int32), torch.zeros(60, 60), torch.full((60, 60), INF)):

@@ -23,7 +23,7 @@ from tri_apsp.sparse.choice import JOHNSON, Comparison, dense_or_johnson, most_e
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
 from tri_apsp.sparse.johnson import johnson
 from tri_apsp.sparse.single_source import sources_of
-from tri_apsp.sparse.solve import SparseSolver, engine_name
+from tri_apsp.sparse.solve import SparseSolver, chosen_rows, engine_name
 
 __all__ = ["ShortestPathsMethod", "select", "solve"]
 
@@ -116,16 +116,27 @@ def solve(
     return Result(solved.distances, JOHNSON, solved.engine, None, solved.predecessors, solved.negative_cycle, sources=vertices)
 
 
-def select(weights: Any, *, method: ShortestPathsMethod, config: Config | None, read_values: bool) -> Selection:
+def select(
+    weights: Any,
+    *,
+    sources: int | Sequence[int] | torch.Tensor | None = None,
+    method: ShortestPathsMethod,
+    config: Config | None,
+    read_values: bool,
+) -> Selection:
     """As tri_apsp.select."""
     check_method(method, get_args(ShortestPathsMethod))
     check_config(config)
     check_flags(read_values=read_values)
     given = _Given.of(weights)
+    vertices = None if sources is None else _sources(sources, given)
     if given.graph is not None or read_values or method == JOHNSON:
-        compared = _compare(given, given.n, method, config)
+        compared = _compare(given, given.n if vertices is None else len(vertices), method, config)
         if compared.sparse:
-            return Selection(JOHNSON, engine_name(given.device), None, compared.reason)
+            if vertices is None:
+                return Selection(JOHNSON, engine_name(given.device), None, compared.reason)
+            rows, engine = chosen_rows(given.sparse(), len(vertices))
+            return Selection(JOHNSON, engine, None, f"{compared.reason}; rows by {rows}")
     assert method != JOHNSON
     nonnegative = True
     if given.graph is not None:

@@ -22,7 +22,7 @@ from tri_apsp.sparse.engine import SparseEngine, require_triton
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, reweight
 
-__all__ = ["Solved", "SparseSolver", "engine_name"]
+__all__ = ["Solved", "SparseSolver", "chosen_rows", "engine_name"]
 
 # Distances whose range is checked, or whose potentials are subtracted, at a time.
 _AT_A_TIME = 1 << 20
@@ -237,6 +237,16 @@ def _error_of(cycle: NegativeCycle) -> NegativeCycleError:
 def engine_name(device: torch.device) -> str:
     """Return the name of the engine that solves all rows of a graph on a device."""
     return "cpu" if device.type == "cpu" else "portable"
+
+
+def chosen_rows(graph: SparseGraph, rows: int) -> tuple[str, str]:
+    """Return the method, in words, by which "auto" solves so many rows without predecessors, and the name of its engine."""
+    method = choose(graph, rows)
+    engine = "cpu" if method == "dijkstra" else engine_name(graph.device)
+    if not may_stay_sparse(graph, rows):
+        return method, engine
+    where = "it stays sparse" if graph.device.type == "cpu" else "it stays sparse and has long paths"
+    return f"elimination if {where}, else {method}", engine
 
 
 def _check_range(graph: SparseGraph, distances: torch.Tensor) -> None:
