@@ -275,6 +275,37 @@ def test_integers_beyond_the_range() -> None:
     assert single_source(chain, 0).distances.tolist() == [[0, big, 2 * big - 2, 5]]
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "edges",
+    [
+        # The sum of weights 1 -> 5 -> 3, and so a potential, is below -2^62.
+        {(1, 5): -1167291366408313724, (1, 4): -4249318649996910233, (5, 3): -3468058937359810409},
+        # With the potential of 2, the weight of 1 -> 2 is beyond 2^62.
+        {(5, 1): 2**61, (1, 2): 2**62 - 2, (3, 2): 1 - 2**62},
+        # A negative cycle beside a path that is lighter than int64 holds.
+        {(5, 4): 0, (4, 2): -(2**61) - 2**59, (4, 1): -(2**60), (1, 2): -(2**60), (2, 1): -(2**61) - 2**59, (1, 0): 2**59},
+    ],
+)
+def test_potentials_beyond_int64(method: str, edges: dict[tuple[int, int], int]) -> None:
+    weights = torch.full((6, 6), tri_apsp.no_edge(torch.int64))
+    for place, weight in edges.items():
+        weights[place] = weight
+    with pytest.raises(DistanceRangeError, match="distances must fit int64, but the lightest path weighs too little"):
+        single_source(weights, 5, method=method)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_the_widest_integers_beside_negative_weights(dtype: torch.dtype) -> None:
+    limit = int(tri_apsp.no_edge(dtype))
+    weights = torch.full((4, 4), limit, dtype=dtype)
+    weights[0, 1], weights[1, 2], weights[3, 0] = limit - 1, -1, 1 - limit
+    found = single_source(weights[:3, :3], 0).distances.tolist()
+    assert found == [[0, limit - 1, limit - 2]]
+    weights[0, 1] = limit
+    assert single_source(weights, 3).distances.tolist() == [[1 - limit, limit, limit, 0]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -13,6 +13,7 @@ from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
 from tri_apsp.kernels.cpu.reach import spread
 from tri_apsp.semirings import no_edge
+from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.graph import SparseGraph, canonical
 
 __all__ = ["NegativeComponents", "Reweighted", "reweight"]
@@ -53,6 +54,9 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
 
     Weights of floats are rounded once; those of int32 become int64 where they need it.
 
+    Raises:
+        DistanceRangeError: a path weighs less than int64 holds, or a weight with potentials does not fit.
+
     Cost: Bellman-Ford on the CPU: usually a few passes over the edges, at most n.
     Source: Johnson, Efficient Algorithms for Shortest Paths in Sparse Networks, 1977.
     """
@@ -62,6 +66,10 @@ def reweight(graph: SparseGraph) -> Reweighted | None:
     potentials = search.potentials().to(graph.device)
     lists = graph.by_source
     weights = lists.weights.to(potentials.dtype) + potentials[lists.owners()] - potentials[lists.vertices.long()]
+    if not graph.dtype.is_floating_point and graph.edges:
+        largest = no_edge(torch.int64)
+        if potentials.min() < -largest or weights.max() >= largest:  # the sums of which would wrap
+            raise_out_of_range(graph.dtype, "the lightest path weighs too little beside other weights")
     longest = weights.max().item() * (graph.n - 1) if graph.edges else 0
     fits = graph.dtype.is_floating_point or longest < no_edge(graph.dtype)
     return Reweighted(graph.with_weights(weights.clamp_(min=0).to(graph.dtype if fits else torch.int64)), potentials)
