@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
+import cases
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import coo_array
 
 import tri_apsp
 from tri_apsp.errors import InputError
@@ -39,6 +43,30 @@ def test_all_rows_of_a_graph_that_stays_sparse(kind: str, dtype: torch.dtype) ->
     graph = sparse_graph(generate(kind, 300, seed=2), dtype=dtype)
     found = tri_apsp.single_source(graph, range(300), method="elimination")
     assert torch.equal(found.distances, tri_apsp.shortest_paths(graph, method="kleene").distances)
+
+
+def wheel(n: int) -> SparseGraph:
+    """A vertex with edges to and from all others, of which every third is a leaf and the others are linked in pairs."""
+    weights = torch.from_numpy(cases.star(n))
+    rim = torch.arange(1, n - 1)
+    rim = rim[rim % 3 != 0]
+    weights[rim, rim + 1] = weights[rim + 1, rim] = 3.0
+    return sparse_graph(weights)
+
+
+def test_leaves_and_triangles_at_one_vertex() -> None:
+    graph = wheel(100)
+    found = tri_apsp.single_source(graph, range(100), method="elimination")
+    assert torch.equal(found.distances, tri_apsp.shortest_paths(graph, method="kleene").distances)
+
+
+def test_leaves_take_linear_time() -> None:
+    """A list of n edges is not rewritten for each of n leaves, which takes 42 s for this star."""
+    n = 200_000
+    ends = np.stack((np.arange(1, n), np.zeros(n - 1, np.int64)))
+    begin = time.perf_counter()
+    assert eliminate(sparse_graph(coo_array((np.ones(2 * n - 2), np.hstack((ends, ends[::-1]))), shape=(n, n)))) is not None
+    assert time.perf_counter() - begin < 10
 
 
 def test_when_it_is_chosen() -> None:

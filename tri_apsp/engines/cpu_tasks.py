@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Task", "run_tasks"]
+__all__ = ["Array", "Task", "run_apart", "run_tasks"]
 
 Array = np.ndarray[Any, Any]
 
@@ -55,3 +55,17 @@ def run_tasks(kernel: Callable[..., None], tasks: list[Task], work: int, threads
 def _run_each(kernel: Callable[..., None], tasks: list[Task]) -> None:
     for arguments in tasks:
         kernel(*arguments)
+
+
+def run_apart(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what `kernel` does, on a thread of its own, so that an interrupt ends it at once.
+
+    Args:
+        arguments: those of `kernel`, but for its last: an array [1] of bool, which it reads often and which is set to end it.
+    """
+    stop = np.zeros(1, np.bool_)
+    with ThreadPoolExecutor(1, thread_name_prefix="tri_apsp") as thread:
+        try:
+            return thread.submit(kernel, *arguments, stop).result()
+        finally:
+            stop[0] = True

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tri_apsp.engines.cpu_tasks import Array
+from tri_apsp.engines.cpu_tasks import Array, run_apart
 from tri_apsp.kernels.cpu import elimination as kernels
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph
@@ -45,7 +45,7 @@ def eliminate(graph: SparseGraph) -> Elimination | None:
     by_source, by_destination, infinity = graph.by_source.arrays(), graph.by_destination.arrays(), no_edge(graph.dtype)
     limit = by_source[2].dtype.type(infinity if graph.dtype.is_floating_point else int(infinity) - 1)
     limits = _MAX_ELIMINATED * graph.edges, _MAX_LEFT * graph.edges
-    order, up, down = kernels.eliminate(by_source, by_destination, limit, *limits)
+    order, up, down = run_apart(kernels.eliminate, by_source, by_destination, limit, *limits)
     if len(order) < graph.n:
         return None
     rank = np.empty(graph.n, np.int32)

@@ -27,26 +27,35 @@ _TILE_ROWS = 16
 
 @njit(nogil=True, cache=True)
 def _lists(offsets, vertices, weights):  # type: ignore[no-untyped-def]
-    """Return lists that may grow: where each starts, its length and its capacity; and the edges, in arrays twice as long."""
+    """Return lists that may grow: where each starts, its length, its capacity; the edges, in arrays twice as long; the degrees.
+
+    The degree counts the edges of a list whose other ends are left; the rest are removed when the list is rewritten.
+    """
     n = len(offsets) - 1
     count = offsets[1:] - offsets[:-1]
     ends, values = np.empty(2 * len(vertices) + 16, np.int32), np.empty(2 * len(vertices) + 16, weights.dtype)
     ends[: len(vertices)], values[: len(vertices)] = vertices, weights
     used = np.array([len(vertices)])
-    return offsets[:n].copy(), count, count.copy(), ends, values, used
+    return offsets[:n].copy(), count, count.copy(), ends, values, used, count.copy()
 
 
 @njit(nogil=True, cache=True)
-def _edges_of(lists, v):  # type: ignore[no-untyped-def]
-    """Return copies of the edges in the list of v: their other ends and their weights."""
-    begin, end = lists[0][v], lists[0][v] + lists[1][v]
-    return lists[3][begin:end].copy(), lists[4][begin:end].copy()
+def _edges_of(lists, v, left):  # type: ignore[no-untyped-def]
+    """Return the edges in the list of v: their other ends, as far as they are left, and their weights."""
+    first, count, _, ends, values, _, degree = lists
+    found, weights = np.empty(degree[v], np.int32), np.empty(degree[v], values.dtype)
+    length = 0
+    for e in range(first[v], first[v] + count[v]):
+        if left[ends[e]]:
+            found[length], weights[length] = ends[e], values[e]
+            length += 1
+    return found, weights
 
 
 @njit(nogil=True, cache=True)
 def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
     """Return the lists with memory for `new` more edges in each of those of `heads`, should all of them move."""
-    first, count, capacity, ends, values, used = lists
+    first, count, capacity, ends, values, used, degree = lists
     needed = 0
     for u in heads:
         needed += 2 * (count[u] + new)
@@ -63,21 +72,28 @@ def _reserve(lists, heads, new):  # type: ignore[no-untyped-def]
         capacity[v] = length
         place += length
     used[0] = place
-    return first, count, capacity, new_ends, new_values, used
+    return first, count, capacity, new_ends, new_values, used, degree
 
 
 @njit(nogil=True, cache=True)
-def _connect(lists, v, others, to_others, heads, from_heads, place, limit):  # type: ignore[no-untyped-def]
-    """Take v out of the list of each of `heads`, and add the edges over v from it to each of `others`, if they are lighter.
+def _connect(lists, left, others, to_others, heads, from_heads, place, limit):  # type: ignore[no-untyped-def]
+    """Add the edges over an eliminated vertex v from each of `heads` to each of `others` to their lists, if they are lighter.
 
     Args:
+        left: False at v.
         to_others, from_heads: the weights of the edges from v to `others`, and from `heads` to v.
         place: (n,) of int32, -1 before and after.
         limit: heavier edges are left out.
+
+    Returns the change of the number of edges in these lists.
     """
-    first, count, capacity, ends, values, used = lists
+    first, count, capacity, ends, values, used, degree = lists
+    change = -len(heads)
     for h in range(len(heads)):
         u, weight = heads[h], from_heads[h]
+        degree[u] -= 1
+        if len(others) == 0 or (len(others) == 1 and others[0] == u):
+            continue  # a list is not rewritten for a leaf: stars would take quadratic time
         begin, length = first[u], count[u]
         if length + len(others) > capacity[u]:
             capacity[u] = 2 * (length + len(others))
@@ -85,28 +101,29 @@ def _connect(lists, v, others, to_others, heads, from_heads, place, limit):  # t
             values[used[0] : used[0] + length] = values[begin : begin + length]
             begin = first[u] = used[0]
             used[0] += capacity[u]
+        end = begin
         for e in range(begin, begin + length):
-            place[ends[e]] = e
-        gap = place[v]
-        length -= 1
-        ends[gap], values[gap] = ends[begin + length], values[begin + length]
-        place[ends[gap]] = gap
-        place[v] = -1
+            if left[ends[e]]:
+                ends[end], values[end] = ends[e], values[e]
+                place[ends[end]] = end
+                end += 1
         for o in range(len(others)):
             w, total = others[o], weight + to_others[o]
             if w != u and total <= limit:
                 if place[w] < 0:
-                    ends[begin + length], values[begin + length] = w, total
-                    length += 1
+                    ends[end], values[end] = w, total
+                    end += 1
                 else:
                     values[place[w]] = min(values[place[w]], total)
-        for e in range(begin, begin + length):
+        for e in range(begin, end):
             place[ends[e]] = -1
-        count[u] = length
+        change += end - begin - degree[u]
+        count[u] = degree[u] = end - begin
+    return change
 
 
 @njit(nogil=True, cache=True)
-def eliminate(by_source, by_destination, limit, max_eliminated, max_left):  # type: ignore[no-untyped-def]
+def eliminate(by_source, by_destination, limit, max_eliminated, max_left, stop):  # type: ignore[no-untyped-def]
     """Eliminate all vertices by Markowitz's rule: always one with the fewest edges to it times edges from it.
 
     Args:
@@ -114,6 +131,7 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left):  # ty
         limit: heavier paths are left out.
         max_eliminated: the most edges and fill-in that may be at vertices when they are eliminated, all together.
         max_left: the most edges between remaining vertices.
+        stop: [1] of bool; another thread may set it, which ends this as too many edges do.
 
     Returns:
         The vertices in their order, or fewer if there are more edges than that; then for each of them, in this order, the
@@ -126,12 +144,12 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left):  # ty
     up, down = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     up_ends, down_ends = np.empty(4 * len(by_source[1]) + 16, np.int32), np.empty(4 * len(by_source[1]) + 16, np.int32)
     up_values, down_values = np.empty(len(up_ends), by_source[2].dtype), np.empty(len(up_ends), by_source[2].dtype)
-    counts = successors[1] * predecessors[1]
+    counts = successors[-1] * predecessors[-1]
     queued = counts.copy()  # the key of each vertex in the heap, at most its count
     heap = [counts[v] * n + v for v in range(n)]
     heapq.heapify(heap)
     done, edges_left = 0, len(by_source[1])
-    while len(heap) > 0:
+    while len(heap) > 0 and not stop[0]:
         entry = heapq.heappop(heap)
         v = entry % n
         if not left[v] or entry // n != queued[v]:
@@ -140,28 +158,23 @@ def eliminate(by_source, by_destination, limit, max_eliminated, max_left):  # ty
             queued[v] = counts[v]
             heapq.heappush(heap, counts[v] * n + v)
             continue
-        targets, to_targets = _edges_of(successors, v)
-        sources, from_sources = _edges_of(predecessors, v)
+        targets, to_targets = _edges_of(successors, v, left)
+        sources, from_sources = _edges_of(predecessors, v, left)
         if up[done] + down[done] + len(targets) + len(sources) > max_eliminated or edges_left > max_left:
             break
-        edges_left -= len(targets)
-        for u in sources:
-            edges_left -= successors[1][u]
+        left[v] = False
         up_ends, up_values = _append(up_ends, up_values, up, done, targets, to_targets)
         down_ends, down_values = _append(down_ends, down_values, down, done, sources, from_sources)
         successors = _reserve(successors, sources, len(targets))
         predecessors = _reserve(predecessors, targets, len(sources))
-        _connect(successors, v, targets, to_targets, sources, from_sources, place, limit)
-        _connect(predecessors, v, sources, from_sources, targets, to_targets, place, limit)
-        for u in sources:
-            edges_left += successors[1][u]
+        edges_left += _connect(successors, left, targets, to_targets, sources, from_sources, place, limit) - len(targets)
+        _connect(predecessors, left, sources, from_sources, targets, to_targets, place, limit)
         for ends in (sources, targets):
             for u in ends:
-                counts[u] = successors[1][u] * predecessors[1][u]
+                counts[u] = successors[-1][u] * predecessors[-1][u]
                 if counts[u] < queued[u]:
                     queued[u] = counts[u]
                     heapq.heappush(heap, counts[u] * n + u)
-        left[v] = False
         order[done] = v
         done += 1
     ups = up[: done + 1], up_ends[: up[done]], up_values[: up[done]]
