@@ -25,7 +25,6 @@ from tri_apsp.sparse.all_pairs import all_pairs
 from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.single_source import SOURCE_METHODS
-from tri_apsp.sparse.sink import Sink
 
 WEIGHTS = cases.tensor(cases.random_graph(50), torch.float32)
 EXPECTED = tri_apsp.shortest_paths(WEIGHTS).distances
@@ -142,31 +141,36 @@ def test_files_that_are_not_continued(tmp_path: Path) -> None:
     assert np.load(path).tolist() == [0, 1, 2]
     path.unlink()
     next(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
-    with pytest.raises(InputError, match="an interrupted call with the same graph"):
+    with pytest.raises(InputError, match=r"with the same graph .* is of another graph or dtype; remove it and"):
         all_pairs(WEIGHTS + 1, sink=path)
 
 
-def test_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows before it stay, and the same call continues with the block that failed."""
+def test_a_file_without_rows_of_another_graph_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
-    write, firsts = Sink.write, list[int]()
+    all_pairs(WEIGHTS + 1, sink=path)
+    list(all_pairs(WEIGHTS, sink=path))
+    assert np.array_equal(np.load(path), EXPECTED.numpy())
 
-    class Full(np.ndarray):
-        def __setitem__(self, key: slice, rows: np.ndarray) -> None:
-            if key.start == 10:
-                raise OSError(28, "No space left on device")
-            super().__setitem__(key, rows)
 
-    def watched(sink: Sink, first: int, rows: torch.Tensor) -> None:
-        firsts.append(first)
-        sink._array = sink._array.view(Full)
-        write(sink, first, rows)
+@pytest.mark.parametrize("where", ["write", "sync"])
+def test_a_write_that_fails(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows before it stay, and the same call continues with them."""
+    path = tmp_path / "distances.npy"
+    calls = 0
 
-    monkeypatch.setattr(Sink, "write", watched)
+    def full(*arguments: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(28, "No space left on device")
+        original(*arguments)
+
+    name = {"write": "__setitem__", "sync": "sync"}[where]
+    original = getattr(sink_module._NpyFile, name)
+    monkeypatch.setattr(sink_module._NpyFile, name, full)
     with pytest.raises(InputError, match="cannot: No space left on device"):
         list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
     monkeypatch.undo()
-    assert firsts[:3] == [0, 5, 10]
     rest = list(all_pairs(WEIGHTS, sources_per_block=5, sink=path))
     assert rest[0].first == 10
     assert np.array_equal(np.load(path), EXPECTED.numpy())
@@ -210,14 +214,14 @@ def test_a_truncated_file(tmp_path: Path) -> None:
     content = path.read_bytes()
     for length in (40, 200, len(content) - 1000):
         path.write_bytes(content[:length])
-        with pytest.raises(InputError, match=r"`sink` must be a file that can be written, but .* cannot"):
+        with pytest.raises(InputError, match=r"is shorter than it was; remove it and 'distances\.npy\.partial', or name"):
             all_pairs(WEIGHTS, sink=path)
 
 
 def test_a_complete_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "distances.npy"
     list(all_pairs(WEIGHTS, sink=path))
-    with pytest.raises(InputError, match="is there, and is complete or another file; remove it, or name another"):
+    with pytest.raises(InputError, match="is complete, or another file; remove it, or name another"):
         all_pairs(WEIGHTS, sink=path)
     assert np.array_equal(np.load(path), EXPECTED.numpy())
 

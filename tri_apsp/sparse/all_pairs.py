@@ -49,15 +49,17 @@ def all_pairs(
         for first, distances in tri_apsp.all_pairs(graph, sink="distances.npy"):
             print(first + len(distances), "rows")
 
-    Blocks are solved while those before them are copied from the GPU and written.
+    Blocks are solved when the iterator is asked for them (without a loop, nothing is solved or written), while those before
+    them are copied from the GPU and written.
 
     Args:
         graph, method, negative_cycles, dtype: as single_source.
         sources_per_block: rows of a block; None: as many as hold about 33 million distances.
-        sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. What an interrupted call with the
-            same graph left is continued: rows that are in the file are not yielded again, not even the last ones, which the
-            interrupted call may have written but not yielded. In a `.zarr` folder with a missing file, the rows from there on
-            are solved again; rows that are not yet written are NaN, or the smallest number of an integer dtype.
+        sink: a `.npy` file, or a `.zarr` folder, whose row s has the distances from vertex s. Until all rows are written, the
+            file NAME.partial beside it holds how many are, and the same call after an interruption goes on: rows that are in
+            the file are not yielded again, not even the last ones, which the interrupted call may have written but not yielded.
+            In a `.zarr` folder with a missing file, the rows from there on are solved again. Rows that are not yet written are
+            zeros; in a `.zarr` folder NaN, or the smallest number of an integer dtype.
         progress: show a bar on stderr.
 
     Raises:
@@ -93,7 +95,7 @@ def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | Non
     def finish(part: slice, copied: Callable[[], torch.Tensor]) -> Block:
         distances = copied()
         if sink is not None:
-            sink.write(part.start, distances)
+            sink.write(distances)
         return Block(part.start, distances)
 
     bar: tqdm[NoReturn] = tqdm(desc="solving", total=total, initial=first, unit=" sources", disable=total is None)
@@ -109,6 +111,9 @@ def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | Non
         finally:
             for block in pending:
                 block.cancel()
+            writer.shutdown()
+            if sink is not None:
+                sink.close()
 
 
 def _shown(block: Block, bar: tqdm[NoReturn]) -> Block:

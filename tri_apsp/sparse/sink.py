@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 
 from tri_apsp.device import byte_size
+from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.errors import InputError
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.graph import SparseGraph
@@ -30,7 +32,8 @@ _CHUNK_NAME = re.compile(r"(?:c/)?(\d+)[./]\d+")
 class Sink:
     """An array of shape (n, n) in a `.npy` file or a `.zarr` folder.
 
-    Beside it, until all rows are written, `NAME.partial` holds how many are.
+    Beside it, until it is closed after the last row, `NAME.partial` holds how many rows are on the disk. Rows of a `.npy` file
+    count once the disk has them, which is waited for while the next rows are solved and written.
 
     Args:
         path: a new file, or one that an interrupted call with the same graph left.
@@ -56,59 +59,77 @@ class Sink:
         try:
             if self._partial.exists() or self._path.exists():
                 self._resume()
-                self._check_space(graph)
-            else:
-                self._check_space(graph)
+            self._check_space(graph)
+            if not self._state["rows"]:
                 self._save()  # before the array, which is made anew as long as this holds no row
             self._array = self._open(graph, rows)
-            if not graph.n:
-                self._partial.unlink()
         except InputError:
             raise
         except (OSError, ValueError) as error:
             raise self._refusal(error) from None
+        self.rows = int(self._state["rows"])
+        self._n = graph.n
+        self._syncer = ThreadPoolExecutor(1, thread_name_prefix="tri_apsp-sync")
+        self._syncing: Future[None] | None = None
 
-    @property
-    def rows(self) -> int:
-        return int(self._state["rows"])
-
-    def write(self, first: int, rows: torch.Tensor) -> None:
-        """Write the next rows, from the source `first` on, (rows, n) on the CPU.
+    def write(self, rows: torch.Tensor) -> None:
+        """Write the next rows, (rows, n) on the CPU.
 
         Raises:
-            InputError: they cannot be written; those before them stay.
+            InputError: they, or those before them, cannot be written.
         """
-        assert first == self.rows
+        end = self.rows + len(rows)
         try:
-            self._array[first : first + len(rows)] = rows.numpy()
-            if isinstance(self._array, np.memmap):
-                self._array.flush()
-            self._state["rows"] = first + len(rows)
-            self._save()
+            self._array[self.rows : end] = rows.numpy()
+            self._wait()
         except OSError as error:
-            self._state["rows"] = first
             raise self._refusal(error) from None
-        if self.rows == self._array.shape[0]:
+        self.rows = end
+        self._syncing = self._syncer.submit(self._sync, end)
+
+    def close(self) -> None:
+        """Wait until the disk has all rows that are written.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        try:
+            self._wait()
+        except OSError as error:
+            raise self._refusal(error) from None
+        finally:
+            self._syncer.shutdown()
+            if isinstance(self._array, _NpyFile):
+                self._array.close()
+        if self.rows == self._n:
             self._partial.unlink(missing_ok=True)
 
+    def _wait(self) -> None:
+        if self._syncing is not None:
+            self._syncing.result()
+            self._syncing = None
+
+    def _sync(self, rows: int) -> None:
+        if isinstance(self._array, _NpyFile):
+            self._array.sync()
+        self._state["rows"] = rows
+        self._save()
+
     def _open(self, graph: SparseGraph, rows: int) -> Any:
-        shape, dtype, mode = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), "r+" if self.rows else "w+"
-        if self._path.suffix == ".npy" and not graph.n:  # of which no memory can be mapped
-            np.save(self._path, np.empty(shape, dtype))
-            return None
+        shape, dtype, written = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), self._state["rows"]
         if self._path.suffix == ".npy":
-            if self.rows and self._path.stat().st_size < graph.n**2 * dtype.itemsize:
-                raise ValueError("it is too short, and so damaged")
-            return np.lib.format.open_memmap(self._path, mode=mode, dtype=dtype, shape=shape)
+            if written and self._path.stat().st_size < graph.n**2 * dtype.itemsize:
+                raise self._not_continued("is shorter than it was")
+            return _NpyFile(self._path, shape, dtype, new=not written)
         try:
             import zarr
         except ImportError:
             raise InputError(
                 f"`sink` needs zarr for {str(self._path)!r}, but it is not installed; run pip install zarr, or name another."
             ) from None
-        if self.rows:
+        if written:
             array = zarr.open_array(str(self._path), mode="r+")
-            self._state["rows"] = min(self.rows, self._whole_rows(array.shape[1], *array.chunks))
+            self._state["rows"] = min(written, self._whole_rows(array.shape[1], *array.chunks))
             return array
         chunks = max(1, min(rows, graph.n)), max(1, min(graph.n, _CHUNK // rows))
         # No distance: zarr leaves out chunks in which every value is the fill value.
@@ -132,8 +153,8 @@ class Sink:
         return InputError(f"`sink` must be a file that can be written, but {str(self._path)!r} cannot: {reason}; name another.")
 
     def _check_space(self, graph: SparseGraph) -> None:
-        """Refuse a `.npy` file that does not fit the disk: writing to its mapped memory would kill the process."""
-        size = (graph.n - self.rows) * graph.n * graph.dtype.itemsize
+        """Refuse a `.npy` file that does not fit the disk, before hours of solving."""
+        size = (graph.n - self._state["rows"]) * graph.n * graph.dtype.itemsize
         free = shutil.disk_usage(self._path.parent).free
         if self._path.suffix == ".npy" and size > free:
             raise InputError(
@@ -146,21 +167,51 @@ class Sink:
             state = json.loads(self._partial.read_text())
         except (OSError, ValueError):
             state = {}
-        if not isinstance(state, dict) or state.get("graph") != self._state["graph"]:
-            what = "is of another graph or dtype" if state else "is there, and is complete or another file"
-            also = f" and {self._partial.name!r}" if self._partial.exists() else ""
-            raise InputError(
-                "`sink` must be a new file, or one that an interrupted call with the same graph left, but "
-                f"{str(self._path)!r} {what}; remove it{also}, or name another."
-            )
-        if self._path.exists() or not state["rows"]:
+        if not isinstance(state, dict) or "rows" not in state:
+            raise self._not_continued("is complete, or another file" if not self._partial.exists() else "is another file")
+        if state["rows"] and self._path.exists():
+            if state["graph"] != self._state["graph"]:
+                raise self._not_continued("is of another graph or dtype")
             self._state = state
+
+    def _not_continued(self, what: str) -> InputError:
+        also = f" and {self._partial.name!r}" if self._partial.exists() else ""
+        return InputError(
+            "`sink` must be a new file, or one that an interrupted call with the same graph left, but "
+            f"{str(self._path)!r} {what}; remove it{also}, or name another."
+        )
 
     def _save(self) -> None:
         """Replace the file beside the sink in one step, so that a kill leaves the old one or the new one."""
         new = self._partial.with_name(self._partial.name + ".new")
         new.write_text(json.dumps(self._state))
         new.replace(self._partial)
+
+
+class _NpyFile:
+    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk would kill the process."""
+
+    def __init__(self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool) -> None:
+        self._file = path.open("w+b" if new else "r+b")
+        if new:
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(self._file, header)
+        else:
+            np.lib.format.read_magic(self._file)
+            np.lib.format.read_array_header_1_0(self._file)
+        self._begin, self._row = self._file.tell(), shape[1] * dtype.itemsize
+        self._file.truncate(self._begin + shape[0] * self._row)  # so that it can be read before it is complete
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        self._file.seek(self._begin + rows.start * self._row)
+        self._file.write(np.ascontiguousarray(values).data)
+        self._file.flush()
+
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _digest(graph: SparseGraph) -> str:
