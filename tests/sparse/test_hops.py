@@ -12,7 +12,9 @@ import torch
 import tri_apsp
 from tri_apsp import engines
 from tri_apsp.errors import DistanceRangeError, EngineError, InputError, TooLargeError
+from tri_apsp.graphs import generate
 from tri_apsp.sparse import hops as module
+from tri_apsp.sparse import measures
 from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
@@ -148,3 +150,13 @@ def test_negative_weights_count_if_weighted() -> None:
     given = matrix(3, [(0, 1), (1, 2), (2, 0)], [-1, 4, 0])
     assert diameter(given, weighted=True) == 4
     assert diameter(given) == 2
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_measures_report_what_is_done(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "_AT_A_TIME", 300 * 1200)  # 300 rows
+    parts = list[float]()
+    measures.totals(generate("erdos_renyi", 1200, p=0.01), weighted=weighted, report=parts.append)
+    assert len(parts) == (4 if weighted else 3)
+    assert parts == sorted(set(parts))
+    assert parts[-1] == 1.0

@@ -16,7 +16,17 @@ from tri_apsp.solver.run import solve
 from tri_apsp.sparse.graph import SparseGraph, sparse_graph
 from tri_apsp.sparse.johnson import johnson
 
-__all__ = ["RUNS", "SHORT_SECONDS", "compile_kernels", "compile_sparse", "timed", "timed_again", "warm_up", "warm_up_size"]
+__all__ = [
+    "RUNS",
+    "SHORT_SECONDS",
+    "compile_kernels",
+    "compile_sparse",
+    "timed",
+    "timed_again",
+    "timed_warm",
+    "warm_up",
+    "warm_up_size",
+]
 
 T = TypeVar("T")
 
@@ -55,6 +65,12 @@ def timed_again(call: Callable[[], T], device: torch.device) -> tuple[T, float, 
         result, last = timed(call, device)
         seconds.append(last)
     return result, median(seconds), len(seconds)
+
+
+def timed_warm(call: Callable[[], T], device: torch.device) -> tuple[T, float]:
+    """Return the result of `call`, and its seconds without compilation: those of its first run only if that takes long."""
+    result, seconds = timed(call, device)
+    return (result, seconds) if seconds > SHORT_SECONDS else timed_again(call, device)[:2]
 
 
 def warm_up(call: Callable[[], object], device: torch.device) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 
 from tri_apsp.api import hops
-from tri_apsp.bench.timing import timed
+from tri_apsp.bench.timing import timed_warm
 from tri_apsp.cli.graph import add_dtype, add_graph, check_outputs, describe_graph, read, sparse_of, vertex_of
 from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
+from tri_apsp.console.progress import progress
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import DistanceRangeError, InputError, NegativeCycleError
 from tri_apsp.graphs import DISTANCE_FORMATS, VERTEX_FORMATS, check_output, write_distances, write_vertex_values
@@ -83,11 +84,13 @@ def run(args: argparse.Namespace) -> None:
         for backward in (True, False):
             names = [name for name in asked if _MEASURES[name][1] == backward]
             if names:
-                found, taken = timed(partial(totals, graph, weighted=args.weighted, backward=backward), device)
+                measure = partial(totals, graph, weighted=args.weighted, backward=backward)
+                with progress(not args.json) as report:
+                    found, taken = timed_warm(partial(measure, report=report), device)
                 values |= {name: _MEASURES[name][0](found) for name in names}
                 seconds |= dict.fromkeys(names, taken)
         if args.output is not None:
-            rows, seconds["hops"] = timed(partial(_hops, graph, sources), device)
+            rows, seconds["hops"] = timed_warm(partial(_hops, graph, sources), device)
             write_distances(rows, args.output)
     except NegativeCycleError as error:
         raise error.reworded("", given.base) from None

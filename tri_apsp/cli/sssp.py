@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import torch
-
-from tri_apsp.api import Result, single_source
-from tri_apsp.bench.timing import SHORT_SECONDS, timed, timed_again
+from tri_apsp.api import single_source
+from tri_apsp.bench.timing import timed_warm
 from tri_apsp.cli.graph import (
     MARK,
     add_dtype,
@@ -86,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     try:
         for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
             try:
-                result, seconds = _timed(partial(call, method=method), device)
+                result, seconds = timed_warm(partial(call, method=method), device)
             except InputError as error:
                 if args.all_methods and method == "elimination":
                     continue  # which does not take every graph
@@ -111,9 +108,3 @@ def run(args: argparse.Namespace) -> None:
         ("written", str(args.output or "")),
     ]
     print_fields((label, value) for label, value in fields if value)
-
-
-def _timed(solve: Callable[[], Result], device: torch.device) -> tuple[Result, float]:
-    """Return a result, and the seconds without compilation: those of a first run only if it takes long."""
-    result, seconds = timed(solve, device)
-    return (result, seconds) if seconds > SHORT_SECONDS else timed_again(solve, device)[:2]

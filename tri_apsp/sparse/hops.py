@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -112,8 +112,10 @@ class Totals(NamedTuple):
     farthest: torch.Tensor
 
 
-def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
+def totals(graph: SparseGraph, *, backward: bool = False, report: Callable[[float], None] | None = None) -> Totals:
     """Return the totals of unweighted distances to each vertex; `backward`: from each vertex, to all others.
+
+    On a CPU, `report` receives the fraction done from time to time.
 
     Cost: as hops of all sources, in memory of n for each thread.
     """
@@ -127,7 +129,7 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
             return Totals(*(found.to(torch.float64).cpu() for found in totals_on_gpu(to)))
     lists, starts = (to.arrays()[:2], from_.arrays()[:2]), np.arange(graph.n)
     total, reached, farthest = (np.zeros(graph.n, np.int64) for _ in range(3))
-    lock = Lock()
+    lock, searched = Lock(), list[int]()
 
     def search(first: int) -> None:
         part = starts[first : first + 64 * _WORDS]
@@ -137,6 +139,9 @@ def totals(graph: SparseGraph, *, backward: bool = False) -> Totals:
             np.add(total, found[0], out=total)
             np.add(reached, found[1], out=reached)
             np.maximum(farthest, found[2], out=farthest)
+            searched.append(len(part))
+            if report is not None:
+                report(sum(searched) / graph.n)
 
     _run(search, graph.n, graph)
     return Totals(*(torch.from_numpy(x.astype(np.float64)) for x in (total, reached, farthest)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -111,12 +112,15 @@ def mean_distance_of(found: Totals) -> float:
     return float(found.total.sum()) / pairs if pairs else float("nan")
 
 
-def totals(graph: Any, *, weighted: bool, backward: bool = False) -> Totals:
-    """Return the totals of the distances to each vertex, or `backward` of those from each vertex."""
+def totals(graph: Any, *, weighted: bool, backward: bool = False, report: Callable[[float], None] | None = None) -> Totals:
+    """Return the totals of the distances to each vertex, or `backward` of those from each vertex.
+
+    `report` receives the fraction done from time to time.
+    """
     check_flags(weighted=weighted)
     given = sparse_graph(graph)
     if not weighted:
-        return totals_of_hops(given, backward=backward)
+        return totals_of_hops(given, backward=backward, report=report)
     solver, n = SparseSolver(given, "auto"), given.n
     rows_at_a_time = max(1, _AT_A_TIME // max(1, n))
     try:
@@ -136,4 +140,6 @@ def totals(graph: Any, *, weighted: bool, backward: bool = False) -> Totals:
             found.total.add_(kept.sum(0))
             found.reached.add_(finite.sum(0))
             torch.maximum(found.farthest, kept.amax(0), out=found.farthest)
+        if report is not None:
+            report(rows.stop / n)
     return Totals(*(total.cpu() for total in found))
