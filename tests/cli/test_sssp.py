@@ -68,6 +68,8 @@ def test_all_methods_that_take_the_graph(cli, tmp_path):
     outcome = cli("sssp", graph, "--source", "1", "--method", "elimination")
     assert (outcome.status, outcome.out) == (BAD_INPUT, "")
     assert outcome.err.endswith("edges do not; give --method auto.\n")
+    shown = cli("sssp", graph, "--source", "1", "--all-methods", "--device", "cpu").out
+    assert re.search("elimination +left out: this graph does not stay sparse\n", shown)
 
 
 def test_the_graph_is_not_overwritten(cli, save):
