@@ -60,6 +60,20 @@ def test_rows_are_written(cli, graph, tmp_path):
         assert np.load(path).tolist() == expected
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_predecessors(cli, graph, tmp_path, options):
+    path, rows = tmp_path / "p.npy", tmp_path / "rows.npy"
+    outcome = cli("sssp", graph, "--source", 1, 3, "--predecessors", path, "-o", rows, *options)
+    assert outcome.status == 0
+    assert options or outcome.out.splitlines()[-1].split(maxsplit=1) == ["written", f"{rows}, {path}"]
+    assert np.load(path).tolist() == [[-1, 0, 1, -1, -1], [-1, 2, -1, -1, -1]]
+    assert np.load(rows).tolist()[1] == [np.inf, 2, 0, np.inf, np.inf]
+    assert cli("sssp", graph, "--source", 1, 3, "--min-only", "--predecessors", path, "--all-methods", *options).status == 0
+    assert np.load(path).tolist() == [[-1, 2, -1, -1, -1]]
+    outcome = cli("sssp", graph, "--source", 1, "--predecessors", path, "-o", path)
+    assert "--output and --predecessors must be two files" in outcome.err
+
+
 def test_all_methods_that_take_the_graph(cli, tmp_path):
     graph = tmp_path / "g.gr"
     write_graph(generate("erdos_renyi", 3000, p=8 / 3000), graph)
@@ -69,7 +83,7 @@ def test_all_methods_that_take_the_graph(cli, tmp_path):
     assert (outcome.status, outcome.out) == (BAD_INPUT, "")
     assert outcome.err.endswith("edges do not; give --method auto.\n")
     shown = cli("sssp", graph, "--source", "1", "--all-methods", "--device", "cpu").out
-    assert re.search("elimination +left out: this graph does not stay sparse\n", shown)
+    assert re.search("elimination +left out: method 'elimination' needs a graph that stays sparse .* do not\n", shown)
 
 
 def test_the_graph_is_not_overwritten(cli, save):
@@ -107,6 +121,7 @@ def test_negative_cycles(cli, save):
         (("--source", 1, "--dtype", "int16"), "argument --dtype: invalid choice: 'int16'"),
         (("--source", 1, "--limit", -1), "`limit` must be a number that is not negative"),
         (("--source", 1, "-o", "rows.xyz"), ".npy"),
+        (("--source", 1, "--predecessors", "rows.xyz"), ".npy"),
     ],
 )
 def test_bad_arguments(cli, graph, words, message):

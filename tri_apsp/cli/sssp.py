@@ -25,7 +25,7 @@ from tri_apsp.console.options import add_device, add_json
 from tri_apsp.console.output import print_fields, print_json
 from tri_apsp.device import describe, resolve
 from tri_apsp.errors import InputError, NegativeCycleError
-from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances
+from tri_apsp.graphs import DISTANCE_FORMATS, check_output, write_distances, write_predecessors
 from tri_apsp.semirings import dtype_name
 from tri_apsp.sparse.graph import SPARSE_DTYPES
 from tri_apsp.sparse.single_source import SOURCE_METHODS
@@ -58,6 +58,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_device(parser, engine=False)
     add_dtype(parser, SPARSE_DTYPES)
     parser.add_argument(
+        "--predecessors",
+        type=Path,
+        metavar="FILE",
+        help="write, for each distance, the vertex before the last, or -1; numbered from 0",
+    )
+    parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"write the rows; ends in one of {', '.join(DISTANCE_FORMATS)}"
     )
     add_json(parser, _KEYS)
@@ -70,15 +76,18 @@ def run(args: argparse.Namespace) -> None:
     if args.all_methods and args.method != "auto":
         raise InputError(f"--all-methods runs every method, but --method {args.method} names one; leave one of them out.")
     device = resolve(args.device)
-    if args.output is not None:
-        check_output(args.output)
+    outputs = {"--output": args.output, "--predecessors": args.predecessors}
+    for path in outputs.values():
+        if path is not None:
+            check_output(path)
     given = read(args)
-    check_outputs(args, {"--output": args.output})
+    check_outputs(args, outputs)
     sources = [vertex_of(given, number, "--source") for number in args.sources]
     graph = sparse_of(given, args, device)
     call = partial(
-        single_source, graph, sources, limit=args.limit, min_only=args.min_only, negative_cycles=args.negative_cycles
-    )
+        single_source, graph, sources, limit=args.limit, min_only=args.min_only, negative_cycles=args.negative_cycles,
+        predecessors=args.predecessors is not None,
+    )  # fmt: skip
     runs, left_out = list[dict[str, object]](), ""
     try:
         for method in SOURCE_METHODS[1:] if args.all_methods else [args.method]:
@@ -86,7 +95,7 @@ def run(args: argparse.Namespace) -> None:
                 result, seconds = timed_warm(partial(call, method=method), device)
             except InputError as error:
                 if args.all_methods and method == "elimination":
-                    left_out = method  # which does not take every graph
+                    left_out = f"left out: {str(error).split(';')[0]}"
                     continue
                 raise InputError(str(error).replace('method="auto"', "--method auto")) from None
             runs.append({"method": result.method, "engine": result.engine, "seconds": seconds})
@@ -95,6 +104,8 @@ def run(args: argparse.Namespace) -> None:
     summary = summarise(result.distances)
     if args.output is not None:
         write_distances(result.distances, args.output)
+    if result.predecessors is not None:
+        write_predecessors(result.predecessors, args.predecessors)
     cycle = cycle_of(result, given.base)
     if args.json:
         facts: dict[str, object] = {"n": graph.n, "edges": given.edges, "sources": args.sources}
@@ -105,8 +116,8 @@ def run(args: argparse.Namespace) -> None:
         ("graph", describe_graph(args, graph.n, given.edges)),
         ("device", f"{describe(device).name} ({device}), {dtype_name(graph.dtype)}"),
         *((f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine") for run in runs),
-        (left_out, left_out and "left out: this graph does not stay sparse"),
+        ("elimination", left_out),
         *result_fields(result, summary, cycle),
-        ("written", str(args.output or "")),
+        ("written", ", ".join(str(path) for path in outputs.values() if path is not None)),
     ]
     print_fields((label, value) for label, value in fields if value)
