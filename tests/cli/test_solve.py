@@ -83,6 +83,23 @@ class TestInputs:
         expected = {"dtype": dtype, "edges": 1, "reachable_pairs": 3, "max_distance": 2, "sum_distances": 2}
         assert found.items() >= expected.items()
 
+    @pytest.mark.parametrize(
+        "words", [["solve"], ["solve", "--method", "kleene"], ["solve", "--dtype", "int16"], ["hops"], ["sssp", "--source", 0]]
+    )
+    def test_edges_are_those_that_count(self, cli, save, words):
+        """Not the heavier of parallel edges, and no loop unless it is negative; in a dense file as in an edge list."""
+        path = save("g.txt", "# base 0\n0 1 3\n0 1 2\n1 1 4\n1 2 1\n2 0 5\n")
+        assert cli(words[0], path, *words[1:], "--json").json["edges"] == 3
+        assert "3 vertices, 3 edges\n" in cli(words[0], path, *words[1:]).out
+        dense = path.with_suffix(".npy")
+        np.save(dense, np.array([[0, 2, np.inf], [np.inf, 4, 1], [5, np.inf, 0]]))
+        assert cli(words[0], dense, *words[1:], "--json").json["edges"] == 3
+
+    def test_a_negative_loop_is_an_edge(self, cli, save):
+        path = save("l.txt", "# base 0\n0 0 -1\n1 1 1\n0 1 1\n")
+        for words in (["solve"], ["solve", "--method", "johnson"], ["sssp", "--source", 1]):
+            assert cli(words[0], path, *words[1:], "--negative-cycles", "mark", "--json").json["edges"] == 2
+
     def test_no_vertices(self, cli, save):
         found = cli("solve", save("none.gr", "p sp 0 0\n"), "--json").json
         expected = {"n": 0, "edges": 0, "reachable_pairs": 0, "max_distance": None, "sum_distances": None}

@@ -13,10 +13,12 @@ INF = float("inf")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_edges_are_the_entries_off_the_diagonal_below_no_edge(dtype):
+def test_edges_are_the_entries_below_no_edge_and_loops_only_if_they_are_negative(dtype):
     far = no_edge(dtype)
     graph = DenseGraph(torch.tensor([[7, 0, far], [far, far, 2], [far, -3, 0]], dtype=dtype))
     assert (graph.n, graph.edges, graph.natural_dtype) == (3, 3, dtype)
+    graph.weights[0, 0] = -1
+    assert graph.edges == 4
 
 
 def test_to_weights_copies_and_clears_the_diagonal():
@@ -46,7 +48,7 @@ def test_blocks_of_a_matrix_of_several_blocks():
     weights[n - 2, n - 2] = 1
     found = [edge for block in DenseGraph(weights).blocks() for edge in zip(block.sources, block.targets, strict=True)]
     assert found == [(n - 1, 0), (n - 1, n - 1)]
-    assert DenseGraph(weights).edges == 1
+    assert DenseGraph(weights).edges == 2
 
 
 def test_no_vertices():

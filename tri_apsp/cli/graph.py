@@ -11,7 +11,7 @@ from typing import BinaryIO
 import torch
 
 from tri_apsp.errors import InputError
-from tri_apsp.graphs import FORMATS, READ_FORMATS, EdgeList, Graph, load_graph
+from tri_apsp.graphs import FORMATS, READ_FORMATS, DenseGraph, EdgeList, Graph, load_graph
 from tri_apsp.messages import counted
 from tri_apsp.methods import METHODS, SYSTEMS
 from tri_apsp.semirings import DTYPES, DTYPES_BY_NAME, dtype_name
@@ -27,6 +27,7 @@ __all__ = [
     "add_solver",
     "check_outputs",
     "describe_graph",
+    "edges_of",
     "read",
     "sparse_of",
     "vertex_of",
@@ -45,7 +46,8 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "graph",
         metavar="GRAPH",
-        help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which needs --format",
+        help=f"ends in one of {', '.join(READ_FORMATS)}; or {STDIN} for standard input, which needs --format. Of parallel "
+        "edges only the lightest counts, and loops only if they are negative, also in the number of edges that is shown",
     )
     parser.add_argument("--format", choices=FORMATS, help="format of GRAPH; default: as its name ends")
     parser.add_argument("--base", type=int, choices=[0, 1], help="the number of the first vertex of an edge list")
@@ -111,6 +113,11 @@ def weights_of(graph: Graph, args: argparse.Namespace, device: torch.device) -> 
     if isinstance(graph, EdgeList) and dtype in SPARSE_DTYPES and args.method in ("auto", JOHNSON):
         return sparse_of(graph, args, device)
     return graph.to_weights(dtype, device)
+
+
+def edges_of(weights: torch.Tensor | SparseGraph) -> int:
+    """Return the number of edges that count: one for each pair, and loops only if they are negative."""
+    return weights.edges if isinstance(weights, SparseGraph) else DenseGraph(weights).edges
 
 
 def vertex_of(graph: Graph, number: int, name: str) -> int:

@@ -99,13 +99,13 @@ def run(args: argparse.Namespace) -> None:
         if name in values:
             write_vertex_values(values.pop(name), getattr(args, name), name, given.base)
     if args.json:
-        head = {"n": graph.n, "edges": given.edges, "device": str(device), "weighted": args.weighted}
+        head = {"n": graph.n, "edges": graph.edges, "device": str(device), "weighted": args.weighted}
         numbers = {name: value if math.isfinite(value) else None for name, value in values.items()}
         print_json(head | numbers | {"seconds": seconds})
         return
     written = ", ".join(str(path) for path in (args.eccentricities, args.closeness, args.output) if path is not None)
     fields = [
-        ("graph", describe_graph(args, graph.n, given.edges)),
+        ("graph", describe_graph(args, graph.n, graph.edges)),
         ("device", f"{describe(device).name} ({device})"),
         *((name.replace("_", " "), f"{_shown(value)} ({seconds[name]:.4g} s)") for name, value in values.items()),
         ("written", written),

@@ -21,6 +21,7 @@ from tri_apsp.cli.graph import (
     add_solver,
     check_outputs,
     describe_graph,
+    edges_of,
     read,
     weights_of,
 )
@@ -90,10 +91,11 @@ def run(args: argparse.Namespace) -> None:
             check_output(path)
     graph = read(args)
     check_outputs(args, {"--output": args.output, "--predecessors": args.predecessors})
-    n, edges, base = graph.n, graph.edges, graph.base
+    n, base = graph.n, graph.base
     weights = weights_of(graph, args, device)
     del graph  # a dense one may take as much memory as the weights
     selection = select(weights, method=args.method, config=config, read_values=args.method == "auto")
+    edges = edges_of(weights)
     options = {"predecessors": args.predecessors is not None, "negative_cycles": args.negative_cycles}
     try:
         call = _call_of(weights, selection, args.method, config, options)

@@ -108,12 +108,12 @@ def run(args: argparse.Namespace) -> None:
         write_predecessors(result.predecessors, args.predecessors)
     cycle = cycle_of(result, given.base)
     if args.json:
-        facts: dict[str, object] = {"n": graph.n, "edges": given.edges, "sources": args.sources}
+        facts: dict[str, object] = {"n": graph.n, "edges": graph.edges, "sources": args.sources}
         facts |= {"device": str(device), "dtype": dtype_name(graph.dtype), "runs": runs}
         print_json(facts | dataclasses.asdict(summary) | {"negative_cycle": cycle})
         return
     fields = [
-        ("graph", describe_graph(args, graph.n, given.edges)),
+        ("graph", describe_graph(args, graph.n, graph.edges)),
         ("device", f"{describe(device).name} ({device}), {dtype_name(graph.dtype)}"),
         *((f"{run['method']}", f"{run['seconds']:.4g} s on the {run['engine']} engine") for run in runs),
         ("elimination", left_out),

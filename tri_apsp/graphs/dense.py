@@ -48,10 +48,10 @@ class DenseGraph:
 
     @property
     def edges(self) -> int:
-        """The number of entries off the diagonal that are not "no edge"; one pass over the matrix."""
-        missing = no_edge(self.weights.dtype)
+        """The number of entries that are not "no edge", on the diagonal only of the negative ones; one pass over the matrix."""
+        missing, diagonal = no_edge(self.weights.dtype), self.weights.diagonal()
         present = sum(int((rows < missing).sum()) for _, rows in self._row_blocks())
-        return present - int((self.weights.diagonal() < missing).sum())
+        return present - int(((diagonal >= 0) & (diagonal < missing)).sum())
 
     @property
     def natural_dtype(self) -> torch.dtype:

@@ -9,6 +9,7 @@ import re
 import shutil
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +119,10 @@ class Sink:
     def _open(self, graph: SparseGraph, rows: int) -> Any:
         shape, dtype, written = (graph.n, graph.n), np.dtype(dtype_name(graph.dtype)), self._state["rows"]
         if self._path.suffix == ".npy":
-            if written and self._path.stat().st_size < graph.n**2 * dtype.itemsize:
-                raise self._not_continued("is shorter than it was")
-            return _NpyFile(self._path, shape, dtype, new=not written)
+            try:
+                return _NpyFile(self._path, shape, dtype, new=not written)
+            except EOFError:
+                raise self._not_continued("is shorter than it was") from None
         try:
             import zarr
         except ImportError:
@@ -168,7 +170,8 @@ class Sink:
         except (OSError, ValueError):
             state = {}
         if not isinstance(state, dict) or "rows" not in state:
-            raise self._not_continued("is complete, or another file" if not self._partial.exists() else "is another file")
+            alone = f"is there without {self._partial.name!r}, so complete or another file"
+            raise self._not_continued("is another file" if self._partial.exists() else alone)
         if state["rows"] and self._path.exists():
             if state["graph"] != self._state["graph"]:
                 raise self._not_continued("is of another graph or dtype")
@@ -189,18 +192,24 @@ class Sink:
 
 
 class _NpyFile:
-    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk would kill the process."""
+    """Rows of a `.npy` file. Memory that is mapped to it would be written in pages, and a full disk would kill the process.
+
+    Raises:
+        EOFError: the file is not new, and shorter than `shape` needs.
+    """
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: np.dtype[Any], *, new: bool) -> None:
+        header = BytesIO()
+        descr = np.lib.format.dtype_to_descr(dtype)
+        np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+        self._begin, self._row = header.tell(), shape[1] * dtype.itemsize
+        size = self._begin + shape[0] * self._row
+        if not new and path.stat().st_size < size:
+            raise EOFError
         self._file = path.open("w+b" if new else "r+b")
         if new:
-            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(self._file, header)
-        else:
-            np.lib.format.read_magic(self._file)
-            np.lib.format.read_array_header_1_0(self._file)
-        self._begin, self._row = self._file.tell(), shape[1] * dtype.itemsize
-        self._file.truncate(self._begin + shape[0] * self._row)  # so that it can be read before it is complete
+            self._file.write(header.getvalue())
+            self._file.truncate(size)  # so that it can be read before it is complete
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         self._file.seek(self._begin + rows.start * self._row)
