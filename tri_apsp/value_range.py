@@ -10,7 +10,16 @@ import torch
 
 from tri_apsp.semirings import no_edge
 
-__all__ = ["PendingRanges", "ValueRange", "largest_magnitude", "limits", "row_blocks", "value_range"]
+__all__ = [
+    "KnownRanges",
+    "PendingRanges",
+    "ValueRange",
+    "bounded_distances",
+    "largest_magnitude",
+    "limits",
+    "row_blocks",
+    "value_range",
+]
 
 # A tensor of more than _SMALL values is read in _BLOCKS parts, so that masks take little memory; below, parts cost more time.
 _BLOCKS = 32
@@ -38,6 +47,26 @@ class PendingRanges(Protocol):
 
     def read(self) -> list[ValueRange]:
         """Block until they are computed, and return them; may be called once."""
+
+
+class KnownRanges(NamedTuple):
+    """Value ranges that are computed."""
+
+    ranges: list[ValueRange]
+
+    def read(self) -> list[ValueRange]:
+        return self.ranges
+
+
+def bounded_distances(
+    weights: ValueRange, lowest: float | int, lowest_diagonal: float | int, n: int, dtype: torch.dtype
+) -> ValueRange:
+    """Return the value range of the distances of graphs of n vertices, of which only the lowest values were computed.
+
+    The others are bounds: some pair may have no path, and no path has more than n - 1 edges.
+    """
+    below = None if weights.highest_below is None else (n - 1) * max(weights.highest_below, 0)
+    return ValueRange(lowest, no_edge(dtype), below, lowest_diagonal)
 
 
 @cache

@@ -289,12 +289,12 @@ def test_reachability_is_computed_only_in_doubt(
     solves: list[int] = []
     solve = METHODS["floyd_warshall"].solve
     monkeypatch.setattr(METHODS["floyd_warshall"], "solve", lambda *args: (solves.append(1), solve(*args)))
-    weights, sizes = pad([chain(100, 100)] * 2, 5, dtype, garbage)
+    weights, sizes = pad([chain(100, 100)] * 2, 70, dtype, garbage)
     tri_apsp.shortest_paths(weights, sizes=sizes, method="floyd_warshall", overwrite=overwrite)
     assert len(solves) == 1
-    weights, sizes = pad([chain(100, 100), chain(9000, 7000)], 5, dtype, garbage)
+    weights, sizes = pad([chain(100, 100), chain(9000, 7000)], 70, dtype, garbage)
     distances = tri_apsp.shortest_paths(weights, sizes=sizes, method="floyd_warshall", overwrite=overwrite).distances
-    assert distances[1, 0].tolist() == [0, 9000, 16000, no_edge(dtype), no_edge(dtype)]
+    assert distances[1, 0].tolist() == [0, 9000, 16000, *[no_edge(dtype)] * 67]
     assert len(solves) == (3 if dtype == torch.int16 else 2)
 
 
@@ -313,10 +313,10 @@ def engine_weights(monkeypatch: pytest.MonkeyPatch) -> list[tri_apsp.engines.Mat
 
 
 def test_the_engine_receives_sizes_and_sign(engine_weights: list[tri_apsp.engines.MatrixSpec]) -> None:
-    weights, sizes = pad(graphs(), N, torch.float32, -1)
+    weights, sizes = pad(graphs(), 70, torch.float32, -1)
     for check in (True, False):
         tri_apsp.shortest_paths(weights, sizes=torch.stack((sizes, sizes), dim=1)[:, 0], check=check)
-    tri_apsp.shortest_paths(torch.zeros(2, 3, 3))
+    tri_apsp.shortest_paths(torch.zeros(2, 70, 70))
     found = [traits.sizes for traits in engine_weights]
     assert [None if sizes is None else sizes.tolist() for sizes in found] == [list(SIZES), list(SIZES), None]
     assert all(sizes is None or sizes.is_contiguous() for sizes in found)
@@ -351,10 +351,10 @@ OUT_OF_RANGE = {
 }
 
 
-def refused(weights: torch.Tensor, sizes: object, message: str, check: bool) -> None:
+def refused(weights: torch.Tensor, sizes: object, message: str, check: bool, *, overwrite: bool = True) -> None:
     before = weights.clone()
     with pytest.raises(InputError, match=message) as caught:
-        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=True, check=check)  # type: ignore[arg-type]
+        tri_apsp.shortest_paths(weights, sizes=sizes, overwrite=overwrite, check=check)  # type: ignore[arg-type]
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
     assert torch.equal(weights, before)
@@ -367,8 +367,10 @@ def test_bad_sizes(case: tuple[object, str], check: bool) -> None:
 
 
 @pytest.mark.parametrize("case", OUT_OF_RANGE.values(), ids=list(OUT_OF_RANGE))
-def test_sizes_out_of_range(case: tuple[object, str]) -> None:
-    refused(torch.full((3, 4, 4), 2.0), *case, True)
+@in_place_or_not
+def test_sizes_out_of_range(case: tuple[object, str], overwrite: bool) -> None:
+    for dtype in cases.DTYPES:
+        refused(torch.full((3, 4, 4), 2, dtype=dtype), *case, True, overwrite=overwrite)
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["checked", "unchecked"])
@@ -420,6 +422,17 @@ class TestOnTheGpu:
         weights = torch.full((3, 4, 4), 2.0, device="cuda")
         refused(weights, FITTING, r"must be on the device of the weights, cuda:0, but is on cpu; move it there", False)
         refused(weights.cpu(), FITTING.cuda(), r"the device of the weights, cpu, but is on cuda:0", False)
+
+    @pytest.mark.parametrize("engine", ["nvidia", "portable"])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int16], ids=str)
+    def test_sizes_out_of_range(self, engine: str, dtype: torch.dtype) -> None:
+        """Kernels that close a whole graph read them before anything is checked."""
+        config = tri_apsp.Config(engine=engine)
+        for n in (4, 40, 130):
+            weights = torch.full((3, n, n), 2, dtype=dtype, device="cuda")
+            for size in (-1, n + 1, (1 << 32) + 1):
+                with pytest.raises(InputError, match=rf"in \[0, {n}\].* but sizes\[1\] is {size}; count"):
+                    tri_apsp.shortest_paths(weights, sizes=torch.tensor([n, size, 0]).cuda(), config=config)
 
     def test_unchecked_sizes_wait_for_nothing(self) -> None:
         weights, sizes = (tensor.cuda() for tensor in pad(graphs(), N, torch.float32, NAN))

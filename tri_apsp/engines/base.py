@@ -128,6 +128,9 @@ class Engine(BlockOperations):
     """The least number of operations between two checks for a negative cycle: at least half a millisecond on an H200, during
     which the host evaluates the previous check and queues more work."""
 
+    checks_sizes: ClassVar[bool] = False
+    """Whether queue_solve takes sizes that were not checked."""
+
     def __init__(self, spec: MatrixSpec, config: CompleteConfig) -> None:
         super().__init__(config)
         self.spec = spec
@@ -196,8 +199,7 @@ class Engine(BlockOperations):
     def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         """Return whether the device can read the values of `weights` asynchronously.
 
-        If so, queue_value_range, initial_matrix and queue_solve are implemented; otherwise the solver uses torch
-        operations.
+        If so, queue_value_range and initial_matrix are implemented; otherwise the solver uses torch operations.
         """
         return False
 
@@ -224,16 +226,23 @@ class Engine(BlockOperations):
         """
         raise NotImplementedError
 
+    @classmethod
+    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+        """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
+        return cls.reads_values_asynchronously(weights)
+
     def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         """Queue a whole solve of weights (batch, n, n) that one closure solves.
 
         Args:
             weights: as the engine was made for, of any strides, and of any sign whatever the engine was made for. The diagonal
-                counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value was checked.
+                counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value was checked; sizes
+                were, unless `checks_sizes`.
 
         Returns:
             The distances, a new contiguous tensor; and two value ranges below no_edge: of the weights, in which NaN may count
-            as -inf, and of the distances with their diagonal.
+            as -inf, and a size outside [0, n] counts as the lowest value of the dtype; and of the distances with their
+            diagonal.
         """
         raise NotImplementedError
 

@@ -13,9 +13,14 @@ from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
+from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
 __all__ = ["CpuEngine"]
 
+# Graphs of at most so many vertices are solved whole, at most so many of them in a task.
+_SMALL_GRAPH, _GRAPHS = 64, 64
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
 
@@ -28,6 +33,7 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
+    checks_sizes = True
     check_interval = 1 << 28  # a few milliseconds
     config: CpuConfig
 
@@ -64,6 +70,31 @@ class CpuEngine(Engine):
     def closure(self, d: Block) -> None:
         blocks = d.numpy()
         run_tasks(self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads)
+
+    @classmethod
+    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+        return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
+
+    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+        batch, n, _ = weights.shape
+        distances = weights.new_empty(weights.shape)
+        w, d = weights.numpy(), distances.numpy()
+        smallest, _ = limits(weights.dtype)
+        valid, sizes = True, np.full(batch, n)
+        if self.spec.sizes is not None:
+            given = self.spec.sizes.numpy()
+            sizes = given.clip(0, n).astype(np.intp)
+            valid = bool((sizes == given).all())
+        constants = self._constants[0], d.dtype.type(smallest), self._constants[1], VECTOR_BYTES // d.itemsize
+        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads)))
+        parts = [slice(first, first + graphs) for first in range(0, batch, graphs)]
+        extremes = np.empty((len(parts), 5), d.dtype)
+        tasks = [(w[part], d[part], sizes[part], *constants, row) for part, row in zip(parts, extremes, strict=True)]
+        run_tasks(small_graphs_kernel(d.dtype), tasks, batch * n**3, self._threads)
+        lowest, lowest_d, lowest_diagonal = extremes[:, :3].min(0).tolist()
+        highest, below = extremes[:, 3:].max(0).tolist()
+        found = ValueRange(lowest if valid else smallest, highest, None if below == smallest else below)
+        return distances, KnownRanges([found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)])
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         # A task owns whole columns of the row panel (whole rows of the column panel). The kernel packs them before it writes

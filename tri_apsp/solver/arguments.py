@@ -25,6 +25,7 @@ __all__ = [
     "check_numbering",
     "check_operands",
     "check_overwrite",
+    "check_size_values",
     "check_weights",
 ]
 
@@ -68,10 +69,10 @@ class Problem:
         return self.weights.shape[0]
 
 
-def check_weights(weights: object, *, sizes: object | None = None, check_sizes: bool = True) -> Problem:
-    """Check the arguments of shortest_paths, without the values of the weights (see solver.values).
+def check_weights(weights: object, *, sizes: object | None = None, check: bool = True) -> Problem:
+    """Check the arguments of shortest_paths, without the values of the weights (see solver.values) and of the sizes.
 
-    With `check_sizes`, the values of `sizes` are checked, which blocks until the device has computed them.
+    Without `check`, which says that these will be checked, a size out of range is replaced by the nearest in range.
 
     Raises:
         InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
@@ -82,7 +83,8 @@ def check_weights(weights: object, *, sizes: object | None = None, check_sizes: 
     tensor = _numbers(tensor, "weights")
     batched = tensor.dim() == 3
     if sizes is not None:
-        return Problem(tensor, batched, _check_sizes(sizes, tensor, check_sizes))
+        checked = _check_sizes(sizes, tensor)
+        return Problem(tensor, batched, checked if check else checked.clamp(0, tensor.shape[-1]))
     return Problem(tensor if batched else tensor[None], batched)
 
 
@@ -132,8 +134,22 @@ def _check_dtype(
         )
 
 
-def _check_sizes(sizes: object, weights: torch.Tensor, check: bool) -> torch.Tensor:
-    """Check the sizes of a batch. A size out of range is refused with `check`, else replaced by the nearest in range."""
+def check_size_values(sizes: torch.Tensor, n: int) -> None:
+    """Check the sizes of graphs in weights (batch, n, n), which blocks until the device has computed them.
+
+    Raises:
+        InputError: one is out of range.
+    """
+    outside = (sizes < 0) | (sizes > n)
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0])
+        raise InputError(
+            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but sizes[{index}] is "
+            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
+        )
+
+
+def _check_sizes(sizes: object, weights: torch.Tensor) -> torch.Tensor:
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
@@ -144,7 +160,7 @@ def _check_sizes(sizes: object, weights: torch.Tensor, check: bool) -> torch.Ten
             f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape)}; leave sizes out, "
             "or give the weights a batch dimension."
         )
-    batch, n, _ = weights.shape
+    batch = weights.shape[0]
     if sizes.shape != (batch,):
         raise InputError(
             f"`sizes` must have shape ({batch},), one size for each graph, but has shape {tuple(sizes.shape)}; reshape it."
@@ -155,15 +171,6 @@ def _check_sizes(sizes: object, weights: torch.Tensor, check: bool) -> torch.Ten
     if sizes.device != weights.device:
         raise InputError(
             f"`sizes` must be on the device of the weights, {weights.device}, but is on {sizes.device}; move it there."
-        )
-    if not check:
-        return sizes.clamp(0, n)
-    outside = (sizes < 0) | (sizes > n)
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0])
-        raise InputError(
-            f"`sizes` must lie in [0, {n}], the vertices that the weights can hold, but sizes[{index}] is "
-            f"{int(sizes[index])}; count the vertices of graph {index} again, or pad the weights further."
         )
     return sizes.contiguous()
 

@@ -19,6 +19,7 @@ from tri_apsp.solver.arguments import (
     check_negative_cycles,
     check_numbering,
     check_overwrite,
+    check_size_values,
     check_weights,
 )
 from tri_apsp.solver.marking import solve_marked
@@ -66,7 +67,7 @@ def solve(
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
-    problem = check_weights(weights, sizes=sizes, check_sizes=check)
+    problem = check_weights(weights, sizes=sizes, check=check)
     if overwrite:
         check_overwrite(weights, predecessors=predecessors)
     check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
@@ -144,7 +145,10 @@ def _run_once(
     if predecessors:
         matrices = max(matrices, 1 + torch.int32.itemsize / weights.itemsize + engine_type.predecessors_workspace(weights))
     with memory_for_solve(problem, matrices), current(weights.device):
-        if one_closure and engine_type.reads_values_asynchronously(weights):
+        queued = one_closure and engine_type.can_queue_solve(weights)
+        if check and problem.sizes is not None and not (queued and engine_type.checks_sizes):
+            check_size_values(problem.sizes, problem.n)
+        if queued:
             distances, of_weights, engine = _solve_by_one_closure(problem, selection, make)
             found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             return _result(problem, distances, found, selection)

@@ -8,6 +8,7 @@ import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError
 from tri_apsp.semirings import distance_range, dtype_name, no_edge, remedy_beyond
+from tri_apsp.solver.arguments import check_size_values
 from tri_apsp.value_range import ValueRange, value_range
 
 __all__ = ["Bounds", "check_graphs", "check_values", "padding_of", "raise_out_of_range"]
@@ -26,12 +27,15 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
     Args:
         weights: the graphs.
         sizes: (batch,), the leading vertices of each graph; the rows and columns of the others count as no_edge. None: all.
-        found: the value range of the weights below no_edge; 0 may count as one of the values, and NaN as -inf.
+        found: the value range of the weights below no_edge; 0 may count as one of the values, and NaN as -inf. A size that is
+            out of range and was not checked counts as the lowest value of the dtype.
 
     Raises:
-        InputError: NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+        InputError: a size out of range; NaN, minus infinity, or an integer outside [-no_edge, no_edge].
         DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
     """
+    if sizes is not None and found.lowest <= -no_edge(weights.dtype):
+        check_size_values(sizes, weights.shape[-1])
     bounds = check_values(weights, "weights", found, sizes)
     if bounds.lowest < 0 and not weights.is_floating_point():
         _check_negative_integers(weights.dtype, bounds)

@@ -30,6 +30,7 @@ __all__ = ["ShortestPathsMethod", "select", "solve"]
 ShortestPathsMethod: TypeAlias = Literal[MethodChoice, "johnson"]
 """The methods of shortest_paths."""
 
+_METHODS = get_args(ShortestPathsMethod)
 # Values that are counted at a time.
 _AT_A_TIME = 1 << 26
 
@@ -89,7 +90,7 @@ def solve(
     report: Callable[[float], None] | None = None,
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
-    check_method(method, get_args(ShortestPathsMethod))
+    check_method(method, _METHODS)
     check_config(config)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     given = _Given.of(weights)
@@ -125,7 +126,7 @@ def select(
     read_values: bool,
 ) -> Selection:
     """As tri_apsp.select."""
-    check_method(method, get_args(ShortestPathsMethod))
+    check_method(method, _METHODS)
     check_config(config)
     check_flags(read_values=read_values)
     given = _Given.of(weights)
@@ -172,6 +173,8 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         raise InputError(
             f"method {JOHNSON!r} needs one graph in {names}, but {only_dense} is for dense methods; give one of these."
         )
+    if method != JOHNSON and (only_dense or method != "auto"):
+        return Comparison(False, "asked for")
     # A configuration is for dense methods, unless it only names the engine that solves sparse graphs too.
     engine = engine_name(device)
     for_both = None, Config(), Config(engine=engine)
@@ -183,7 +186,7 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
                 "or choose a dense method."
             )
         return Comparison(True, "asked for by name")
-    if only_dense or method != "auto" or tuned.with_forced(config) not in for_both:
+    if tuned.with_forced(config) not in for_both:
         return Comparison(False, "asked for")
     if not fits_memory(n * n * given.dtype.itemsize, device):
         return Comparison(given.graph is not None or rows < n, "no dense matrix fits the memory")

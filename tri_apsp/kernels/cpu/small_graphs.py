@@ -1,0 +1,141 @@
+"""D = W* for many small graphs on one CPU core, in Numba: a graph is read once, stays in the L1 cache, and is written once.
+
+    for each graph:                                          # x [n, wide], rows padded to whole vectors
+        x = W, but no_edge in the padding and at most 0 on the diagonal; its extremes
+        for each k and i:  x[i, :] = min(x[i, :], x[i, k] + x[k, :])
+        D = x
+
+`_scan` and `_relax` are written in LLVM's own vectors: its vectorizer would test at each row whether two rows overlap.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
+from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+
+__all__ = ["small_graphs_kernel"]
+
+
+@intrinsic
+def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
+    """Merge the values of x [n, wide] into limits [3, values of a vector]; return whether one is negative or NaN.
+
+    The rows of `limits` are the lowest value, the highest, and the highest below no_edge.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = VectorCode(context, builder, signature.args[2])
+        x_base, limits_base = addresses(context, builder, signature.args[:2], args[:2])
+        rows, wide = cgutils.unpack_tuple(builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2)
+        count = builder.udiv(builder.mul(rows, wide), ir.Constant(rows.type, code.type.count))
+        none, least = code.broadcast(args[2]), code.broadcast(args[3])
+        kept = [cgutils.alloca_once_value(builder, code.load(limits_base, item)) for item in range(3)]
+        negative = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
+        with cgutils.for_range(builder, count) as loop:
+            address = builder.add(x_base, builder.mul(loop.index, ir.Constant(rows.type, VECTOR_BYTES)))
+            value = code.load(address)
+            below = builder.select(code.less(value, none), value, least)
+            low, high, high_below = (builder.load(place) for place in kept)
+            builder.store(builder.select(code.less(value, low), value, low), kept[0])
+            builder.store(builder.select(code.less(high, value), value, high), kept[1])
+            builder.store(builder.select(code.less(high_below, below), below, high_below), kept[2])
+            wrong = builder.fcmp_unordered("<", value, code.zero) if code.is_float else code.less(value, code.zero)
+            builder.store(builder.or_(builder.load(negative), code.any_of([wrong])), negative)
+        for item, place in enumerate(kept):
+            code.store(builder.load(place), limits_base, item)
+        return builder.load(negative)
+
+    return types.boolean(x, limits, no_edge, smallest), emit
+
+
+@intrinsic
+def _relax(typing_context, x, k, floor):  # type: ignore[no-untyped-def]
+    """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, wide]; no maximum if floor is None."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = signature.args[0].dtype
+        code = VectorCode(context, builder, value)
+        (x_base,) = addresses(context, builder, signature.args[:1], args[:1])
+        rows, wide = cgutils.unpack_tuple(builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2)
+        row_bytes = builder.mul(wide, ir.Constant(wide.type, code.bytes))
+        pivot = builder.add(x_base, builder.mul(args[1], row_bytes))
+        to_k = builder.mul(args[1], ir.Constant(wide.type, code.bytes))
+        least = None if isinstance(signature.args[2], types.NoneType) else code.broadcast(args[2])
+        with cgutils.for_range(builder, rows) as row:
+            base = builder.add(x_base, builder.mul(row.index, row_bytes))
+            a = code.broadcast(builder.load(builder.inttoptr(builder.add(base, to_k), code.type.element.as_pointer())))
+            with cgutils.for_range(builder, builder.udiv(row_bytes, ir.Constant(wide.type, VECTOR_BYTES))) as loop:
+                offset = builder.mul(loop.index, ir.Constant(wide.type, VECTOR_BYTES))
+                address = builder.add(base, offset)
+                known, total = code.load(address), code.add(a, code.load(builder.add(pivot, offset)))
+                lower = builder.select(code.less(total, known), total, known)
+                if least is not None:
+                    lower = builder.select(code.less(lower, least), least, lower)
+                code.store(lower, address)
+        return context.get_dummy_value()
+
+    return types.void(x, k, floor), emit
+
+
+def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ignore[no-untyped-def]
+    """Solve graphs w [batch, n, n], of which `sizes` leading vertices count, into d; `width` values are a vector.
+
+    extremes [5]: the lowest weight (NaN counts as `smallest`), distance, and distance on a diagonal; the highest weight, and
+    the highest below no_edge. Zero may count as a value.
+    """
+    batch, n, _ = w.shape
+    wide = (n + width - 1) // width * width
+    x = np.empty((n, wide), w.dtype)
+    limits = np.empty((3, width), w.dtype)
+    limits[0], limits[1:] = no_edge, smallest
+    extremes[1] = extremes[2] = 0
+    has_nan = False
+    for g in range(batch):
+        size = sizes[g]
+        for i in range(n):
+            x[i] = no_edge
+        for i in range(size):
+            for j in range(size):
+                x[i, j] = w[g, i, j]
+        negative = _scan(x, limits, no_edge, smallest)
+        for i in range(size):
+            x[i, i] = min(x[i, i], 0)
+        if negative:
+            for i in range(size):
+                for j in range(size):
+                    has_nan |= w[g, i, j] != w[g, i, j]
+            for k in range(size):
+                _relax(x, k, floor)
+            for i in range(size):
+                extremes[2] = min(extremes[2], x[i, i])
+                for j in range(size):
+                    extremes[1] = min(extremes[1], x[i, j])
+        else:
+            for k in range(size):
+                _relax(x, k, None)
+        for i in range(n):
+            for j in range(n):
+                d[g, i, j] = x[i, j]
+        if size < n:  # negative weights may have lowered the padding
+            d[g, size:] = no_edge
+            d[g, :, size:] = no_edge
+    extremes[0] = smallest if has_nan else limits[0].min()
+    extremes[3], extremes[4] = limits[1].max(), limits[2].max()
+
+
+@cache
+def small_graphs_kernel(dtype: np.dtype[Any]) -> Any:
+    """Return the compiled `_solve` for a dtype; Numba compiles it once per machine, and keeps it on disk."""
+    value = from_dtype(dtype)
+    w, d = types.Array(value, 3, "A"), types.Array(value, 3, "C")
+    signature = types.void(w, d, types.Array(types.intp, 1, "A"), value, value, value, types.intp, types.Array(value, 1, "C"))
+    return njit(signature, nogil=True, cache=True)(_solve)
