@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         TooLargeError,
         TuningWarning,
     )
-    from tri_apsp.graphs import from_networkx, from_numpy, from_scipy, read_graph, write_distances
+    from tri_apsp.graphs import from_edge_index, from_networkx, from_numpy, from_scipy, read_graph, write_distances
     from tri_apsp.paths import Paths
     from tri_apsp.semirings import no_edge
 
@@ -62,6 +62,7 @@ __all__ = [
     "closeness",
     "diameter",
     "eccentricities",
+    "from_edge_index",
     "from_networkx",
     "from_numpy",
     "from_scipy",
@@ -92,7 +93,7 @@ _NAMES = {
         *("ApspError", "DistanceRangeError", "EngineError", "InputError", "NegativeCycleError"),
         *("RoundingWarning", "TooLargeError", "TuningWarning"),
     ),
-    "graphs": ("from_networkx", "from_numpy", "from_scipy", "read_graph", "write_distances"),
+    "graphs": ("from_edge_index", "from_networkx", "from_numpy", "from_scipy", "read_graph", "write_distances"),
     "paths": ("Paths",),
     "semirings": ("no_edge",),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tri_apsp.graphs.cast import cast_weights, warn_of_rounding, whole_end
 from tri_apsp.graphs.convert import from_networkx, from_numpy, from_scipy
 from tri_apsp.graphs.dense import DenseGraph, Graph
+from tri_apsp.graphs.edge_index import from_edge_index
 from tri_apsp.graphs.edges import EdgeList
 from tri_apsp.graphs.generators import (
     GENERATORS,
@@ -46,6 +47,7 @@ __all__ = [
     "check_output",
     "complete",
     "erdos_renyi",
+    "from_edge_index",
     "from_networkx",
     "from_numpy",
     "from_scipy",

@@ -1,0 +1,205 @@
+"""Batches of graphs in the layout of PyTorch Geometric: one list of edges for all graphs, and the graph of each vertex."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from tri_apsp.device import check_memory
+from tri_apsp.errors import InputError
+from tri_apsp.messages import shown
+from tri_apsp.semirings import DTYPES, dtype_name, no_edge, remedy_for
+
+__all__ = ["from_edge_index"]
+
+
+def from_edge_index(
+    edge_index: torch.Tensor,
+    edge_weight: torch.Tensor | None = None,
+    batch: torch.Tensor | None = None,
+    num_nodes: int | None = None,
+    *,
+    max_num_nodes: int | None = None,
+    batch_size: int | None = None,
+    dtype: torch.dtype | None = None,
+    check: bool = True,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return dense weights of the graphs of a batch in the layout of PyTorch Geometric, and their sizes.
+
+        weights, sizes = tri_apsp.from_edge_index(data.edge_index, data.edge_weight, data.batch)
+        distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
+
+    Args:
+        edge_index: (2, edges) of int64 or int32, the vertices from which and to which each edge leads.
+        edge_weight: (edges,) of float32, float64, int16, int32 or int64, on the same device; None: every edge weighs 1.
+        batch: (num_nodes,) of int64 or int32, the graph of each vertex, in ascending order; None: there is one graph.
+        num_nodes: the vertices of all graphs; None: as many as `batch` has, or up to the last one that has an edge.
+        max_num_nodes: n of the result, at least the vertices of the largest graph; None: as many as that has, for which the
+            host waits.
+        batch_size: the number of graphs; None: that which `batch` shows, for which the host waits.
+        dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are solved fastest.
+        check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or `batch`, `max_num_nodes` and
+            `batch_size`, the host waits for nothing; values that break a rule have an undefined result.
+
+    Returns:
+        weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest, no_edge where there is none,
+            and at most 0 on the diagonal.
+        sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind them are padding.
+
+    Raises:
+        InputError: another shape, dtype or device; a vertex out of range; `batch` is not in ascending order; an edge between
+            two graphs; more vertices than `max_num_nodes`, or more graphs than `batch_size`.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Cost: a pass over the edges and one over the result; the host waits once at most.
+    """
+    _check_tensors(edge_index, edge_weight, batch, dtype)
+    _check_counts(batch, num_nodes=num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size)
+    known = len(batch) if batch is not None else num_nodes
+    if check or known is None or max_num_nodes is None or (batch_size is None and batch is not None):
+        values = _Values.read(edge_index, batch, known)
+        if check:
+            _check_values(values, batch is not None, known, max_num_nodes, batch_size)
+        known = values.last + 1 if known is None else known
+        max_num_nodes = (values.largest if batch is not None else known) if max_num_nodes is None else max_num_nodes
+        batch_size = values.graphs if batch_size is None and batch is not None else batch_size
+    graphs = 1 if batch_size is None else batch_size
+    weights = _no_edges(graphs, max_num_nodes, edge_weight, dtype, edge_index.device)
+    if batch is None:
+        batch = torch.zeros(known, dtype=torch.int64, device=edge_index.device)
+    sizes = torch.zeros(graphs, dtype=torch.int64, device=edge_index.device)
+    if weights.numel() and edge_index.numel():
+        _add_edges(weights, edge_index, edge_weight, batch)
+    weights.diagonal(dim1=1, dim2=2).clamp_(max=0)
+    return weights, sizes.index_add_(0, batch.to(torch.int64), torch.ones_like(batch, dtype=torch.int64))
+
+
+class _Values(NamedTuple):
+    """What the host reads of the vertices and the graphs; 0 or -1 where there are none.
+
+    Attributes:
+        first, last: the lowest and the highest vertex that has an edge.
+        lowest, graphs: the first graph, and the last plus 1.
+        unordered: how many vertices have a lower graph than the vertex before.
+        crossing: how many edges join two graphs.
+        largest: the vertices of the largest graph.
+    """
+
+    first: int
+    last: int
+    lowest: int
+    graphs: int
+    unordered: int
+    crossing: int
+    largest: int
+
+    @classmethod
+    def read(cls, edge_index: torch.Tensor, batch: torch.Tensor | None, known: int | None) -> _Values:
+        """Read all values at once."""
+        none = edge_index.new_full((1,), -1, dtype=torch.int64)
+        ends = edge_index.flatten().to(torch.int64)
+        found = [ends.amin() if len(ends) else none + 1, ends.amax() if len(ends) else none]
+        if batch is None or not len(batch):
+            found += [none + 1] * 5
+        else:
+            ends = edge_index.clamp(0, len(batch) - 1)
+            place = torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)
+            crossing = (batch[ends[0]] != batch[ends[1]]).sum()
+            found += [batch[0], batch[-1] + 1, (batch[1:] < batch[:-1]).sum(), crossing, place.amax() + 1]
+        return cls(*torch.stack([value.reshape(()).to(torch.int64) for value in found]).tolist())
+
+
+def _check_values(
+    values: _Values, has_batch: bool, known: int | None, max_num_nodes: int | None, batch_size: int | None
+) -> None:
+    vertices = values.last + 1 if known is None else known
+    if values.first < 0 or values.last >= vertices:
+        vertex = values.first if values.first < 0 else values.last
+        raise InputError(f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct that edge.")
+    if values.unordered or values.lowest < 0:
+        what = f"one is {values.lowest}" if values.lowest < 0 else "a graph is followed by a lower one"
+        raise InputError(f"`batch` must hold graphs in ascending order from 0 on, but {what}; sort the vertices by graph.")
+    if values.crossing:
+        raise InputError(
+            f"`edge_index` must join vertices of the same graph, but {values.crossing} of its edges lead from one graph to "
+            "another; remove them, or correct `batch`."
+        )
+    if has_batch and batch_size is not None and values.graphs > batch_size:
+        raise InputError(f"`batch_size` must be at least {values.graphs}, as `batch` shows, but is {batch_size}; raise it.")
+    largest = values.largest if has_batch else vertices
+    if max_num_nodes is not None and largest > max_num_nodes:
+        raise InputError(
+            f"`max_num_nodes` must be at least {largest}, the vertices of the largest graph, but is {max_num_nodes}; raise it."
+        )
+
+
+def _no_edges(
+    graphs: int, n: int, edge_weight: torch.Tensor | None, dtype: torch.dtype | None, device: torch.device
+) -> torch.Tensor:
+    of_weights = edge_weight.dtype if edge_weight is not None else dtype or torch.float32
+    check_memory(n, graphs, of_weights, device)
+    return torch.full((graphs, n, n), no_edge(of_weights), dtype=of_weights, device=device)
+
+
+def _add_edges(weights: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, batch: torch.Tensor) -> None:
+    """Lower the weights (graphs, n, n) to those of the edges."""
+    n = weights.shape[-1]
+    place = torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)  # of a vertex in its graph
+    source, target = edge_index.to(torch.int64)
+    index = (batch[source].to(torch.int64) * n + place[source]) * n + place[target]
+    values = weights.new_ones(len(index)) if edge_weight is None else edge_weight
+    weights.view(-1).scatter_reduce_(0, index, values, "amin")
+
+
+def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            raise InputError(f"`{name}` must be a whole number from 0 on, but is {shown(value)}; give one, or leave it out.")
+    if batch is not None and counts["num_nodes"] not in (None, len(batch)):
+        raise InputError(
+            f"`num_nodes` must be {len(batch)}, the length of `batch`, but is {counts['num_nodes']}; leave it out."
+        )
+
+
+def _check_tensors(edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.dtype | None) -> None:
+    """Check types, shapes, dtypes and devices."""
+    given = {"edge_index": edge_index, "edge_weight": edge_weight, "batch": batch}
+    for name, tensor in given.items():
+        if tensor is None and name != "edge_index":
+            continue
+        if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
+            raise InputError(f"`{name}` must be a dense torch tensor, but is {shown(tensor)}; convert it with torch.as_tensor.")
+        if name != "edge_weight" and tensor.dtype not in (torch.int64, torch.int32):
+            raise InputError(
+                f"`{name}` must have dtype int64 or int32, but has {dtype_name(tensor.dtype)}; call .to(torch.int64)."
+            )
+        if tensor.device != edge_index.device:
+            raise InputError(
+                f"`{name}` must be on the device of `edge_index`, {edge_index.device}, but is on {tensor.device}; move it."
+            )
+    if edge_index.dim() != 2 or len(edge_index) != 2:
+        raise InputError(
+            f"`edge_index` must have shape (2, edges), but has {tuple(edge_index.shape)}; transpose it if need be."
+        )
+    if batch is not None and batch.dim() != 1:
+        raise InputError(f"`batch` must have shape (num_nodes,), but has {tuple(batch.shape)}; flatten it.")
+    if edge_weight is None:
+        if dtype is not None:
+            no_edge(dtype)  # refuses other dtypes
+        return
+    if edge_weight.shape != edge_index.shape[1:]:
+        raise InputError(
+            f"`edge_weight` must have shape ({edge_index.shape[1]},), one weight for each edge, but has "
+            f"{tuple(edge_weight.shape)}; choose one value of each edge."
+        )
+    if edge_weight.dtype not in DTYPES:
+        names = ", ".join(map(dtype_name, DTYPES))
+        raise InputError(
+            f"`edge_weight` must have one of the dtypes {names}, but has {dtype_name(edge_weight.dtype)}; "
+            f"{remedy_for(edge_weight.dtype)}."
+        )
+    if dtype is not None and dtype != edge_weight.dtype:
+        raise InputError(
+            f"`dtype` must be that of `edge_weight`, {dtype_name(edge_weight.dtype)}, but is {shown(dtype)}; leave it out."
+        )
