@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tri_apsp
 from tri_apsp import DistanceRangeError, NegativeCycleError
+from tri_apsp.engines.cpu import CpuEngine
 from tri_apsp.methods import METHODS
 from tri_apsp.reference import floyd_warshall
 
@@ -57,14 +58,29 @@ def test_reachability_is_computed_only_in_doubt(monkeypatch: pytest.MonkeyPatch)
     solves = []
     solve = METHODS["floyd_warshall"].solve
     monkeypatch.setattr(METHODS["floyd_warshall"], "solve", lambda *args: (solves.append(1), solve(*args)))
-    clear = path(torch.int16, 100, 100, extra=1)
-    doubtful = path(torch.int16, 9000, 7000, extra=1)  # 16000 plus an edge of 9000 could have gone over
-    tri_apsp.shortest_paths(clear, method="floyd_warshall")
+    clear = path(torch.int16, 100, 100, extra=3)
+    doubtful = path(torch.int16, 9000, 7000, extra=3)  # 16000 plus an edge of 9000 could have gone over
+    tri_apsp.shortest_paths(clear, method="floyd_warshall", config=SMALL)
     assert len(solves) == 1
-    distances = tri_apsp.shortest_paths(doubtful, method="floyd_warshall").distances
+    distances = tri_apsp.shortest_paths(doubtful, method="floyd_warshall", config=SMALL).distances
     assert len(solves) == 3
     assert distances[0, 2] == 16000
     assert distances[0, 3] == 16383
+
+
+def test_distances_are_read_where_a_bound_leaves_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of small graphs does not report the longest distance: n - 1 times the longest edge bounds it."""
+    closed, closure = list[int](), CpuEngine.closure
+    monkeypatch.setattr(CpuEngine, "closure", lambda engine, d: (closed.append(1), closure(engine, d)))
+    clear = path(torch.int16, 6000, 100, extra=1)  # 3 * 6000 is out of range, but 6100 plus an edge of 6000 is not
+    assert tri_apsp.shortest_paths(clear).distances[0, 2] == 6100
+    assert not closed
+    doubtful = path(torch.int16, 9000, 7000, extra=1)
+    distances = tri_apsp.shortest_paths(doubtful).distances
+    assert (distances[0, 2], distances[0, 3]) == (16000, 16383)
+    assert len(closed) == 1
+    with pytest.raises(DistanceRangeError):
+        tri_apsp.shortest_paths(path(torch.int16, 9000, 7383, extra=1))
 
 
 def test_a_distance_of_exactly_no_edge_is_refused() -> None:

@@ -15,6 +15,7 @@ from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.semirings import dtype_name
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
 __all__ = ["CpuEngine"]
@@ -77,7 +78,7 @@ class CpuEngine(Engine):
 
     def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
-        distances = weights.new_empty(weights.shape)
+        distances = torch.from_numpy(np.empty(weights.shape, dtype_name(weights.dtype)))  # NumPy asks for huge pages
         w, d = weights.numpy(), distances.numpy()
         smallest, _ = limits(weights.dtype)
         valid, sizes = True, np.full(batch, n)

@@ -77,7 +77,7 @@ def verify(
         engine: of the solve.
         close: solves a matrix in place, as `distances` was solved; called only if reachability is in doubt.
         overwritten: whether `distances` lie in the memory of the weights.
-        found: the value range of `distances` below no_edge, with the diagonal, if it is known.
+        found: the value range of `distances` below no_edge, with the diagonal, if known; its highest values may be bounds.
 
     Raises:
         NegativeCycleError: some cycle is negative.
@@ -99,28 +99,30 @@ def verify(
             raise_out_of_range(distances.dtype, f"a path weighs less than {allowed.lowest}")
     if found.highest < allowed.beyond:
         return
-    _check_reachability(distances, found, allowed, bounds.highest, close)
+    if _may_be_too_far(found, allowed, bounds.highest):
+        exact = engine.value_ranges([distances], allowed.beyond)[0]
+        if _may_be_too_far(exact, allowed, bounds.highest):
+            _check_reachability(distances, allowed, close)
     if negative and not distances.is_floating_point():
         for block in row_blocks(distances):
             block.masked_fill_(block >= allowed.beyond, no_edge(distances.dtype))
 
 
-def _check_reachability(
-    distances: torch.Tensor,
-    found: ValueRange,
-    allowed: DistanceRange,
-    highest: float | int | None,
-    close: Callable[[torch.Tensor], None],
-) -> None:
-    """Distinguish "unreachable" from "too far": a solve stores no_edge for both. `found` is the value range of `distances`.
+def _may_be_too_far(found: ValueRange, allowed: DistanceRange, longest: float | int | None) -> bool:
+    """Return whether some distance may have exceeded the range, by the value range of all and the longest edge.
 
     Follow a shortest path to a vertex that is reachable but too far: its last vertex in range has a distance of at least
-    `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none exceeded it. Only if one does,
-    reachability is computed: the same solve with every known distance replaced by 0.
+    `ceiling` minus the longest edge. So if no distance comes that close to the ceiling, none exceeded it.
     """
     farthest = found.highest_below
-    if farthest is None or highest is None or farthest + max(highest, 0) < allowed.ceiling:
-        return
+    return farthest is not None and longest is not None and farthest + max(longest, 0) >= allowed.ceiling
+
+
+def _check_reachability(distances: torch.Tensor, allowed: DistanceRange, close: Callable[[torch.Tensor], None]) -> None:
+    """Distinguish "unreachable" from "too far": a solve stores no_edge for both.
+
+    Reachability is the same solve with every known distance replaced by 0.
+    """
     reachable = torch.zeros_like(distances)
     for block, source in zip(row_blocks(reachable), row_blocks(distances), strict=True):
         block.masked_fill_(source >= allowed.beyond, no_edge(distances.dtype))
