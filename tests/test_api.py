@@ -20,6 +20,7 @@ from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.methods import METHODS, SYSTEMS, auto
 from tri_apsp.methods.auto import RULES
 from tri_apsp.semirings import SIGNS, Sign, remedy_beyond
+from tri_apsp.solver.memory import memory_for
 from tri_apsp.tune import tune
 
 INF = float("inf")
@@ -244,6 +245,7 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
     weights = torch.zeros(10, 10)
     monkeypatch.setattr("torch.Tensor.clone", out_of_memory)
     monkeypatch.setattr("torch.Tensor.new_empty", out_of_memory)
+    monkeypatch.setattr("numpy.empty", out_of_memory)
     calls = {
         "a problem of 10 vertices in float32 must fit": tri_apsp.shortest_paths,
         "a product must fit": lambda x: tri_apsp.min_plus(x, x),
@@ -255,6 +257,14 @@ def test_an_allocation_that_fails_is_too_large(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 1 << 30)
         with pytest.raises(TooLargeError, match="although enough seemed free \\(CUDA out of memory\\); free what"):
             call(weights)
+
+
+def test_an_array_that_cannot_be_allocated_is_too_large() -> None:
+    with (
+        pytest.raises(TooLargeError, match="although enough"),
+        memory_for("hops", 8, torch.device("cpu"), "give fewer sources"),
+    ):
+        np.empty(1 << 60)
 
 
 def test_a_workspace_that_does_not_fit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,10 @@ class Solving(Substitute):
     def reads_values_asynchronously(cls, weights: torch.Tensor) -> bool:
         return True
 
+    @classmethod
+    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+        return True
+
     def closure(self, d: Block) -> None:
         self.closed.append(d.shape[1])
         super().closure(d)
