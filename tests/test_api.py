@@ -267,6 +267,11 @@ def test_an_array_that_cannot_be_allocated_is_too_large() -> None:
         np.empty(1 << 50)
 
 
+def test_what_says_that_it_is_too_large_keeps_its_message() -> None:
+    with pytest.raises(TooLargeError, match=r"^a workspace$"), memory_for("hops", 8, torch.device("cpu"), "give fewer sources"):
+        raise TooLargeError("a workspace")
+
+
 def test_a_workspace_that_does_not_fit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS["squaring"], "solve", out_of_memory)
     monkeypatch.setattr("tri_apsp.device.free_memory", lambda device: 799)

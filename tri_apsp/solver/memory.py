@@ -75,7 +75,7 @@ class _MemoryGuard:
             self._check()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) and not isinstance(error, TooLargeError):
             self._check()
             raise TooLargeError(
                 "a call must get the memory that it asks for, but an allocation failed although enough seemed free "
