@@ -104,7 +104,7 @@ class _Values(NamedTuple):
             found += [none + 1] * 5
         else:
             ends = edge_index.clamp(0, len(batch) - 1)
-            place = torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)
+            place = _places(batch)
             crossing = (batch[ends[0]] != batch[ends[1]]).sum()
             found += [batch[0], batch[-1] + 1, (batch[1:] < batch[:-1]).sum(), crossing, place.amax() + 1]
         return cls(*torch.stack([value.reshape(()).to(torch.int64) for value in found]).tolist())
@@ -142,10 +142,15 @@ def _no_edges(
     return torch.full((graphs, n, n), no_edge(of_weights), dtype=of_weights, device=device)
 
 
+def _places(batch: torch.Tensor) -> torch.Tensor:
+    """Return the place of each vertex in its graph."""
+    return torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)
+
+
 def _add_edges(weights: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, batch: torch.Tensor) -> None:
     """Lower the weights (graphs, n, n) to those of the edges."""
     n = weights.shape[-1]
-    place = torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)  # of a vertex in its graph
+    place = _places(batch)
     source, target = edge_index.to(torch.int64)
     index = (batch[source].to(torch.int64) * n + place[source]) * n + place[target]
     values = weights.new_ones(len(index)) if edge_weight is None else edge_weight

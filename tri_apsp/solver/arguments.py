@@ -72,7 +72,7 @@ class Problem:
 def check_weights(weights: object, *, sizes: object | None = None, check: bool = True) -> Problem:
     """Check the arguments of shortest_paths, without the values of the weights (see solver.values) and of the sizes.
 
-    Without `check`, which says that these will be checked, a size out of range is replaced by the nearest in range.
+    With `check`, the caller checks both later. Without it, a size out of range is replaced by the nearest in range.
 
     Raises:
         InputError: not a dense real tensor (n, n) or (batch, n, n) of a supported dtype; sizes that do not fit the weights.
@@ -150,6 +150,7 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
 
 
 def _check_sizes(sizes: object, weights: torch.Tensor) -> torch.Tensor:
+    """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
