@@ -137,6 +137,11 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
         return _tensor((args[0].view(np.uint16) * np.uint32(65537)).view(np.int32))
     args = np.broadcast_arrays(*[np.int32(arg) if isinstance(arg, int) else arg for arg in args])
     registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(args, start=1)}
+    if "vote" in code:  # of a warp, all of whose threads hold the same value
+        return _tensor(args[0] != 0)
+    if code.startswith("prmt"):
+        half = np.asarray(args[0]).view(np.uint32) >> (16 if "0x3232" in code else 0) & np.uint32(0xFFFF)
+        return _tensor((half * np.uint32(65537)).view(np.int32))
     functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "mov": None}
     kinds = {"f32": np.float32, "s32": np.int32, "b32": np.int32, "s16x2": np.int16}
     for statement in code.strip("{} ").split(";"):
@@ -145,6 +150,12 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
             (name, kind), (target, *sources) = operation.split("."), operands.replace(" ", "").split(",")
             registers[target] = functools.reduce(functions[name], [registers[source].view(kinds[kind]) for source in sources])
     return _tensor(registers["$0"].view(dtype))
+
+
+def _reduce(inputs: Any, axis: int, combine: Callable[..., Any]) -> Any:
+    if isinstance(inputs, tuple):
+        return functools.reduce(lambda x, y: combine(*x, *y), zip(*inputs, strict=True))
+    return functools.reduce(combine, inputs)
 
 
 def _allocate(dtype: Any, shape: Sequence[int], layout: Any) -> Shared:
@@ -171,6 +182,7 @@ def _atomic(
 
 
 NAMES = {
+    "PROPAGATE_NAN": True,
     "barrier": lambda: None,
     "gluon": SimpleNamespace(jit=lambda function=None, **options: function or (lambda function: function)),
     "copy_async": _copy_async,
@@ -178,7 +190,8 @@ NAMES = {
     "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
-        **{name: getattr(np, name) for name in ("minimum", "maximum", "min", "max", "ravel", "reshape", "expand_dims")},
+        **{name: getattr(np, name) for name in ("maximum", "min", "max", "ravel", "reshape", "expand_dims")},
+        minimum=lambda x, y, propagate_nan=None: _tensor((np.minimum if propagate_nan else np.fmin)(x, y)),
         **dict.fromkeys(["BlockedLayout", "SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),
@@ -191,7 +204,9 @@ NAMES = {
         split=lambda x: (x[..., 0], x[..., 1]),
         permute=np.transpose,
         num_warps=lambda: 4,
-        reduce=lambda inputs, axis, combine: functools.reduce(lambda x, y: combine(*x, *y), zip(*inputs, strict=True)),
+        reduce=_reduce,
+        gather=lambda x, index, axis: _tensor(np.take_along_axis(x, index, axis)),
+        to_tensor=_tensor,
         convert_layout=lambda x, layout, assert_trivial: x,
         allocate_shared_memory=_allocate,
         load=Pointer.load,

@@ -12,6 +12,7 @@ import torch
 from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, program, run_other_programs
 
 from tri_apsp.engines.nvidia import strategy
+from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.value_range import limits
@@ -138,7 +139,6 @@ def solve(
     batch, n, _ = w.shape
     before = 7  # value of the counters at the launch
     compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
-    smallest, _ = limits(torch.from_numpy(np.empty(0, compute)).dtype)
     steps = -(-np.array(sizes or [n] * batch) // tile)
     counters = np.full((2, batch), before)  # the flags hold the mark of an earlier call
     padded_n = -(-n // alignment) * alignment
@@ -157,13 +157,20 @@ def solve(
         Pointer(counters, (batch, 1)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(extremes, (1,)),
         n, before, before + batch * programs, *STRIDES[0], 2,
         SIZES=sizes is not None, COOPERATIVE=programs > 1, SINGLE_TILE=n <= tile, PADDED=padded_n > n, ALIGNMENT=alignment,
-        ROWS=8, SMALLEST=smallest, ANY_SIGN=any_sign, NONNEGATIVE=nonnegative, ROW_LAYOUT=None, BLOCK=4, BLOCK_LAYOUT=None,
+        ROWS=8, ANY_SIGN=any_sign, NONNEGATIVE=nonnegative, EXTREMES=extremes_constants(dtype),
     )  # fmt: skip
     assert finished == before + batch * programs
     if programs > 1:
         grown = 2 * (programs + steps * (programs - 1))
         assert (counters[0] == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
     return result if padded_n > n else d, extremes
+
+
+def extremes_constants(dtype: torch.dtype) -> ExtremesConstants:
+    compute = torch.int32 if dtype == torch.int16 else dtype
+    return ExtremesConstants(
+        no_edge(dtype), limits(compute)[0], torch.empty(0, dtype=compute).numpy().dtype.type, None, 4, None
+    )
 
 
 def assert_extremes(extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: list[int] | None, dtype: torch.dtype) -> None:

@@ -23,6 +23,7 @@ from tri_apsp.engines.nvidia import (
     closure_constants,
     closure_options,
     product_layouts,
+    small_graphs_constants,
     solve_constants,
     strategy,
 )  # fmt: skip
@@ -32,6 +33,7 @@ from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
+from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.portable import boolean as portable_boolean
 from tri_apsp.kernels.portable.closure import _closure_kernel
@@ -138,6 +140,16 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
     constants |= more
     signature = _signature(kernel, dtype, constants, **pointers)
     return Variant(kernel, signature, constants, capability, **closure_options(warps, programs))
+
+
+def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
+    """The kernel for graphs of at most `size` vertices."""
+    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "C": small_graphs_constants(dtype, size)}
+    pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
+    if dtype == torch.int16:
+        pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
+    signature = _signature(_small_graphs_kernel, dtype, constants, **pointers)
+    return Variant(_small_graphs_kernel, signature, constants, capability, 1)
 
 
 def nvidia_closure_of_one_vertex() -> Variant:

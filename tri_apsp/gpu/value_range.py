@@ -15,7 +15,7 @@ from tri_apsp.device import describe, record_event, synchronize_stream
 from tri_apsp.gpu.launcher import Launcher, has_triton
 from tri_apsp.gpu.result_buffers import ROW, ResultBuffer, result_buffer_for
 from tri_apsp.semirings import no_edge
-from tri_apsp.value_range import ValueRange, limits
+from tri_apsp.value_range import ValueRange, bounded_distances, limits
 
 __all__ = ["PendingSolve", "ValueRangeQueue", "ValueRangeReader", "is_readable", "queue_without_result"]
 
@@ -226,10 +226,15 @@ class PendingSolve:
     """The value ranges of weights and distances that a queued solve in one launch will store: see kernels.nvidia.solve.
 
     A very large batch takes several launches, each of which stores one row of the result buffer.
+
+    Args:
+        buffer: where the kernel stores them.
+        launches: how many there are.
+        n: the vertices of a graph, if the kernel does not store the highest distances.
     """
 
-    def __init__(self, buffer: ResultBuffer, launches: int) -> None:
-        self._buffer, self._launches = buffer, launches
+    def __init__(self, buffer: ResultBuffer, launches: int, n: int | None = None) -> None:
+        self._buffer, self._launches, self._n = buffer, launches, n
 
     def read(self) -> list[ValueRange]:
         """Block until the solve has finished; return the ranges of the weights, where NaN counts as -inf, and the distances."""
@@ -244,9 +249,8 @@ class PendingSolve:
         lowest, distance_lowest, lowest_diagonal, highest, below, distance_highest, distance_below, _ = row
         smallest, _ = limits(buffer.tensor.dtype)
         buffer.free()
-        return [
-            ValueRange(lowest, highest, None if below == smallest else below),
-            ValueRange(
-                distance_lowest, distance_highest, None if distance_below == smallest else distance_below, lowest_diagonal
-            ),
-        ]
+        weights = ValueRange(lowest, highest, None if below == smallest else below)
+        if self._n is not None:
+            return [weights, bounded_distances(weights, distance_lowest, lowest_diagonal, self._n, buffer.tensor.dtype)]
+        distance_below = None if distance_below == smallest else distance_below
+        return [weights, ValueRange(distance_lowest, distance_highest, distance_below, lowest_diagonal)]

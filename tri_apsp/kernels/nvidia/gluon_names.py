@@ -5,11 +5,15 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.language import PropagateNan
 
-__all__ = ["OVERSIZED_VIEWS", "barrier", "commit_group", "copy_async", "gl", "gluon", "wait_group"]
+__all__ = ["OVERSIZED_VIEWS", "PROPAGATE_NAN", "barrier", "commit_group", "copy_async", "gl", "gluon", "wait_group"]
 
 # The barrier for all threads of a program: gl.thread_barrier in 3.6, gl.barrier from 3.7.
 barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+
+# Of minimum and maximum: NaN if one of the values is.
+PROPAGATE_NAN = gl.constexpr(PropagateNan.ALL)
 
 # Copies from global to shared memory, in groups that a program can wait for: renamed in 3.9, where the old name raises.
 copy_async = async_copy.async_load if hasattr(async_copy, "async_load") else async_copy.async_copy_global_to_shared

@@ -10,21 +10,13 @@ A graph of a single tile stays in registers from W to D. For a larger one, the p
 
 If W has no negative value, the closure needs no FLOOR and may add faster, so that a kernel may hold two closures: ANY_SIGN, and
 NONNEGATIVE, which is taken where no weight of the graph is negative.
-
-Extremes are eight values; NaN in W counts as minus infinity:
-
-    0  lowest of W        3  highest of W                     5  highest of D
-    1  lowest of D        4  highest of W below NO_EDGE       6  highest of D below NO_EDGE
-    2  lowest of D's diagonal                                 7  unused
-
-Each program stores its own, and the last program of the launch reduces them all: the least of columns 0 to 2, the greatest of
-the others.
 """
 
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
-from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
+from tri_apsp.kernels.nvidia.extremes import reduce_extremes, store_extremes
+from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import grid_barrier, load_acquire
 from tri_apsp.kernels.nvidia.tile_closure import allocate, close_tile
@@ -54,17 +46,6 @@ def _initial_values(x, diagonal):
 
 
 @gluon.jit
-def _combine_extremes(low, high0, high1, other_low, other_high0, other_high1):
-    return gl.minimum(low, other_low), gl.maximum(high0, other_high0), gl.maximum(high1, other_high1)
-
-
-@gluon.jit
-def _reduce_extremes(low, high0, high1):
-    """Return the least value of one tile and the greatest of two others, by one reduction."""
-    return gl.reduce((gl.ravel(low), gl.ravel(high0), gl.ravel(high1)), 0, _combine_extremes)
-
-
-@gluon.jit
 def _close_tile(x, smem, CLOSURE: gl.constexpr):
     """Return x* for a tile x [TILE, TILE] of COMPUTE, which is int32 for int16."""
     ACC: gl.constexpr = CLOSURE.ACC
@@ -86,7 +67,7 @@ def _solve_tile(
     NO_EDGE: gl.constexpr = ANY_SIGN.NO_EDGE
     # Load W, [TILE, TILE].
     x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, ANY_SIGN)
-    lowest_w, highest_w, below_w = _reduce_extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
+    lowest_w, highest_w, below_w = reduce_extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
     x = _initial_values(x, diagonal)
     # Close it.
     if NONNEGATIVE is None:  # noqa: SIM114 - this condition is decided by the compiler, the next one at run time
@@ -100,7 +81,7 @@ def _solve_tile(
     ptrs, inside = tile_pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
     gl.store(ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
     below_no_edge = gl.where(x < NO_EDGE, x, SMALLEST)
-    lowest_d, highest_d, below_d = _reduce_extremes(x, gl.where(inside, x, SMALLEST), below_no_edge)
+    lowest_d, highest_d, below_d = reduce_extremes(x, gl.where(inside, x, SMALLEST), below_no_edge)
     lowest_diagonal = gl.min(gl.ravel(gl.where(diagonal, x, NO_EDGE)), 0)
     return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
@@ -124,7 +105,7 @@ def _initialize(
         below = gl.maximum(below, gl.where(x < CLOSURE.NO_EDGE, x, SMALLEST))
         ptrs, mask = tile_pointers(d_ptr, start_m, start_n, n, n, ROWS, TILE, ACC)
         gl.store(ptrs, _initial_values(x, diagonal).to(d_ptr.dtype.element_ty), mask=mask)
-    return _reduce_extremes(lowest, highest, below)
+    return reduce_extremes(lowest, highest, below)
 
 
 @gluon.jit
@@ -153,7 +134,7 @@ def _finalize(
         lowest_diagonal = gl.minimum(lowest_diagonal, gl.where(diagonal, x, NO_EDGE))
         highest = gl.maximum(highest, gl.where(inside, x, SMALLEST))
         below = gl.maximum(below, gl.where(x < NO_EDGE, x, SMALLEST))
-    lowest, highest, below = _reduce_extremes(lowest, highest, below)
+    lowest, highest, below = reduce_extremes(lowest, highest, below)
     return lowest, gl.min(gl.ravel(lowest_diagonal), 0), highest, below
 
 
@@ -195,28 +176,6 @@ def _solve_blocks(
     return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
 
-@gluon.jit
-def _store_extremes(
-    row, offs, partials_ptr, finished_ptr, extremes_ptr, finished,
-    SMALLEST: gl.constexpr, BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr, CLOSURE: gl.constexpr,
-):  # fmt: skip
-    """Store the extremes of this program, row [8]; the last program to do so reduces those of all, BLOCK rows at a time."""
-    graphs, programs = gl.num_programs(1), gl.num_programs(0)
-    gl.store(partials_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + offs, row)
-    barrier()
-    if gl.atomic_add(finished_ptr, 1, sem="acq_rel", scope="gpu") + 1 == finished:
-        column = gl.arange(0, 8, layout=gl.SliceLayout(0, BLOCK_LAYOUT))
-        least = gl.full([BLOCK, 8], CLOSURE.NO_EDGE, CLOSURE.COMPUTE, BLOCK_LAYOUT)
-        most = gl.full([BLOCK, 8], SMALLEST, CLOSURE.COMPUTE, BLOCK_LAYOUT)
-        for start in range(0, graphs * programs, BLOCK):
-            i = start + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, BLOCK_LAYOUT))
-            inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
-            x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=CLOSURE.NO_EDGE)
-            least = gl.minimum(least, x)
-            most = gl.maximum(most, gl.where(inside, x, SMALLEST))
-        gl.store(extremes_ptr + column, gl.where(column < 3, gl.min(least, 0), gl.max(most, 0)))
-
-
 @gluon.jit(do_not_specialize=["arrivals", "finished"])
 def _solve_kernel(
     d_ptr,  # D (batch, n, n), contiguous; if PADDED, with the next multiple of ALIGNMENT instead of n
@@ -224,19 +183,15 @@ def _solve_kernel(
     result_ptr,  # if PADDED, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
     counter_ptr,  # (2, batch) of int64, if COOPERATIVE: counters that stand at `arrivals`, and flags, none of them arrivals + 1
-    partials_ptr,  # (batch, programs, 8) of COMPUTE: workspace
-    finished_ptr,  # (1,) of int64, which reaches `finished` when the last program of the launch has stored its extremes
-    extremes_ptr,  # (8,) of COMPUTE, where the host reads them
+    partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
     n, arrivals, finished, stride_wb, stride_wm, stride_wn,
     SIZES: gl.constexpr, COOPERATIVE: gl.constexpr,  # as in _closure_kernel
     SINGLE_TILE: gl.constexpr,  # whether n <= TILE; then not PADDED
     PADDED: gl.constexpr,  # whether D has more vertices than W
     ALIGNMENT: gl.constexpr,  # which divides the rows of D, and TILE
     ROWS: gl.constexpr,  # of the blocks in which W and D are read outside the closure
-    SMALLEST: gl.constexpr,  # value of COMPUTE; minus infinity for floats
     ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,  # ClosureConstants; the second is None if the first serves all weights
-    ROW_LAYOUT: gl.constexpr,  # of eight values
-    BLOCK: gl.constexpr, BLOCK_LAYOUT: gl.constexpr,  # rows of extremes to reduce at a time, and the layout of [BLOCK, 8]
+    EXTREMES: gl.constexpr,  # ExtremesConstants
 ):  # fmt: skip
     """D = W* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
 
@@ -253,9 +208,11 @@ def _solve_kernel(
     result_ptr += pid_b * n * n
     size, closed_n = n, padded_n
     if SIZES:
-        size = gl.load(sizes_ptr + pid_b).to(gl.int32)
+        given_size = gl.load(sizes_ptr + pid_b)
+        size = gl.maximum(gl.minimum(given_size, n), 0).to(gl.int32)
         closed_n = gl.cdiv(size, ALIGNMENT) * ALIGNMENT
     smem = allocate(ANY_SIGN)
+    SMALLEST: gl.constexpr = EXTREMES.SMALLEST
     # Solve.
     if SINGLE_TILE:
         lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_tile(
@@ -266,13 +223,9 @@ def _solve_kernel(
             d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals,
             stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, ANY_SIGN, NONNEGATIVE,
         )  # fmt: skip
-    # Statistics.
-    offs = gl.arange(0, 8, layout=ROW_LAYOUT)
-    row = gl.full([8], lowest_w, ANY_SIGN.COMPUTE, ROW_LAYOUT)
-    row = gl.where(offs == 1, lowest_d, row)
-    row = gl.where(offs == 2, lowest_diagonal, row)
-    row = gl.where(offs == 3, highest_w, row)
-    row = gl.where(offs == 4, below_w, row)
-    row = gl.where(offs == 5, highest_d, row)
-    row = gl.where(offs == 6, below_d, row)
-    _store_extremes(row, offs, partials_ptr, finished_ptr, extremes_ptr, finished, SMALLEST, BLOCK, BLOCK_LAYOUT, ANY_SIGN)
+    if SIZES:
+        lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
+    store_extremes(
+        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d,
+        partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES,
+    )  # fmt: skip

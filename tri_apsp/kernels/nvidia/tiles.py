@@ -24,7 +24,7 @@ from __future__ import annotations
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2
 
-__all__ = ["add_min", "clamp", "rank_k_update", "split_columns"]
+__all__ = ["add_min", "add_min_two", "clamp", "rank_k_update", "split_columns"]
 
 
 @gluon.jit
@@ -83,7 +83,7 @@ def add_min(acc, a, b, STRATEGY: gl.constexpr):
 
 
 @gluon.jit
-def _add_min_two(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
+def add_min_two(acc, a0, b0, a1, b1, STRATEGY: gl.constexpr):
     """Return min(acc, a0 + b0, a1 + b1) for acc [BLOCK_M, BLOCK_N], a0 and a1 [BLOCK_M, 1], b0 and b1 [1, BLOCK_N]."""
     if STRATEGY == "nonnegative":
         return _add_min_two_nonnegative(acc, a0, b0, a1, b1)
@@ -137,8 +137,8 @@ def rank_k_update(acc, a_smem, b_smem, K: gl.constexpr, ACC: gl.constexpr, STRAT
         a0, a1, a2, a3 = split_columns(a, ROWS)  # [M, 1] each
         b0 = b_smem.slice(k, 1, dim=0).load(ACC)  # [1, N]
         b1 = b_smem.slice(k + 1, 1, dim=0).load(ACC)
-        acc = _add_min_two(acc, a0, b0, a1, b1, STRATEGY)
+        acc = add_min_two(acc, a0, b0, a1, b1, STRATEGY)
         b2 = b_smem.slice(k + 2, 1, dim=0).load(ACC)
         b3 = b_smem.slice(k + 3, 1, dim=0).load(ACC)
-        acc = _add_min_two(acc, a2, b2, a3, b3, STRATEGY)
+        acc = add_min_two(acc, a2, b2, a3, b3, STRATEGY)
     return acc

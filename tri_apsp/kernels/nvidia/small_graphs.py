@@ -1,0 +1,253 @@
+"""D = W* for many graphs of at most 64 vertices in one launch, in Gluon: a warp holds whole graphs in its registers.
+
+    for each group of GRAPHS graphs:                         # X [GRAPHS, SIZE, SIZE]
+        X = W, but NO_EDGE in the padding and at most 0 on the diagonal
+        for each k:
+            X = min(X, X[:, :, k] + X[:, k, :])              # row and column k come from other threads by shuffles
+        D = X
+
+X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one block [ROWS, COLUMNS] of each of its graphs, or
+several. STEP is so many k at a time that the compiler knows in which register of its thread row and column k lie; in which
+thread depends on k.
+
+Where no weight of a group is negative, two k are taken at once, by the three-input minimum of kernels.nvidia.tiles:
+
+    row k+1 = min(X[:, k+1, :], X[:, k+1, k] + X[:, k, :])   # what the step of k would have made of them
+    column k+1 = min(X[:, :, k+1], X[:, :, k] + X[:, k, k+1])
+    X = min(X, X[:, :, k] + X[:, k, :], column k+1 + row k+1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tri_apsp.kernels.nvidia.extremes import ExtremesConstants, store_extremes
+from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
+from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
+from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
+
+__all__ = ["SmallGraphs", "_small_graphs_kernel"]
+
+
+@dataclass(frozen=True)
+class SmallGraphs:
+    """What the kernel is compiled for, passed from function to function as one constexpr.
+
+    Attributes:
+        GRAPHS: graphs of a group.
+        SIZE: the least power of two, from 8 on, that is not below the vertices of a graph.
+        ROWS, COLUMNS: of a block; COLUMNS counts words, of two values for int16.
+        STEP: ROWS or the values of COLUMNS, whichever are more.
+        STRATEGY: how to add and take the minimum of weights of any sign; see kernels.nvidia.tiles.
+        INTEGERS: whether weights are integers, of which one may exceed NO_EDGE.
+        NO_EDGE, FLOOR: the greatest and the least value to keep.
+        VALUES: layout of values [GRAPHS, SIZE, SIZE].
+        BLOCKS: layout of X.
+        EXTREMES: those of the extremes.
+    """
+
+    GRAPHS: int
+    SIZE: int
+    ROWS: int
+    COLUMNS: int
+    STEP: int
+    STRATEGY: str
+    INTEGERS: bool
+    NO_EDGE: float | int
+    FLOOR: float | int
+    VALUES: Any
+    BLOCKS: Any
+    EXTREMES: ExtremesConstants
+
+
+@gluon.jit
+def _pick(x, item: gl.constexpr):
+    """Return element `item` of the last axis of x [A, B, C, D, E], [A, B, C, D]; E is a power of two, up to 16."""
+    A: gl.constexpr = x.shape[0]
+    B: gl.constexpr = x.shape[1]
+    C: gl.constexpr = x.shape[2]
+    D: gl.constexpr = x.shape[3]
+    E: gl.constexpr = x.shape[4]
+    for bit in gl.static_range(4):
+        if E >> bit > 1:
+            even, odd = gl.split(gl.reshape(x, [A, B, C, D, E >> (bit + 1), 2]))
+            x = odd if item >> bit & 1 else even
+    return gl.reshape(x, [A, B, C, D])
+
+
+@gluon.jit
+def _row(x, k, place: gl.constexpr, C: gl.constexpr):
+    """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its step."""
+    LAYOUT: gl.constexpr = gl.SliceLayout(2, C.BLOCKS)
+    rows = gl.convert_layout(_pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True)
+    block = gl.full([C.GRAPHS, 1, x.shape[3], x.shape[4]], 0, gl.int32, LAYOUT) + k // C.ROWS
+    return gl.expand_dims(gl.gather(rows, block, 1), 2)
+
+
+@gluon.jit
+def _column(x, k, place: gl.constexpr, C: gl.constexpr):
+    """Return column k of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1]; for int16 in both halves of a word."""
+    LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
+    PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
+    columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
+    block = gl.full([C.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (PACKED * C.COLUMNS)
+    column = gl.gather(columns, block, 3)
+    if PACKED == 2:
+        column = gl.inline_asm_elementwise(
+            "prmt.b32 $0, $1, $1, 0x3232;" if place % 2 else "prmt.b32 $0, $1, $1, 0x1010;", "=r,r", [column], gl.int32, True, 1
+        )
+    return gl.expand_dims(column, 4)
+
+
+@gluon.jit
+def _of_row(row, k, place: gl.constexpr, C: gl.constexpr):
+    """Return value k of a row of each graph, [GRAPHS, 1, 1, 1, 1]."""
+    BLOCKS: gl.constexpr = C.BLOCKS
+    values = gl.gather(row, gl.full([C.GRAPHS, 1, 1, row.shape[3], 1], place % C.COLUMNS, gl.int32, BLOCKS), 4)
+    return gl.gather(values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + k // C.COLUMNS, 3)
+
+
+@gluon.jit
+def _close(x, n, FLOOR: gl.constexpr, C: gl.constexpr):
+    """Return X* for X [GRAPHS, SIZE, SIZE], of which n rows and columns count; FLOOR is None if no weight is negative."""
+    STRATEGY: gl.constexpr = C.STRATEGY
+    STEP: gl.constexpr = C.STEP
+    for first in range(gl.cdiv(n, STEP)):
+        for place in gl.static_range(STEP):
+            k = first * STEP + place
+            x = add_min(x, _column(x, k, place, C), _row(x, k, place, C), STRATEGY)
+            if place % 2 == 1 or STRATEGY != "float":  # as in close_tile
+                x = clamp(x, FLOOR, STRATEGY)
+    return x
+
+
+@gluon.jit
+def _close_nonnegative(x, n, C: gl.constexpr):
+    """As _close, for weights of which none is negative."""
+    if C.STRATEGY == "float":
+        STEP: gl.constexpr = C.STEP
+        for first in range(gl.cdiv(n, STEP)):
+            for place in gl.static_range(0, STEP, 2):
+                k = first * STEP + place
+                row, column = _row(x, k, place, C), _column(x, k, place, C)
+                row1, column1 = _row(x, k + 1, place + 1, C), _column(x, k + 1, place + 1, C)
+                row1, column1 = (
+                    gl.minimum(row1, _of_row(row1, k, place, C) + row),
+                    gl.minimum(column1, column + _of_row(row, k + 1, place + 1, C)),
+                )
+                x = add_min_two(x, column, row, column1, row1, "nonnegative")
+        return x
+    else:
+        return _close(x, n, None, C)
+
+
+@gluon.jit
+def _vote(flag):
+    """Return whether an int32 that is the same in the whole warp is not 0, so that the compiler knows that it is the same."""
+    votes = gl.inline_asm_elementwise(
+        "{ .reg .pred p; setp.ne.s32 p, $1, 0; vote.sync.ballot.b32 $0, p, 0xffffffff; }",
+        "=r,r", [flag], gl.int32, False, 1,
+    )  # fmt: skip
+    return votes != 0
+
+
+@gluon.jit
+def _lower(x, y):
+    """Return the lesser of two values, NaN if one is."""
+    return gl.minimum(x, y, propagate_nan=PROPAGATE_NAN)
+
+
+@gluon.jit
+def _lowest(x):
+    return gl.reduce(gl.ravel(x), 0, _lower)
+
+
+@gluon.jit
+def _to_blocks(x, C: gl.constexpr):
+    """Return X for values [GRAPHS, SIZE, SIZE]; no data moves."""
+    BLOCKS: gl.constexpr = C.BLOCKS
+    WIDTH: gl.constexpr = C.SIZE // (2 if C.STRATEGY == "int16x2" else 1)
+    if C.STRATEGY == "int16x2":
+        x = pack_int16x2(gl.reshape(x.to(gl.int16), [C.GRAPHS * C.SIZE, C.SIZE]))
+    x = gl.reshape(x, [C.GRAPHS, C.SIZE // C.ROWS, C.ROWS, WIDTH // C.COLUMNS, C.COLUMNS])
+    return gl.convert_layout(x, BLOCKS, assert_trivial=True)
+
+
+@gluon.jit
+def _to_values(x, C: gl.constexpr):
+    """Return the values of X, [GRAPHS, SIZE, SIZE]; no data moves."""
+    VALUES: gl.constexpr = C.VALUES
+    if C.STRATEGY == "int16x2":
+        x = unpack_int16x2(gl.reshape(x, [C.GRAPHS * C.SIZE, C.SIZE // 2])).to(gl.int32)
+    return gl.convert_layout(gl.reshape(x, [C.GRAPHS, C.SIZE, C.SIZE]), VALUES, assert_trivial=True)
+
+
+@gluon.jit
+def _places(group, batch, C: gl.constexpr):
+    """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the last are the last one."""
+    VALUES: gl.constexpr = C.VALUES
+    graph = group * C.GRAPHS + gl.arange(0, C.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES)))
+    i = gl.arange(0, C.SIZE, gl.SliceLayout(0, gl.SliceLayout(2, VALUES)))
+    j = gl.arange(0, C.SIZE, gl.SliceLayout(0, gl.SliceLayout(1, VALUES)))
+    graph = gl.minimum(graph, batch - 1)
+    return graph[:, None, None], i[None, :, None], j[None, None, :]
+
+
+@gluon.jit(do_not_specialize=["batch", "finished"])
+def _small_graphs_kernel(
+    d_ptr,  # D (batch, n, n), contiguous
+    w_ptr,  # W (batch, n, n), any strides
+    sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
+    partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
+    batch, n, finished, stride_wb, stride_wm, stride_wn,
+    SIZES: gl.constexpr, C: gl.constexpr,
+):  # fmt: skip
+    """D = W* for each graph; programs of one warp each take every so many groups. Values stay in [FLOOR, NO_EDGE].
+
+    The highest values of D are not stored: a multiple of those of W bounds them.
+    """
+    NO_EDGE: gl.constexpr = C.NO_EDGE
+    SMALLEST: gl.constexpr = C.EXTREMES.SMALLEST
+    COMPUTE: gl.constexpr = C.EXTREMES.COMPUTE
+    EXTREMES: gl.constexpr = C.EXTREMES
+    FLOOR: gl.constexpr = C.FLOOR
+    lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
+    highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
+    below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
+    for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+        graph, i, j = _places(group, batch, C)
+        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i * stride_wm + j * stride_wn)
+        x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
+        size = n
+        if SIZES:
+            given_size = gl.load(sizes_ptr + graph)
+            size = given_size.to(gl.int32)
+            x = gl.where((i < size) & (j < size), x, NO_EDGE)
+            x = gl.where((given_size >= 0) & (given_size <= n), x, SMALLEST)
+        low = _lowest(x)
+        lowest_w = _lower(lowest_w, low)
+        below_w = gl.maximum(below_w, gl.max(gl.ravel(gl.where(x < NO_EDGE, x, SMALLEST)), 0))
+        if C.INTEGERS:
+            highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
+        x = _to_blocks(gl.where(i == j, gl.minimum(x, 0), x), C)
+        if _vote(gl.where(low >= 0, 0, 1)):
+            x = _close(x, n, FLOOR, C)
+            values = _to_values(x, C)
+            lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(values), 0))
+            lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where((i == j) & (i < size), values, 0)), 0))
+        else:
+            x = _close_nonnegative(x, n, C)
+        x = _to_values(x, C)
+        # Addresses and masks are computed again, which takes less time than registers to keep them would.
+        graph, i, j = _places(group, batch, C)
+        if SIZES:  # negative weights may have lowered the padding
+            size = gl.load(sizes_ptr + graph).to(gl.int32)
+            x = gl.where((i < size) & (j < size), x, NO_EDGE)
+        d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
+        gl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
+    lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
+    store_extremes(
+        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST,
+        partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES,
+    )  # fmt: skip
