@@ -37,7 +37,7 @@ def solve(
         kernel, (programs, 1),
         Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(np.array(sizes or [], np.int64), (1,)),
         Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(found, (1,)), batch, n, 7 + programs, *STRIDES[0], 2,
-        SIZES=sizes is not None, C=constants,
+        SIZES=sizes is not None, CHECK=True, C=constants,
     )  # fmt: skip
     return d, found
 

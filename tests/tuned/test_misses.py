@@ -43,12 +43,6 @@ class TestWhereTuningGains:
         """A file of another GPU of the same architecture, for another size."""
         tuned.save(made(entry(1024, "batch"), kernel="batch", device=dataclasses.replace(gpu, name="B", slug="b-gpu")))
 
-    def test_a_batch_of_tiny_graphs_warns_once(self, covered):
-        (message,) = issued(16, batch=30_000)
-        assert message == MISS.format(16) + "--n 16 --kernel batch"
-        assert len(message) < 150
-        assert issued(16, batch=30_000) == []
-
     def test_a_gpu_of_another_architecture_warns_once(self, gpu):
         (message,) = issued(512)
         assert message == MISS.format(512) + "--n 512"
@@ -57,7 +51,7 @@ class TestWhereTuningGains:
 
     @pytest.mark.parametrize(
         ("n", "arguments"),
-        [(32, {"batch": 30_000}), (31, {"batch": 4095}), (16, {}), (20_000, {}), (8, {"product": True, "batch": 10_000})],
+        [(16, {"batch": 300_000}), (31, {"batch": 4095}), (16, {}), (20_000, {}), (8, {"product": True, "batch": 10_000})],
     )
     def test_a_call_that_gains_little_is_silent(self, covered, n, arguments):
         assert issued(n, **arguments) == []

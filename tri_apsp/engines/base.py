@@ -227,22 +227,23 @@ class Engine(BlockOperations):
         raise NotImplementedError
 
     @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
         """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
-        return cls.reads_values_asynchronously(weights)
+        return check and cls.reads_values_asynchronously(weights)
 
-    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
         """Queue a whole solve of weights (batch, n, n) that one closure solves.
 
         Args:
             weights: as the engine was made for, of any strides, and of any sign whatever the engine was made for. The diagonal
                 counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value was checked; sizes
                 were, unless `checks_sizes`.
+            check: whether value ranges are needed. Without it the launches may be captured into a CUDA graph.
 
         Returns:
-            The distances, a new contiguous tensor; and two value ranges below no_edge: of the weights, in which NaN may count
-            as -inf, and a size outside [0, n] counts as the lowest value of the dtype; and of the distances with their
-            diagonal.
+            The distances, a new contiguous tensor; and with `check` two value ranges below no_edge: of the weights, in which
+            NaN may count as -inf, and a size outside [0, n] counts as the lowest value of the dtype; and of the distances with
+            their diagonal.
         """
         raise NotImplementedError
 

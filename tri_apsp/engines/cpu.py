@@ -73,10 +73,10 @@ class CpuEngine(Engine):
         run_tasks(self._close, [(block,) for block in blocks], blocks.size * d.shape[2], self._threads)
 
     @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH and weights.numel() > 0
 
-    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
         distances = torch.from_numpy(np.empty(weights.shape, dtype_name(weights.dtype)))  # NumPy asks for huge pages
         w, d = weights.numpy(), distances.numpy()

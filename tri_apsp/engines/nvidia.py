@@ -15,7 +15,7 @@ from tri_apsp.engines.triton_base import MAX_GRAPHS, Grid, Launch, Shape, Triton
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
-from tri_apsp.gpu.value_range import PendingSolve
+from tri_apsp.gpu.value_range import PendingSolve, is_readable
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
 from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
 from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
@@ -126,10 +126,14 @@ class NvidiaEngine(TritonEngine):
         for operands in in_parts(d, d if sizes is None else sizes, arrived):
             launch((count, operands[0].shape[0], 1), *operands, n, before, *d.stride()[:2])
 
-    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    @classmethod
+    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
+        return is_readable(weights) and (check or weights.shape[-1] <= MOST_VERTICES[weights.itemsize])
+
+    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
         if n <= MOST_VERTICES[weights.itemsize]:
-            return self._queue_small_graphs(weights)
+            return self._queue_small_graphs(weights, check)
         sizes = self.spec.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
         size = n if n <= tile else padded_size(weights, 2)
@@ -153,20 +157,22 @@ class NvidiaEngine(TritonEngine):
             report, launches = report[1:], launches + 1
         return result, PendingSolve(buffer, launches)
 
-    def _queue_small_graphs(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
+    def _queue_small_graphs(self, weights: torch.Tensor, check: bool) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
-        buffer = result_buffer_for(weights.device, _compute_dtype(weights.dtype), 1)
-        size = max(8, 1 << (n - 1).bit_length())
-        launch, graphs = _small_graphs_launcher(weights.dtype, size, sizes is not None)
+        launch, graphs = _small_graphs_launcher(weights.dtype, max(8, 1 << (n - 1).bit_length()), sizes is not None, check)
         programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
-        rows, counter, done = buffer.rows_for(programs)
+        pending, report, done = None, (distances, distances, distances), 0  # which are not written to
+        if check:
+            buffer = result_buffer_for(weights.device, _compute_dtype(weights.dtype), 1)
+            rows, counter, done = buffer.rows_for(programs)
+            pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
         launch(
-            (programs, 1, 1), distances, weights, distances if sizes is None else sizes, rows, counter, buffer.tensor,
+            (programs, 1, 1), distances, weights, distances if sizes is None else sizes, *report,
             batch, n, done + programs, *weights.stride(),
         )  # fmt: skip
-        return distances, PendingSolve(buffer, 1, n)
+        return distances, pending
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -366,10 +372,10 @@ def _closure_launcher(
 
 
 @cache
-def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool) -> tuple[Launcher, int]:
+def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bool) -> tuple[Launcher, int]:
     """Return the launcher for graphs of at most `size` vertices, and the graphs that a program takes at a time."""
     constants = small_graphs_constants(dtype, size)
-    options = {"num_warps": 1, "SIZES": sizes, "C": constants}
+    options = {"num_warps": 1, "SIZES": sizes, "CHECK": check, "C": constants}
     return Launcher(_small_graphs_kernel, options), constants.GRAPHS
 
 

@@ -105,8 +105,8 @@ class TritonEngine(Engine):
         queue = reader or queue_without_result(weights)
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
-    def queue_solve(self, weights: torch.Tensor) -> tuple[Block, PendingRanges]:
-        """As Engine.queue_solve, here in three launches: initial matrix, closure, value range of the distances."""
+    def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
+        """As Engine.queue_solve, with `check`, here in three launches: initial matrix, closure, value range of the distances."""
         reader = ValueRangeReader(weights, 2)
         distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)

@@ -27,6 +27,7 @@ __all__ = [
     "check_overwrite",
     "check_size_values",
     "check_weights",
+    "with_sizes",
 ]
 
 # What arguments may be besides a tensor, and what to do about anything else.
@@ -82,10 +83,18 @@ def check_weights(weights: object, *, sizes: object | None = None, check: bool =
     _check_square(tensor, "weights", "no_edge")
     tensor = _numbers(tensor, "weights")
     batched = tensor.dim() == 3
-    if sizes is not None:
-        checked = _check_sizes(sizes, tensor)
-        return Problem(tensor, batched, checked if check else checked.clamp(0, tensor.shape[-1]))
-    return Problem(tensor if batched else tensor[None], batched)
+    problem = Problem(tensor if batched else tensor[None], batched)
+    return problem if sizes is None else with_sizes(problem, sizes, check=check)
+
+
+def with_sizes(problem: Problem, sizes: object, *, check: bool) -> Problem:
+    """Return a problem of checked weights with the sizes of its graphs, as check_weights.
+
+    Raises:
+        InputError: sizes that do not fit the weights.
+    """
+    checked = _check_sizes(sizes, problem)
+    return Problem(problem.weights, problem.batched, checked if check else checked.clamp(0, problem.n))
 
 
 def check_adjacency(adjacency: object, *, weights: object) -> Problem:
@@ -149,19 +158,19 @@ def check_size_values(sizes: torch.Tensor, n: int) -> None:
         )
 
 
-def _check_sizes(sizes: object, weights: torch.Tensor) -> torch.Tensor:
+def _check_sizes(sizes: object, problem: Problem) -> torch.Tensor:
     """Check the sizes of a batch, without their values, and return them as a contiguous tensor."""
     if not isinstance(sizes, torch.Tensor) or sizes.layout != torch.strided:
         raise InputError(
             f"`sizes` must be a dense torch tensor, but is {_kind(sizes)}; make one with torch.tensor(sizes, "
             "device=weights.device)."
         )
-    if weights.dim() != 3:
+    weights, batch = problem.weights, problem.batch
+    if not problem.batched:
         raise InputError(
-            f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape)}; leave sizes out, "
+            f"`sizes` must come with weights (batch, n, n), but these have shape {tuple(weights.shape[1:])}; leave sizes out, "
             "or give the weights a batch dimension."
         )
-    batch = weights.shape[0]
     if sizes.shape != (batch,):
         raise InputError(
             f"`sizes` must have shape ({batch},), one size for each graph, but has shape {tuple(sizes.shape)}; reshape it."

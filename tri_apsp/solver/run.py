@@ -28,12 +28,12 @@ from tri_apsp.solver.negative_cycle import OnlyRoundingError
 from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import DenseSelection, Result
 from tri_apsp.solver.reweighting import solve_reweighted
-from tri_apsp.solver.selection import call_of, is_one_closure, select
+from tri_apsp.solver.selection import choice_of, is_one_closure
 from tri_apsp.solver.staging import stage
 from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
 
-__all__ = ["Make", "NegativeCycles", "Select", "run", "solve"]
+__all__ = ["Make", "NegativeCycles", "Select", "run", "solve", "solve_problem"]
 
 Select = Callable[[bool], DenseSelection]
 """Returns what to run, for weights of which none is negative (True) or of any sign (False)."""
@@ -67,24 +67,39 @@ def solve(
 ) -> Result:
     """As shortest_paths; `report` receives the fraction done from time to time, for which the host blocks each time."""
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
-    problem = check_weights(weights, sizes=sizes, check=check)
+    return solve_problem(
+        weights, check_weights(weights, sizes=sizes, check=check), method=method, config=config, overwrite=overwrite,
+        check=check, predecessors=predecessors, negative_cycles=negative_cycles, report=report,
+    )  # fmt: skip
+
+
+def solve_problem(
+    weights: torch.Tensor,
+    problem: Problem,
+    *,
+    method: MethodChoice,
+    config: Config | None,
+    overwrite: bool,
+    check: bool,
+    predecessors: bool,
+    negative_cycles: NegativeCycles,
+    report: Report | None,
+) -> Result:
+    """As solve, for weights of which check_weights made `problem`."""
     if overwrite:
         check_overwrite(weights, predecessors=predecessors)
     check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
     if predecessors:
         check_numbering(problem)
-    call = call_of(problem, method, config)
-    run_this = partial(
-        run, select=lambda nonnegative: select(call if nonnegative else call.of_any_sign(), method, config),
-        predecessors=predecessors, report=report,
-    )  # fmt: skip
+    choice = choice_of(problem, method, config)
+    run_this = partial(run, select=choice.select, predecessors=predecessors, report=report)
     if negative_cycles == "mark":
         with memory_for_solve(problem, 1 + _MARKING_BYTES / weights.itemsize), current(weights.device):
             result = solve_marked(problem, run_this)
     else:
         result = run_this(problem, overwrite=overwrite, check=check)
     assert result.config is not None  # as for every dense method
-    tuned.issue_warnings(call, result.config)
+    tuned.issue_warnings(choice.call, result.config)
     return Result(weights, result.method, result.engine, result.config) if overwrite else result
 
 
@@ -140,16 +155,16 @@ def _run_once(
     weights, selection = problem.weights, select(check)
     engine_type, method = engines.type_of(selection.engine), method_of(selection.method)
     in_place = overwrite and engine_type.can_solve_in_place(weights)
-    one_closure = check and not overwrite and report is None and is_one_closure(selection, problem.n)
+    one_closure = not overwrite and report is None and is_one_closure(selection, problem.n)
     matrices = (0 if in_place else 1) + method.workspace
     if predecessors:
         matrices = max(matrices, 1 + torch.int32.itemsize / weights.itemsize + engine_type.predecessors_workspace(weights))
     with memory_for_solve(problem, matrices), current(weights.device):
-        queued = one_closure and engine_type.can_queue_solve(weights)
+        queued = one_closure and engine_type.can_queue_solve(weights, check=check)
         if check and problem.sizes is not None and not (queued and engine_type.checks_sizes):
             check_size_values(problem.sizes, problem.n)
         if queued:
-            distances, of_weights, engine = _solve_by_one_closure(problem, selection, make)
+            distances, of_weights, engine = _solve_by_one_closure(problem, selection, make, check)
             found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
@@ -195,16 +210,20 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _solve_by_one_closure(problem: Problem, selection: DenseSelection, make: Make) -> tuple[torch.Tensor, Bounds, Engine]:
-    """Return the distances (batch, n, n) of graphs that one closure solves, verified; the host blocks once.
+def _solve_by_one_closure(
+    problem: Problem, selection: DenseSelection, make: Make, check: bool
+) -> tuple[torch.Tensor, Bounds | None, Engine]:
+    """Return the distances (batch, n, n) of graphs that one closure solves; with `check` verified, for which the host blocks.
 
-    Also returns the bounds of the weights, and the engine.
+    Also returns the bounds of the weights with `check`, and the engine.
 
     The kernel is launched before the values are checked. On invalid values its result is meaningless, which costs less than
     blocking for a separate check.
     """
     engine = _engine(problem, selection, make, problem.weights, nonnegative=False)
-    distances, pending = engine.queue_solve(problem.weights)
+    distances, pending = engine.queue_solve(problem.weights, check=check)
+    if pending is None or not check:
+        return distances, None, engine
     weights_range, distances_range = pending.read()
     bounds = check_graphs(problem.weights, problem.sizes, weights_range)
     verify(problem, distances, bounds, engine, engine.closure, found=distances_range)

@@ -14,10 +14,17 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import fits_memory
 from tri_apsp.errors import InputError, NegativeCycleError
 from tri_apsp.semirings import dtype_name, minus_infinity, no_edge
-from tri_apsp.solver.arguments import check_config, check_flags, check_method, check_negative_cycles, check_weights
+from tri_apsp.solver.arguments import (
+    Problem,
+    check_config,
+    check_flags,
+    check_method,
+    check_negative_cycles,
+    check_weights,
+    with_sizes,
+)
 from tri_apsp.solver.result import Result, Selection
-from tri_apsp.solver.run import NegativeCycles
-from tri_apsp.solver.run import solve as solve_dense
+from tri_apsp.solver.run import NegativeCycles, solve_problem
 from tri_apsp.solver.selection import select_dense
 from tri_apsp.sparse.choice import JOHNSON, Comparison, dense_or_johnson, most_edges
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
@@ -43,6 +50,7 @@ class _Given(NamedTuple):
         graph: the sparse graph; None of dense weights.
         n, dtype, device: of either; the dtype that it is solved in.
         batched: whether the weights are a batch.
+        problem: what check_weights made of dense weights.
     """
 
     weights: torch.Tensor | None
@@ -51,6 +59,7 @@ class _Given(NamedTuple):
     dtype: torch.dtype
     device: torch.device
     batched: bool
+    problem: Problem | None = None
 
     @classmethod
     def of(cls, weights: Any) -> _Given:
@@ -58,7 +67,7 @@ class _Given(NamedTuple):
             graph = sparse_graph(weights, name="weights")
             return cls(None, graph, graph.n, graph.dtype, graph.device, False)
         problem = check_weights(weights)
-        return cls(weights, None, problem.n, problem.weights.dtype, problem.weights.device, problem.batched)
+        return cls(weights, None, problem.n, problem.weights.dtype, problem.weights.device, problem.batched, problem)
 
     def sparse(self) -> SparseGraph:
         return self.graph if self.graph is not None else sparse_graph(self.weights, name="weights")
@@ -101,9 +110,11 @@ def solve(
     rows = given.n if vertices is None else len(vertices)
     if any(only_dense.values()) or not _compare(given, rows, method, config).sparse:
         assert method != JOHNSON
+        dense = given.dense()
+        problem = given.problem or check_weights(dense)
         solve_this = partial(
-            solve_dense, given.dense(), sizes=sizes, method=method, config=config, overwrite=overwrite, check=check,
-            predecessors=predecessors, report=report,
+            solve_problem, dense, problem if sizes is None else with_sizes(problem, sizes, check=check), method=method,
+            config=config, overwrite=overwrite, check=check, predecessors=predecessors, report=report,
         )  # fmt: skip
         return (
             solve_this(negative_cycles=negative_cycles)
@@ -177,16 +188,15 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         return Comparison(False, "asked for")
     # A configuration is for dense methods, unless it only names the engine that solves sparse graphs too.
     engine = engine_name(device)
-    for_both = None, Config(), Config(engine=engine)
     if method == JOHNSON:
-        if config not in for_both:
+        if not _only_names(config, engine):
             given_fields = {name: value for name, value in vars(config).items() if name != "source" and value is not None}
             raise InputError(
                 f"`config` may only name the engine {engine!r} with method {JOHNSON!r}, but sets {given_fields}; leave it out, "
                 "or choose a dense method."
             )
         return Comparison(True, "asked for by name")
-    if tuned.with_forced(config) not in for_both:
+    if not _only_names(tuned.with_forced(config), engine):
         return Comparison(False, "asked for")
     if not fits_memory(n * n * given.dtype.itemsize, device):
         return Comparison(given.graph is not None or rows < n, "no dense matrix fits the memory")
@@ -194,6 +204,11 @@ def _compare(given: _Given, rows: int, method: ShortestPathsMethod, config: Conf
         return dense_or_johnson(n, given.graph.edges, rows, device, has_lists=True)
     edges = _count_edges(given.dense(), most_edges(n, rows, device, has_lists=False))
     return dense_or_johnson(n, edges, rows, device, has_lists=False)
+
+
+def _only_names(config: Config | None, engine: str) -> bool:
+    """Return whether a configuration sets nothing but perhaps this engine."""
+    return config is None or config in (Config(), Config(engine=engine))
 
 
 def _count_edges(weights: torch.Tensor, most: float) -> int | None:

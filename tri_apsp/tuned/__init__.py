@@ -22,7 +22,7 @@ from tri_apsp.tuned.export import export_file, import_file
 from tri_apsp.tuned.forced import using, with_forced
 from tri_apsp.tuned.freezing import freeze
 from tri_apsp.tuned.hashes import kernel_hash
-from tri_apsp.tuned.lookup import find
+from tri_apsp.tuned.lookup import environment, find
 from tri_apsp.tuned.misses import config_for_call, issue_warnings
 from tri_apsp.tuned.objective import DEFAULT_OBJECTIVE, OBJECTIVES, Objective, wanted_objective
 from tri_apsp.tuned.other_gpus import Use, use_of
@@ -45,6 +45,7 @@ __all__ = [
     "checkout_directory",
     "config_for_call",
     "directories",
+    "environment",
     "existing",
     "export_file",
     "file_name",

@@ -26,8 +26,11 @@ from tri_apsp.tuned.records import TunableKernel
 if TYPE_CHECKING:
     from tri_apsp.tuned.schema import Entry, TunedFile
 
-__all__ = ["LookupResult", "find", "look_up", "nearest"]
+__all__ = ["LookupResult", "environment", "find", "look_up", "nearest"]
 
+_VARIABLES = (
+    "TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED", "TRI_APSP_OBJECTIVE",
+)  # fmt: skip
 # The most results kept: more sizes than a program is likely to solve, and about a megabyte.
 _MAX_RESULTS = 1024
 
@@ -91,15 +94,20 @@ def find(
     return look_up(call, given).config
 
 
+def environment() -> tuple[object, ...]:
+    """Return what lookups depend on besides their arguments, to keep results by: files, variables, and what `using` forces.
+
+    With the generation, a result from files that another thread has changed meanwhile is not found again.
+    """
+    forced = with_forced(None)
+    return (generation(), None if forced is None else repr(forced), *map(os.environ.get, _VARIABLES))
+
+
 def look_up(call: Call, given: Config | None = None) -> LookupResult:
     """As `find`, and also return whether it was a miss."""
-    given, variable = with_forced(given), os.environ.get
-    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key. With the
-    # generation, a result from files that another thread has changed meanwhile is not found again.
-    key = (
-        generation(), call, None if given is None else repr(given),
-        variable("TRI_APSP_CONFIG_DIR"), variable("TRI_APSP_TUNED_FOR"), variable("TRI_APSP_TUNE"),
-    )  # fmt: skip
+    given = with_forced(given)
+    # The fields of `given` need not be hashable, and 64.0, which is refused, equals 64: so its text is the key.
+    key = call, None if given is None else repr(given), environment()
     known = RESULTS.get(key)
     if known is not None:
         return known

@@ -15,7 +15,6 @@ POLICIES = ("warn", "auto", "off", "require")
 
 _REQUIRED_FROM = 128
 _WARNED_FROM = 512
-_TINY = 32
 
 
 def policy() -> str:
@@ -40,17 +39,14 @@ def is_large(call: Call) -> bool:
 def is_worth_tuning(call: Call) -> bool:
     """Return whether a call that ran with the defaults is likely to become noticeably faster by tuning.
 
-    Measured gains over the defaults: 3.8 times for a batch of graphs below 32 vertices on an H200; 1.02 in the geometric mean
-    and at most 1.4 for all other tasks there (tuning/nvidia-h200); mostly 1.00 and at most 1.14 on two cores of an AMD EPYC.
-    The defaults come from these machines, so on a GPU of another architecture other configurations may be faster. A call of
-    fewer operations than a graph of 512 vertices takes less than milliseconds with any configuration; a graph below 32 vertices
-    counts as one of 32, since it takes about as long.
+    Measured gains over the defaults: 1.02 in the geometric mean and at most 1.4 on an H200 (tuning/nvidia-h200); mostly 1.00
+    and at most 1.14 on two cores of an AMD EPYC. The defaults come from these machines, so on a GPU of another architecture
+    other configurations may be faster. A call of fewer operations than a graph of 512 vertices takes less than milliseconds
+    with any configuration.
     """
-    operations = call.batch * max(call.n, _TINY) ** 3
-    if call.engine == "cpu" or _is_interpreted(call) or operations < _WARNED_FROM**3:
+    if call.engine == "cpu" or _is_interpreted(call) or call.batch * call.n**3 < _WARNED_FROM**3:
         return False
-    is_tiny = call.n < _TINY and call.kind != "product"
-    return is_tiny or not covers_architecture(call.engine, call.device.capability)
+    return not covers_architecture(call.engine, call.device.capability)
 
 
 def _is_interpreted(call: Call) -> bool:

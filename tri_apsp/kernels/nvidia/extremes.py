@@ -17,7 +17,7 @@ from typing import Any
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 
-__all__ = ["ExtremesConstants", "reduce_extremes", "store_extremes"]
+__all__ = ["ExtremesConstants", "extremes_row", "reduce_extremes", "store_extremes"]
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,25 @@ def reduce_extremes(low, high0, high1):
 
 
 @gluon.jit
-def store_extremes(
-    lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d,
-    partials_ptr, finished_ptr, extremes_ptr, finished,
-    EXTREMES: gl.constexpr,
-):  # fmt: skip
+def extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES: gl.constexpr):
+    """Return the extremes of a program as a row of eight values."""
+    ROW_LAYOUT: gl.constexpr = EXTREMES.ROW_LAYOUT
+    offs = gl.arange(0, 8, layout=ROW_LAYOUT)
+    row = gl.full([8], lowest_w, EXTREMES.COMPUTE, ROW_LAYOUT)
+    row = gl.where(offs == 1, lowest_d, row)
+    row = gl.where(offs == 2, lowest_diagonal, row)
+    row = gl.where(offs == 3, highest_w, row)
+    row = gl.where(offs == 4, below_w, row)
+    row = gl.where(offs == 5, highest_d, row)
+    return gl.where(offs == 6, below_d, row)
+
+
+@gluon.jit
+def store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES: gl.constexpr):
     """Store the extremes of this program; the last program to do so reduces those of all.
 
     Args:
+        row: what extremes_row returned.
         partials_ptr: (programs, 8) of COMPUTE, workspace.
         finished_ptr: (1,) of int64, which reaches `finished` when the last program of the launch has stored its extremes.
         extremes_ptr: (8,) of COMPUTE, where the host reads them.
@@ -68,23 +79,16 @@ def store_extremes(
     BLOCK_LAYOUT: gl.constexpr = EXTREMES.BLOCK_LAYOUT
     BLOCK: gl.constexpr = EXTREMES.BLOCK
     offs = gl.arange(0, 8, layout=ROW_LAYOUT)
-    row = gl.full([8], lowest_w, EXTREMES.COMPUTE, ROW_LAYOUT)
-    row = gl.where(offs == 1, lowest_d, row)
-    row = gl.where(offs == 2, lowest_diagonal, row)
-    row = gl.where(offs == 3, highest_w, row)
-    row = gl.where(offs == 4, below_w, row)
-    row = gl.where(offs == 5, highest_d, row)
-    row = gl.where(offs == 6, below_d, row)
-    programs = gl.num_programs(0) * gl.num_programs(1)
-    gl.store(partials_ptr + (gl.program_id(1) * gl.num_programs(0) + gl.program_id(0)) * 8 + offs, row)
+    graphs, programs = gl.num_programs(1), gl.num_programs(0)
+    gl.store(partials_ptr + (gl.program_id(1) * programs + gl.program_id(0)) * 8 + offs, row)
     barrier()
     if gl.atomic_add(finished_ptr, 1, sem="acq_rel", scope="gpu") + 1 == finished:
         column = gl.arange(0, 8, layout=gl.SliceLayout(0, BLOCK_LAYOUT))
         least = gl.full([BLOCK, 8], EXTREMES.NO_EDGE, EXTREMES.COMPUTE, BLOCK_LAYOUT)
         most = gl.full([BLOCK, 8], EXTREMES.SMALLEST, EXTREMES.COMPUTE, BLOCK_LAYOUT)
-        for start in range(0, programs, BLOCK):
+        for start in range(0, graphs * programs, BLOCK):
             i = start + gl.arange(0, BLOCK, layout=gl.SliceLayout(1, BLOCK_LAYOUT))
-            inside = (i < programs)[:, None] & (column < 8)[None, :]
+            inside = (i < graphs * programs)[:, None] & (column < 8)[None, :]
             x = gl.load(partials_ptr + i[:, None] * 8 + column[None, :], mask=inside, other=EXTREMES.NO_EDGE)
             least = gl.minimum(least, x)
             most = gl.maximum(most, gl.where(inside, x, EXTREMES.SMALLEST))

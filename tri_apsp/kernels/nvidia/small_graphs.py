@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tri_apsp.kernels.nvidia.extremes import ExtremesConstants, store_extremes
+from tri_apsp.kernels.nvidia.extremes import ExtremesConstants, extremes_row, store_extremes
 from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
@@ -201,7 +201,8 @@ def _small_graphs_kernel(
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
     partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
     batch, n, finished, stride_wb, stride_wm, stride_wn,
-    SIZES: gl.constexpr, C: gl.constexpr,
+    SIZES: gl.constexpr, CHECK: gl.constexpr,  # whether to store the extremes
+    C: gl.constexpr,
 ):  # fmt: skip
     """D = W* for each graph; programs of one warp each take every so many groups. Values stay in [FLOOR, NO_EDGE].
 
@@ -246,8 +247,7 @@ def _small_graphs_kernel(
             x = gl.where((i < size) & (j < size), x, NO_EDGE)
         d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
         gl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
-    lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
-    store_extremes(
-        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST,
-        partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES,
-    )  # fmt: skip
+    if CHECK:
+        lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
+        row = extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST, EXTREMES)
+        store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)

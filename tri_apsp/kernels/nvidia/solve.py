@@ -15,7 +15,7 @@ NONNEGATIVE, which is taken where no weight of the graph is negative.
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
-from tri_apsp.kernels.nvidia.extremes import reduce_extremes, store_extremes
+from tri_apsp.kernels.nvidia.extremes import extremes_row, reduce_extremes, store_extremes
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import grid_barrier, load_acquire
@@ -225,7 +225,5 @@ def _solve_kernel(
         )  # fmt: skip
     if SIZES:
         lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)
-    store_extremes(
-        lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d,
-        partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES,
-    )  # fmt: skip
+    row = extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d, EXTREMES)
+    store_extremes(row, partials_ptr, finished_ptr, extremes_ptr, finished, EXTREMES)

@@ -16,7 +16,7 @@ __all__ = ["KERNELS", "batch_of"]
 _GLUON = ("nvidia/tiles.py", "nvidia/int16x2.py", "nvidia/synchronization.py", "nvidia/gluon_names.py")
 _PRODUCT_SOURCES = ("nvidia/product.py", *_GLUON)
 # A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the whole solve.
-_CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", *_GLUON)
+_CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", "nvidia/extremes.py", *_GLUON)
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
