@@ -142,7 +142,8 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
             else:  # whose highest distances are only bounded
                 assert min(of_distances.lowest, 0) == last.lowest
                 assert min(of_distances.lowest_diagonal, 0) == last.lowest_diagonal
-                assert last.highest_below is None or last.highest_below >= (of_distances.highest_below or 0)
+                (of_paths,) = engine.value_ranges([distances], beyond)
+                assert last.highest_below is None or last.highest_below >= (of_paths.highest_below or 0)
 
 
 def test_solves_side_by_side() -> None:

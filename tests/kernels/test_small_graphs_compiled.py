@@ -35,7 +35,7 @@ def _quick(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> bool:
 def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> None:
     compiled = small_graphs(size, dtype, sizes, capability).compile()
     assert compiled.spills <= (4 if dtype.itemsize == 8 else 0)
-    assert compiled.registers <= (255 if dtype.itemsize == 8 else 208)
+    assert compiled.registers <= (255 if dtype.itemsize == 8 or size == 64 else 208)
 
 
 @pytest.mark.parametrize(("dtype", "minimum"), [(torch.float32, "VIMNMX3"), (torch.int16, "VIADDMNMX")])

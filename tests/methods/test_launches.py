@@ -21,6 +21,7 @@ from tri_apsp.methods import METHODS, Observer
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
 META = torch.device("meta")
 PRODUCT, CLOSURE, SOLVE, COPY = "_product_kernel", "_closure_kernel", "_solve_kernel", "_copy_kernel"
+SMALL_GRAPHS = "_small_graphs_kernel"
 
 
 @pytest.fixture
@@ -52,15 +53,20 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 @pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
 def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
-    assert launched == [SOLVE]
+    assert launched == [SMALL_GRAPHS if n <= 32 else SOLVE]
     launched.clear()
     engine(n).closure(matrix(n, batch=batch))
     assert launched == [CLOSURE]
 
 
 def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(16).queue_solve(matrix(16, batch=(1 << 16) + 10))
+    engine(40).queue_solve(matrix(40, batch=(1 << 16) + 10))
     assert launched == [SOLVE] * 2
+
+
+def test_small_graphs_are_one_launch_however_many(launched: list[str]) -> None:
+    engine(16).queue_solve(matrix(16, batch=1 << 20))
+    assert launched == [SMALL_GRAPHS]
 
 
 def test_two_products_are_one_launch(launched: list[str]) -> None:

@@ -106,7 +106,7 @@ class TritonEngine(Engine):
         return queue.initial_matrix(weights, sizes, padded_size(weights, matrices)), reader
 
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
-        """As Engine.queue_solve, with `check`, here in three launches: initial matrix, closure, value range of the distances."""
+        """As Engine.queue_solve, with `check`, in three launches: initial matrix, closure, value range of the distances."""
         reader = ValueRangeReader(weights, 2)
         distances = reader.initial_matrix(weights, self.spec.sizes)
         self.closure(distances)

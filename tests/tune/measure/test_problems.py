@@ -165,14 +165,14 @@ class Solving(Substitute):
         return True
 
     @classmethod
-    def can_queue_solve(cls, weights: torch.Tensor) -> bool:
+    def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
         return True
 
     def closure(self, d: Block) -> None:
         self.closed.append(d.shape[1])
         super().closure(d)
 
-    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
         assert not Ranges.unread, "each is read before the next solve"
         self.solved.append(weights.shape[1])
         distances = weights.new_empty(weights.shape)
@@ -182,7 +182,7 @@ class Solving(Substitute):
 
 
 class FaultyDistance(Faulty, Solving):
-    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
         distances, found = super().queue_solve(weights)
         if not self.default:
             distances[-1, 0, -1] -= 1
@@ -190,7 +190,7 @@ class FaultyDistance(Faulty, Solving):
 
 
 class Overwrites(Faulty, Solving):
-    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
         distances, found = super().queue_solve(weights)
         if not self.default:
             weights[-1, -1] = 1
@@ -198,7 +198,7 @@ class Overwrites(Faulty, Solving):
 
 
 class StraySolve(Faulty, Solving):
-    def queue_solve(self, weights: Block) -> tuple[Block, PendingRanges]:
+    def queue_solve(self, weights: Block, *, check: bool = True) -> tuple[Block, PendingRanges]:
         distances, found = super().queue_solve(weights)
         if not self.default and weights.storage_offset():
             weights.as_strided((1,), (1,), weights.storage_offset() - 1).fill_(0)
