@@ -228,7 +228,6 @@ class TestPortable(GpuContract):
         (torch.ones(2, 2).half(), True, r"float32, .* or bool, but has float16; convert it with \.to\(torch.float32\)"),
         (torch.ones(2, 2, dtype=torch.int8), True, "`adjacency` must have one of the dtypes .* but has int8"),
         (torch.ones(2, 2, dtype=torch.int32).to_sparse(), False, "must be a dense tensor"),
-        (torch.ones(2, 2, requires_grad=True), True, "must not require a gradient"),
         (torch.ones(2, 2, device="meta"), True, "must be on the CPU or a CUDA device"),
         (torch.tensor([[0.0, float("nan")], [1, 0]]), True, r"`adjacency` must hold numbers, but has NaN at \(0, 1\)"),
         (torch.tensor([[0.0, -float("inf")], [1, 0]]), True, r"`adjacency` must be greater than minus infinity"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tri_apsp import ops
 from tri_apsp.configs import Config
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
@@ -108,15 +109,21 @@ def shortest_paths(
         Result; `distances` is `weights` itself with overwrite, else a new contiguous tensor, (len(sources), n) with `sources`.
 
     Raises:
-        InputError: weights that are not square real matrices or that require a gradient, NaN or minus infinity, sizes that do
-            not fit the weights, an unknown method or engine, options that exclude each other. The weights are then unchanged,
-            with overwrite too.
+        InputError: weights that are not square real matrices of these dtypes (float16 and bfloat16 hold too few digits for
+            sums), NaN or minus infinity, sizes that do not fit the weights, an unknown method or engine, options that exclude
+            each other. The weights are then unchanged, with overwrite too.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its weight.
         DistanceRangeError: a distance does not fit the integer dtype. Distances must be less than
             no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
             q = no_edge // 4, so that none is confused with a walk over a missing edge.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
+
+    Gradients: `distances` are differentiable by weights of floats. The gradient of a distance flows to the edges of its
+    shortest path; of several, to the one that `predecessors` names, which is a subgradient. It has the same bits in every run.
+    Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch of what it
+    maps over) are solved by a dense method, without `sources` and `overwrite`; the result's method, engine and configuration
+    are constants of the trace. A CUDA graph captures a call with check=False, once an earlier call has compiled its kernels.
 
     Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the result at most 5% of the
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one
@@ -127,7 +134,8 @@ def shortest_paths(
     copy of the weights and 5 bytes for each pair; if there is a negative cycle, another solve, the reachability, and
     Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights to choose it.
     """
-    return dense_or_sparse.solve(
+    solve = ops.shortest_paths if ops.is_needed(weights, sizes) else dense_or_sparse.solve
+    return solve(
         weights,
         sources=sources,
         sizes=sizes,
@@ -152,14 +160,17 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
         A new contiguous tensor; no_edge where every sum involves no_edge.
 
     Raises:
-        InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity; operands that require a gradient.
+        InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
         DistanceRangeError: a sum of two integer weights that a result depends on does not fit the dtype.
         TooLargeError: the result does not fit the memory of the device.
+
+    Gradients: the gradient of an element flows to `c` if the element equals it, else to both weights of the first sum that it
+    equals. It has the same bits in every run.
 
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that. Large operands on a GPU
     are copied to aligned rows if 16 does not divide k or n and memory suffices, because such a product is faster.
     """
-    return product(a, b, c)
+    return ops.min_plus(a, b, c) if ops.is_needed(a, b, c) else product(a, b, c)
 
 
 def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Tensor:
@@ -176,9 +187,9 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
         A new contiguous tensor of bool with the shape and the device of `adjacency`; its diagonal is True.
 
     Raises:
-        InputError: adjacencies that are not square dense tensors of these dtypes or that require a gradient; `weights` that
-            are neither True nor False; floats without `weights`; integers without `weights` whose largest value is
-            no_edge(dtype), as in weights; with `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
+        InputError: adjacencies that are not square dense tensors of these dtypes; `weights` that are neither True nor False;
+            floats without `weights`; integers without `weights` whose largest value is no_edge(dtype), as in weights; with
+            `weights`, NaN, minus infinity, or an integer outside [-no_edge, no_edge].
         TooLargeError: the result, and a bit for each of its elements, do not fit the memory of the device.
         EngineError: the device is a GPU, but Triton is not installed.
 
@@ -188,4 +199,4 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
     Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak, Gaussian Elimination Based
     Algorithms on the GPU.
     """
-    return closure(adjacency, weights)
+    return ops.reachability(adjacency, weights) if ops.is_needed(adjacency) else closure(adjacency, weights)

@@ -11,7 +11,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
 from kernels.sass import Compiled, Variant
-from kernels.variants import CAPABILITIES, TYPES, bellman_ford, copy, initial_matrix, value_range
+from kernels.variants import CAPABILITIES, TYPES, argmin, bellman_ford, copy, initial_matrix, value_range
 
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
@@ -89,3 +89,16 @@ def test_a_round_of_bellman_ford(dtype: torch.dtype, capability: int) -> None:
     assert compiled.registers <= 128
     values = variant.constants["BLOCK"] // (32 * variant.num_warps)
     assert compiled.main_loop()["LDG"] == values + 3
+
+
+@cases("capability", [(capability,) for capability in CAPABILITIES], quick=lambda capability: capability == 90)
+def test_argmin_of_a_product(capability: int) -> None:
+    """For each term an addition, a comparison and a selection, from registers."""
+    compiled = argmin(torch.float32, capability).compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 128
+    loop = max(compiled.loops, key=lambda loop: loop.total())
+    terms = 8 * 64 * 64 // 128
+    assert loop["FSETP"] == terms
+    assert loop["FADD"] + 2 * loop["FADD2"] == terms
+    assert loop.total() <= 4.4 * terms

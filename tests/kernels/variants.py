@@ -28,6 +28,7 @@ from tri_apsp.engines.nvidia import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
+from tri_apsp.engines.triton_gradients import argmin_constants
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
@@ -44,6 +45,7 @@ from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
+from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
@@ -263,6 +265,13 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
 
 
+def argmin(dtype: torch.dtype, capability: int) -> Variant:
+    constants = argmin_constants()
+    num_warps = constants.pop("num_warps")
+    signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
+    return Variant(_argmin_kernel, signature, constants, capability, num_warps)
+
+
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
@@ -349,6 +358,8 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype in (torch.uint8, torch.float32):
         add(boolean_pack, "boolean pack", dtype, 90)
     add(boolean_unpack, "boolean unpack", 90)
+    for dtype in (torch.float32, torch.float64):
+        add(argmin, "shared argmin", dtype, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -172,6 +172,44 @@ class Engine(BlockOperations):
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
         """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
 
+    @abstractmethod
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of each edge: the sum of the gradients of all distances whose path uses it.
+
+        Args:
+            gradient: (batch, n, n) of float32 or float64, contiguous: those of the distances.
+            predecessors: (batch, n, n) of int32, contiguous: of these distances.
+
+        Returns:
+            (batch, n, n) of the dtype of `gradient`, contiguous; the same bits in every run.
+
+        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and about four matrices of
+        64-bit values.
+        """
+
+    @abstractmethod
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 if there is none or c is no_edge.
+
+        Args:
+            a, b, c: (batch, m, depth), (batch, depth, n) and (batch, m, n) of one floating dtype, contiguous.
+
+        Cost: m * n * depth additions and comparisons.
+        """
+
+    @abstractmethod
+    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients of the factors of a product (batch, m, depth) by (batch, depth, n), by that of the product.
+
+        Args:
+            gradient: (batch, m, n) of float32 or float64, contiguous.
+            chosen: (batch, m, n) of int32, contiguous: for each element the term that its gradient belongs to; -1: none.
+            depth: the number of terms.
+
+        Returns:
+            (batch, m, depth) and (batch, depth, n), contiguous; the same bits in every run.
+        """
+
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
         """Return whether the operations can work on weights (batch, n, n) with their strides."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tri_apsp.configs import CpuConfig
+from tri_apsp.engines import cpu_gradients
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
@@ -122,6 +123,17 @@ class CpuEngine(Engine):
         sizes = np.full(batch, n) if self.spec.sizes is None else self.spec.sizes.numpy().astype(np.intp)
         graphs = weights.contiguous().numpy(), distances.numpy()
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
+
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        found = cpu_gradients.edge_gradient(gradient.numpy(), predecessors.numpy(), self._threads)
+        return torch.from_numpy(found)
+
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(cpu_gradients.argmin(a.numpy(), b.numpy(), c.numpy(), self._threads))
+
+    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+        of_a, of_b = cpu_gradients.factor_gradients(gradient.numpy(), chosen.numpy(), depth, self._threads)
+        return torch.from_numpy(of_a), torch.from_numpy(of_b)
 
     @classmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:

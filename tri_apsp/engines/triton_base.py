@@ -12,6 +12,7 @@ import torch
 
 from tri_apsp.configs import GpuConfig, GpuTiles
 from tri_apsp.device import Device, current, describe
+from tri_apsp.engines import triton_gradients
 from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Tolerance, Update
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
@@ -112,6 +113,15 @@ class TritonEngine(Engine):
         self.closure(distances)
         reader.queue(distances, self.no_edge, diagonal=True)
         return distances, reader
+
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        return triton_gradients.edge_gradient(gradient, predecessors)
+
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        return triton_gradients.argmin(a, b, c)
+
+    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return triton_gradients.factor_gradients(gradient, chosen, depth)
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         sizes = self.spec.sizes

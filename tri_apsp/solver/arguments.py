@@ -326,8 +326,6 @@ def _check_tensor(value: object, name: str) -> torch.Tensor:
             remedy = f"call .to_dense() on it, or if it holds weights, {remedy}"
         raise InputError(f"`{name}` must be a dense tensor, but has layout {_kind(value)}; {remedy}.")
     check_device(value, name)
-    if value.requires_grad:
-        raise InputError(f"`{name}` must not require a gradient, since none is computed, but does; call .detach() on it.")
     return value
 
 

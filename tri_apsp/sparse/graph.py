@@ -226,7 +226,9 @@ def _entries(graph: torch.Tensor, name: str) -> tuple[int, torch.Tensor, torch.T
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise InputError(f"`{name}` must be square, (n, n), but has shape {tuple(graph.shape)}; give one graph.")
     if graph.requires_grad:
-        raise InputError(f"`{name}` must not require a gradient, which shortest paths do not have; give {name}.detach().")
+        raise InputError(
+            f"`{name}` must not require a gradient, which only shortest_paths of dense weights has; give {name}.detach()."
+        )
     if graph.dtype == torch.int16 and graph.layout == torch.strided:
         graph = cast_weights(graph, torch.int32)
     if graph.dtype not in (*SPARSE_DTYPES, torch.bool):

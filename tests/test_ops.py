@@ -1,0 +1,357 @@
+"""Gradients, torch.library, torch.compile, torch.func, CUDA graphs and streams."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp import Config, InputError, NegativeCycleError
+
+CPU_OR_GPU = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+INF = float("inf")
+
+
+def distances(weights: torch.Tensor, **options: object) -> torch.Tensor:
+    return tri_apsp.shortest_paths(weights, **options).distances
+
+
+def random_weights(*shape: int, device: str = "cpu", dtype: torch.dtype = torch.float64, density: float = 1) -> torch.Tensor:
+    """Weights without ties, and negative ones without a negative cycle."""
+    random = torch.Generator().manual_seed(sum(shape))
+    weights = torch.rand(shape, generator=random, dtype=torch.float64) + 0.1
+    potential = torch.rand(*shape[:-1], 1, generator=random, dtype=torch.float64)
+    weights += potential - potential.mT
+    weights.masked_fill_(torch.rand(shape, generator=random) > density, INF)
+    return weights.to(device, dtype)
+
+
+def edge_gradient(weights: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """The gradient of the weights (n, n), by walking along every path."""
+    found = torch.zeros_like(weights)
+    predecessors = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
+    assert predecessors is not None
+    for i, row in enumerate(predecessors.tolist()):
+        for j in range(len(row)):
+            vertex = j
+            while row[vertex] >= 0:
+                found[row[vertex], vertex] += gradient[i, j]
+                vertex = row[vertex]
+    return found
+
+
+class TestGradients:
+    @CPU_OR_GPU
+    @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (3, 6, 6), (2, 0, 0), (0, 4, 4)])
+    def test_solve(self, device: str, shape: tuple[int, ...]) -> None:
+        weights = random_weights(*shape, device=device).requires_grad_()
+        if weights.numel():
+            assert torch.autograd.gradcheck(distances, (weights,), nondet_tol=0)
+        else:
+            distances(weights).sum().backward()
+            assert weights.grad.shape == shape
+
+    @CPU_OR_GPU
+    @pytest.mark.parametrize("n", [5, 40, 130, 300])
+    @pytest.mark.parametrize("density", [1, 0.05])
+    def test_solve_by_walking(self, device: str, n: int, density: float) -> None:
+        """Whole gradients, whose sums are exact; where there is no path, NaN is not used."""
+        weights = random_weights(n, n, density=density).float()
+        gradient = torch.randint(-9, 9, (n, n), generator=torch.Generator().manual_seed(n)).float()
+        expected = edge_gradient(weights, gradient)
+        given = weights.to(device).requires_grad_()
+        found = distances(given)
+        gradient = gradient.to(device).masked_fill(found.isinf(), float("nan"))
+        found.backward(gradient)
+        assert torch.equal(given.grad.cpu(), expected)
+
+    @CPU_OR_GPU
+    def test_sizes(self, device: str) -> None:
+        weights, sizes = random_weights(4, 9, 9, device=device), torch.tensor([9, 0, 1, 5], device=device)
+        given = weights.clone().requires_grad_()
+        distances(given, sizes=sizes)[0].sum().backward()
+        distances(given, sizes=sizes)[3, :5, :5].sum().backward()
+        alone = [matrix.clone().requires_grad_() for matrix in (weights[0], weights[3, :5, :5])]
+        for matrix in alone:
+            distances(matrix).sum().backward()
+        assert torch.allclose(given.grad[0], alone[0].grad)
+        assert torch.allclose(given.grad[3, :5, :5], alone[1].grad)
+        assert not given.grad[1:3].any()
+
+    @CPU_OR_GPU
+    def test_equal_paths(self, device: str) -> None:
+        """The edge itself comes first, then the path with the smallest vertex before its last."""
+        weights = torch.full((5, 5), INF, device=device)
+        weights[0, 1] = weights[1, 3] = weights[0, 2] = weights[2, 3] = 1
+        weights[0, 4], weights[1, 4] = 2, 1
+        weights.requires_grad_()
+        distances(weights)[0, 3:].sum().backward()
+        expected = torch.zeros(5, 5, device=device)
+        expected[0, 1] = expected[1, 3] = expected[0, 4] = 1
+        assert torch.equal(weights.grad, expected)
+
+    def test_predecessors_and_marked_cycles(self) -> None:
+        weights = random_weights(6, 6, density=0.6)
+        weights[:2, :2] = torch.tensor([[0, -2], [1, 0]])
+        weights[:, :2][2:] = INF
+        given = weights.clone().requires_grad_()
+        with pytest.raises(NegativeCycleError):
+            distances(given)
+        result = tri_apsp.shortest_paths(given, predecessors=True, negative_cycles="mark")
+        plain = tri_apsp.shortest_paths(weights, predecessors=True, negative_cycles="mark")
+        assert torch.equal(result.distances, plain.distances)
+        assert torch.equal(result.predecessors, plain.predecessors)
+        assert not result.predecessors.requires_grad
+        result.distances[2:, 2:].nan_to_num(posinf=0).sum().backward()
+        rest = weights[2:, 2:].clone().requires_grad_()
+        distances(rest).nan_to_num(posinf=0).sum().backward()
+        assert torch.allclose(given.grad[2:, 2:], rest.grad)
+        assert not given.grad[:2].any()
+
+    @CPU_OR_GPU
+    @pytest.mark.parametrize("shape", [(4, 5, 3), (1, 1, 1), (9, 70, 8)])
+    @pytest.mark.parametrize("batch", [(), (3,)])
+    def test_product(self, device: str, shape: tuple[int, int, int], batch: tuple[int, ...]) -> None:
+        m, k, n = shape
+        random = functools.partial(torch.rand, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        a, b, c = random(*batch, m, k), random(*batch, k, n), random(*batch, m, n) * 0.3
+        operands = [x.to(device).requires_grad_() for x in (a, b, c)]
+        assert torch.autograd.gradcheck(tri_apsp.min_plus, operands[:2], nondet_tol=0)
+        assert torch.autograd.gradcheck(tri_apsp.min_plus, operands, nondet_tol=0)
+
+    @CPU_OR_GPU
+    @pytest.mark.parametrize("shape", [(70, 150, 90), (65, 3, 64), (1, 200, 1)])
+    def test_product_with_ties(self, device: str, shape: tuple[int, int, int]) -> None:
+        """The first of equal sums; `c` before all; nothing where no sum is finite."""
+        m, k, n = shape
+        random = torch.Generator().manual_seed(2)
+        a, b, c = (torch.randint(0, 9, size, generator=random).float() for size in ((m, k), (k, n), (m, n)))
+        a[0], c[0], c[0, 0] = INF, INF, 1
+        gradient = torch.randint(-9, 9, (m, n), generator=random).float()
+        sums = a[:, :, None] + b[None]
+        least, first = sums.min(1)
+        first = (sums == least[:, None]).int().argmax(1)
+        from_c, path = (c <= least) & c.isfinite(), (least < c)
+        expected = torch.zeros(m, k), torch.zeros(k, n), gradient * from_c
+        for i, j in path.nonzero().tolist():
+            expected[0][i, first[i, j]] += gradient[i, j]
+            expected[1][first[i, j], j] += gradient[i, j]
+        operands = [x.to(device).requires_grad_() for x in (a, b, c)]
+        tri_apsp.min_plus(*operands).backward(gradient.to(device))
+        for operand, wanted in zip(operands, expected, strict=True):
+            assert torch.equal(operand.grad.cpu(), wanted)
+
+    def test_no_graph_without_need(self) -> None:
+        weights = random_weights(5, 5)
+        assert not distances(weights).requires_grad
+        weights.requires_grad_()
+        assert distances(weights).requires_grad
+        with torch.no_grad():
+            assert distances(weights).grad_fn is None
+            assert tri_apsp.min_plus(weights, weights).grad_fn is None
+        assert not tri_apsp.reachability(weights, weights=True).requires_grad
+
+    @CPU_OR_GPU
+    def test_infinite_and_tiny_gradients(self, device: str) -> None:
+        weights = random_weights(2, 20, 20, device=device, dtype=torch.float32).requires_grad_()
+        gradient = torch.full((2, 20, 20), 1e-30, device=device)
+        gradient[1, 0, 1] = INF
+        distances(weights).backward(gradient)
+        assert weights.grad[0].sum() > 0
+        assert weights.grad[0].isfinite().all()
+        assert not weights.grad[1].isfinite().all()
+
+    @CPU_OR_GPU
+    def test_every_run_has_the_same_bits(self, device: str) -> None:
+        weights = random_weights(200, 200, device=device, dtype=torch.float32).requires_grad_()
+        gradient = torch.rand(200, 200, device=device)
+        found = [torch.autograd.grad(distances(weights), weights, gradient)[0] for _ in range(3)]
+        assert torch.equal(found[0], found[1])
+        assert torch.equal(found[0], found[2])
+
+    @pytest.mark.parametrize(
+        ("options", "name"),
+        [({"sources": [0]}, "`sources`"), ({"overwrite": True}, "`overwrite`"), ({"method": "johnson"}, "`method='johnson'`")],
+    )
+    def test_refused(self, options: dict[str, object], name: str) -> None:
+        weights = random_weights(4, 4).requires_grad_()
+        with pytest.raises(InputError, match=f"{name} must not be given with weights that require a gradient"):
+            distances(weights, **options)
+        with pytest.raises(InputError, match="must be square"):
+            distances(weights[:2])
+        with pytest.raises(InputError, match="NaN"):
+            distances(weights.log() * INF)
+
+    def test_sparse_weights_have_no_gradient(self) -> None:
+        with pytest.raises(InputError, match="must not require a gradient"):
+            distances(random_weights(4, 4).to_sparse().requires_grad_())
+
+    @pytest.mark.gpu
+    def test_backward_takes_at_most_twice_the_forward(self) -> None:
+        from torch.utils.benchmark import Timer
+
+        weights = torch.rand(2048, 2048, device="cuda").requires_grad_()
+        found = distances(weights)
+        backward = Timer("torch.autograd.grad(d, w, g, retain_graph=True)", globals={
+            "torch": torch, "d": found, "w": weights, "g": torch.rand_like(found)
+        }).blocked_autorange(min_run_time=0.2)  # fmt: skip
+        forward = Timer("f(w)", globals={"f": distances, "w": weights.detach()}).blocked_autorange(min_run_time=0.2)
+        assert backward.median <= 2.5 * forward.median
+
+
+@CPU_OR_GPU
+@pytest.mark.parametrize("requires_grad", [False, True])
+class TestOperations:
+    def test_solve(self, device: str, requires_grad: bool) -> None:
+        weights = random_weights(4, 5, 5, device=device, dtype=torch.float32).requires_grad_(requires_grad)
+        sizes = torch.tensor([5, 3, 0, 4], device=device)
+        operation = torch.ops.tri_apsp.shortest_paths.default
+        for arguments in ((None, "auto", "", True, False, "raise"), (sizes, "kleene", "", True, True, "raise")):
+            torch.library.opcheck(operation, (weights, *arguments))
+
+    def test_product(self, device: str, requires_grad: bool) -> None:
+        a, b = (random_weights(2, 4, 4, device=device).requires_grad_(requires_grad) for _ in range(2))
+        torch.library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
+        torch.library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device)))
+
+    def test_gradients(self, device: str, requires_grad: bool) -> None:
+        weights = random_weights(4, 4, device=device)
+        result = tri_apsp.shortest_paths(weights, predecessors=True)
+        for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
+            arguments = (weights, weights, result.distances, None, predecessors, True)
+            torch.library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
+        product = tri_apsp.min_plus(weights, weights)
+        torch.library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
+
+    def test_reachability(self, device: str, requires_grad: bool) -> None:
+        adjacency = random_weights(5, 5, device=device, density=0.3).requires_grad_(requires_grad)
+        torch.library.opcheck(torch.ops.tri_apsp.reachability.default, (adjacency, True))
+
+
+@CPU_OR_GPU
+class TestCompile:
+    @pytest.fixture(autouse=True)
+    def fresh(self) -> None:
+        torch.compiler.reset()
+
+    def compiled(self, function: Callable[..., torch.Tensor], device: str) -> Callable[..., torch.Tensor]:
+        return torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
+
+    @pytest.mark.parametrize("config", [None, Config(block_size=64), Config(engine="cpu", method="kleene")])
+    def test_whole_graph(self, device: str, config: Config | None) -> None:
+        if config is not None and config.engine == "cpu" and device != "cpu":
+            pytest.skip("another engine")
+        solve = self.compiled(lambda w: 2 * distances(w.abs() + 1, config=config), device)
+        for n in (5, 9, 12, 5):  # constants of the trace
+            weights = random_weights(n, n, device=device, dtype=torch.float32)
+            assert torch.equal(solve(weights), 2 * distances(weights.abs() + 1))
+
+    def test_names_are_constants(self, device: str) -> None:
+        def solve(weights: torch.Tensor) -> torch.Tensor:
+            result = tri_apsp.shortest_paths(weights, method="kleene")
+            assert result.method == "kleene"
+            return result.distances + len(result.engine)
+
+        weights = random_weights(6, 6, device=device)
+        expected = distances(weights) + len(tri_apsp.select(weights).engine)
+        assert torch.equal(self.compiled(solve, device)(weights), expected)
+
+    def test_gradients(self, device: str) -> None:
+        def loss(weights: torch.Tensor) -> torch.Tensor:
+            found = distances(weights) + tri_apsp.min_plus(weights, weights)
+            return found.square().sum() + tri_apsp.reachability(weights, weights=True).sum()
+
+        weights = random_weights(8, 8, device=device).requires_grad_()
+        expected = torch.autograd.grad(loss(weights), weights)[0]
+        found = torch.autograd.grad(self.compiled(loss, device)(weights), weights)[0]
+        assert torch.allclose(found, expected)
+
+    def test_batches_and_predecessors(self, device: str) -> None:
+        def solve(weights: torch.Tensor, sizes: torch.Tensor) -> torch.Tensor:
+            result = tri_apsp.shortest_paths(weights, sizes=sizes, predecessors=True)
+            return torch.where(result.predecessors >= 0, result.distances, 0)
+
+        weights, sizes = random_weights(3, 7, 7, device=device), torch.tensor([7, 2, 0], device=device)
+        assert torch.equal(self.compiled(solve, device)(weights, sizes), solve(weights, sizes))
+
+
+@CPU_OR_GPU
+class TestTransforms:
+    def test_vmap(self, device: str) -> None:
+        weights = random_weights(4, 6, 6, device=device)
+        expected = distances(weights)
+        assert torch.equal(torch.func.vmap(distances)(weights), expected)
+        assert torch.equal(torch.func.vmap(distances, in_dims=2, out_dims=2)(weights.movedim(0, 2)), expected.movedim(0, 2))
+        batches = weights[None].expand(3, 4, 6, 6)
+        assert torch.equal(torch.func.vmap(distances)(batches), expected.expand(3, 4, 6, 6))
+        sizes = torch.tensor([[6, 2, 0, 5], [1, 6, 6, 6]], device=device)
+        found = torch.func.vmap(lambda s: distances(weights, sizes=s))(sizes)
+        assert torch.equal(found, torch.stack([distances(weights, sizes=s) for s in sizes]))
+        both = torch.func.vmap(lambda w: tri_apsp.shortest_paths(w, predecessors=True).predecessors)(weights)
+        assert torch.equal(both, tri_apsp.shortest_paths(weights, predecessors=True).predecessors)
+        reached = torch.func.vmap(functools.partial(tri_apsp.reachability, weights=True))(weights)
+        assert torch.equal(reached, tri_apsp.reachability(weights, weights=True))
+
+    def test_vmap_of_a_product(self, device: str) -> None:
+        a, b = random_weights(4, 5, 5, device=device), random_weights(5, 5, device=device)
+        found = torch.func.vmap(tri_apsp.min_plus, in_dims=(0, None))(a, b)
+        assert torch.equal(found, tri_apsp.min_plus(a, b.expand(4, 5, 5)))
+        batches = torch.func.vmap(tri_apsp.min_plus)(a[None].expand(2, 4, 5, 5), b.expand(2, 4, 5, 5), a.expand(2, 4, 5, 5))
+        assert torch.equal(batches[1], tri_apsp.min_plus(a, b.expand(4, 5, 5), a))
+
+    def test_gradients_of_each_sample(self, device: str) -> None:
+        weights = random_weights(4, 6, 6, device=device)
+
+        def loss(weights: torch.Tensor) -> torch.Tensor:
+            return distances(weights).sum() + tri_apsp.min_plus(weights, weights).square().sum()
+
+        found = torch.func.vmap(torch.func.grad(loss))(weights)
+        given = weights.clone().requires_grad_()
+        (distances(given).sum() + tri_apsp.min_plus(given, given).square().sum()).backward()
+        assert torch.allclose(found, given.grad)
+
+    def test_inference_mode(self, device: str) -> None:
+        with torch.inference_mode():
+            weights = random_weights(3, 50, 50, device=device, dtype=torch.float32)
+            found = tri_apsp.shortest_paths(weights, predecessors=True, sizes=torch.tensor([50, 3, 0], device=device))
+            one = distances(weights[0])
+            assert tri_apsp.min_plus(weights, weights).is_inference()
+        assert torch.equal(found.distances[0], one)
+        assert torch.equal(one, distances(weights[0].clone()))
+
+
+@pytest.mark.gpu
+class TestStreams:
+    @pytest.mark.parametrize("shape", [(1000, 20, 20), (50, 60, 60), (300, 300), (3000, 3000)])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int16])
+    def test_capture(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        """A CUDA graph solves what lies in its input at each replay."""
+        weights = torch.randint(1, 50, shape, device="cuda").to(dtype)
+        other = torch.randint(1, 50, shape, device="cuda").to(dtype)
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            distances(weights, check=False)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = distances(weights, check=False)
+        for given in (weights.clone(), other, weights.clone()):
+            weights.copy_(given)
+            graph.replay()
+            assert torch.equal(found, distances(given))
+
+    def test_the_current_stream(self) -> None:
+        """What a stream queued before a call is waited for by the kernels, without a synchronization."""
+        weights = torch.rand(500, 500, device="cuda")
+        expected = distances(weights)
+        late, side = torch.zeros_like(weights), torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            late.copy_(weights)
+            found = distances(late, check=False)
+        side.synchronize()
+        assert torch.equal(found, expected)

@@ -1,0 +1,43 @@
+"""Which term of a min-plus product is the minimum, in plain Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_argmin_kernel"]
+
+
+@triton.jit
+def _argmin_kernel(
+    argmin_ptr,  # (batch, m, n) of int32, contiguous
+    a_ptr,  # A transposed (batch, depth, m), contiguous
+    b_ptr,  # B (batch, depth, n), contiguous
+    c_ptr,  # C = A * B (batch, m, n), contiguous
+    m, n, depth,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not infinite; -1 if there is none."""
+    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    pid = tl.program_id(0)
+    pid_b = (pid // (tiles_m * tiles_n)).to(tl.int64)
+    offs_m = pid // tiles_n % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = pid % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_m, mask_n = offs_m < m, offs_n < n
+    a_ptr += pid_b * depth * m
+    b_ptr += pid_b * depth * n
+    offs_c = pid_b * m * n + offs_m[:, None].to(tl.int64) * n + offs_n[None, :]
+    mask_c = mask_m[:, None] & mask_n[None, :]
+    c_tile = tl.load(c_ptr + offs_c, mask=mask_c, other=0)
+    found = tl.full((BLOCK_M, BLOCK_N), -1, tl.int32)
+    for block in range(tl.cdiv(depth, BLOCK_K)):
+        last = depth - 1 - block * BLOCK_K  # from the last to the first, which remains
+        for step in tl.static_range(BLOCK_K):
+            k = last - step
+            offs_k = tl.maximum(k, 0).to(tl.int64)
+            a = tl.load(a_ptr + offs_k * m + offs_m, mask=mask_m, other=0)
+            b = tl.load(b_ptr + offs_k * n + offs_n, mask=mask_n, other=0)
+            # Before the first, it is compared again.
+            found = tl.where(a[:, None] + b[None, :] == c_tile, tl.maximum(k, 0), found)
+    found = tl.where(c_tile < float("inf"), found, -1)
+    tl.store(argmin_ptr + offs_c, found, mask=mask_c)

@@ -1,0 +1,293 @@
+"""Operations of torch.library: what autograd, torch.compile and torch.func need to see in place of a solve or a product.
+
+A call that needs none of these goes to the solver itself, since an operation takes the host some 10 us more.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from tri_apsp.configs import Config, from_fields, to_fields
+from tri_apsp.errors import InputError
+from tri_apsp.solver.gradient import product_gradients, weights_gradient
+from tri_apsp.solver.product import product
+from tri_apsp.solver.reachability import closure
+from tri_apsp.solver.result import Result
+from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.solver.run import solve as solve_dense
+from tri_apsp.solver.selection import select_dense
+
+if TYPE_CHECKING:
+    from tri_apsp.configs import MethodChoice
+
+__all__ = ["is_needed", "min_plus", "reachability", "shortest_paths"]
+
+Tensor = torch.Tensor
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_needed(*tensors: Any) -> bool:
+    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch."""
+    if torch.compiler.is_compiling():
+        return True
+    grad = torch.is_grad_enabled()
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+            if grad and tensor.requires_grad:
+                return True
+            if type(tensor) not in _PLAIN or _is_wrapped(tensor):
+                return True
+    return False
+
+
+def _is_wrapped(*tensors: Tensor | None) -> bool:
+    """Return whether torch.func transforms a call with these arguments."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
+
+
+def shortest_paths(
+    weights: Tensor,
+    *,
+    sources: object = None,
+    sizes: Tensor | None = None,
+    method: MethodChoice | Literal["johnson"] = "auto",
+    config: Config | None = None,
+    overwrite: bool = False,
+    check: bool = True,
+    predecessors: bool = False,
+    negative_cycles: NegativeCycles = "raise",
+) -> Result:
+    """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
+    if sources is not None or overwrite or method == "johnson":
+        option = "sources" if sources is not None else "overwrite" if overwrite else "method='johnson'"
+        raise InputError(
+            f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
+            "on the weights."
+        )
+    shape = tuple(map(operator.index, weights.shape))  # constants of a trace
+    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, config)
+    # To mark pairs, the solve finds more than a gradient could find again from its distances.
+    wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
+    operation: Any = _Solve.apply if _is_wrapped(weights) else torch.ops.tri_apsp.shortest_paths
+    distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
+    return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _selection(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: MethodChoice, config: Config | None
+) -> tuple[Any, ...]:
+    """Return the method, the engine, the configuration, and the configuration that was given as text."""
+    found = select_dense(torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape), method, config)
+    return found.method, found.engine, found.config, "" if config is None else _text(config)
+
+
+def _text(config: Config) -> str:
+    """Return a configuration as text, which an operation can take."""
+    engine = config.engine or ("cpu" if type(config.product).__name__ == "CpuTiles" else "nvidia")
+    return json.dumps([config.engine, engine, config.method_parameter, to_fields(config)])
+
+
+def _config(text: str) -> Config | None:
+    """Return the configuration that _text made a text of."""
+    if not text:
+        return None
+    engine, of_tiles, parameter, fields = json.loads(text)
+    values = vars(from_fields(of_tiles, fields)) | {"engine": engine, "method_parameter": parameter}
+    return Config(**values)
+
+
+@torch.library.custom_op("tri_apsp::shortest_paths", mutates_args=())
+def _shortest_paths(
+    weights: Tensor, sizes: Tensor | None, method: str, config: str, check: bool, predecessors: bool, negative_cycles: str
+) -> tuple[Tensor, Tensor]:
+    """Return distances, and predecessors, which are empty unless they are asked for."""
+    result = solve_dense(
+        weights.detach(), sizes=sizes, method=method, config=_config(config), check=check,  # type: ignore[arg-type]
+        predecessors=predecessors, negative_cycles=negative_cycles,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return result.distances, weights.new_empty(0, dtype=torch.int32) if result.predecessors is None else result.predecessors
+
+
+@_shortest_paths.register_fake
+def _(
+    weights: Tensor, sizes: Tensor | None, method: str, config: str, check: bool, predecessors: bool, negative_cycles: str
+) -> tuple[Tensor, Tensor]:
+    dtype = torch.float32 if weights.dtype == torch.bool else weights.dtype
+    found = weights.new_empty(weights.shape if predecessors else (0,), dtype=torch.int32)
+    return weights.new_empty(weights.shape, dtype=dtype), found
+
+
+@torch.library.custom_op("tri_apsp::shortest_paths_backward", mutates_args=())
+def _shortest_paths_backward(
+    gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool
+) -> Tensor:
+    found = predecessors if predecessors.shape == weights.shape else None
+    return weights_gradient(gradient, weights.detach(), distances, sizes, found, check=check)
+
+
+@_shortest_paths_backward.register_fake
+def _(gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool) -> Tensor:
+    return weights.new_empty(weights.shape)
+
+
+def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    weights, sizes, _, _, check, _, _ = inputs
+    distances, predecessors = output
+    ctx.save_for_backward(weights, distances, sizes, predecessors)
+    ctx.mark_non_differentiable(predecessors)
+    ctx.check = check
+
+
+@torch.no_grad()
+def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    weights, distances, sizes, predecessors = ctx.saved_tensors
+    found = torch.ops.tri_apsp.shortest_paths_backward(gradient, weights, distances, sizes, predecessors, ctx.check)
+    return found, None, None, None, None, None, None
+
+
+_shortest_paths.register_autograd(_gradient_of_solve, setup_context=_save_solve)
+
+
+class _Solve(torch.autograd.Function):
+    """The same operation for torch.func.grad, which does not see the gradients that are registered with torch.library."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(_shortest_paths)
+    setup_context = staticmethod(_save_solve)
+    backward = staticmethod(_gradient_of_solve)
+
+
+def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
+    """Return what vmap maps over as one batch: its dimension first, merged with that of the tensor, of `last` dimensions."""
+    if tensor is None:
+        return None
+    tensor = tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.reshape(-1, *tensor.shape[tensor.dim() - last :])
+
+
+@_shortest_paths.register_vmap
+def _(info: Any, in_dims: Any, weights: Tensor, sizes: Tensor | None, *options: Any) -> tuple[Any, Any]:
+    shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[0])
+    graphs = _as_batch(info, weights, in_dims[0], 2)
+    given = _as_batch(info, sizes, in_dims[1], 0)
+    distances, predecessors = torch.ops.tri_apsp.shortest_paths(graphs, given, *options)
+    outer = (info.batch_size, *shape)
+    found = predecessors.reshape(outer) if predecessors.numel() else predecessors.new_empty((info.batch_size, 0))
+    return (distances.reshape(outer), found), (0, 0)
+
+
+@_shortest_paths_backward.register_vmap
+def _(
+    info: Any, in_dims: Any, gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor,
+    check: bool,
+) -> tuple[Tensor, int]:  # fmt: skip
+    shape = tuple(length for dim, length in enumerate(weights.shape) if dim != in_dims[1])
+    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip((gradient, weights, distances), in_dims, strict=False)]
+    given = _as_batch(info, sizes, in_dims[3], 0)
+    none = predecessors.shape[-1] == 0 and weights.shape[-1] != 0
+    found = predecessors.reshape(-1)[:0] if none else _as_batch(info, predecessors, in_dims[4], 2)
+    result = torch.ops.tri_apsp.shortest_paths_backward(*operands, given, found, check)
+    return result.reshape(info.batch_size, *shape), 0
+
+
+def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
+    """As tri_apsp.min_plus."""
+    operation: Any = _Product.apply if _is_wrapped(a, b, c) else torch.ops.tri_apsp.min_plus
+    result: Tensor = operation(a, b, c)
+    return result
+
+
+@torch.library.custom_op("tri_apsp::min_plus", mutates_args=())
+def _min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
+    return product(a.detach(), b.detach(), None if c is None else c.detach())
+
+
+@_min_plus.register_fake
+def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
+    dtype = torch.float32 if a.dtype == torch.bool else a.dtype
+    return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
+
+
+@torch.library.custom_op("tri_apsp::min_plus_backward", mutates_args=())
+def _min_plus_backward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
+    of_a, of_b, of_c = product_gradients(gradient, a.detach(), b.detach(), None if c is None else c.detach(), result)
+    return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
+
+
+@_min_plus_backward.register_fake
+def _(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
+    return [x.new_empty(x.shape) for x in (a, b, c) if x is not None]
+
+
+def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, c = inputs
+    ctx.save_for_backward(a, b, c, output)
+
+
+@torch.no_grad()
+def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    a, b, c, result = ctx.saved_tensors
+    found = torch.ops.tri_apsp.min_plus_backward(gradient, a, b, c, result)
+    return found[0], found[1], found[2] if c is not None else None
+
+
+_min_plus.register_autograd(_gradients_of_product, setup_context=_save_product)
+
+
+class _Product(torch.autograd.Function):
+    """As _Solve."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(_min_plus)
+    setup_context = staticmethod(_save_product)
+    backward = staticmethod(_gradients_of_product)
+
+
+@_min_plus.register_vmap
+def _(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None) -> tuple[Tensor, int]:
+    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip((a, b, c), in_dims, strict=True)]
+    result = torch.ops.tri_apsp.min_plus(*operands)
+    batched = a.dim() - (in_dims[0] is not None) == 3
+    return result.unflatten(0, (info.batch_size, len(result) // info.batch_size)) if batched else result, 0
+
+
+@_min_plus_backward.register_vmap
+def _(
+    info: Any, in_dims: Any, gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor
+) -> tuple[list[Tensor], list[int]]:
+    tensors = (gradient, a, b, c, result)
+    operands = [_as_batch(info, tensor, dim, 2) for tensor, dim in zip(tensors, in_dims, strict=True)]
+    found = torch.ops.tri_apsp.min_plus_backward(*operands)
+    batched = a.dim() - (in_dims[1] is not None) == 3
+    shaped = [x.unflatten(0, (info.batch_size, len(x) // info.batch_size)) if batched else x for x in found]
+    return shaped, [0] * len(shaped)
+
+
+def reachability(adjacency: Tensor, weights: bool) -> Tensor:
+    """As tri_apsp.reachability."""
+    result: Tensor = torch.ops.tri_apsp.reachability(adjacency, weights)
+    return result
+
+
+@torch.library.custom_op("tri_apsp::reachability", mutates_args=())
+def _reachability(adjacency: Tensor, weights: bool) -> Tensor:
+    return closure(adjacency, weights)
+
+
+@_reachability.register_fake
+def _(adjacency: Tensor, weights: bool) -> Tensor:
+    return adjacency.new_empty(adjacency.shape, dtype=torch.bool)
+
+
+@_reachability.register_vmap
+def _(info: Any, in_dims: Any, adjacency: Tensor, weights: bool) -> tuple[Tensor, int]:
+    result = torch.ops.tri_apsp.reachability(_as_batch(info, adjacency, in_dims[0], 2), weights)
+    shape = tuple(length for dim, length in enumerate(adjacency.shape) if dim != in_dims[0])
+    return result.reshape(info.batch_size, *shape), 0

@@ -1,0 +1,106 @@
+"""Gradients of solves and products: they flow to the edges, or the terms, that were chosen as the minimum."""
+
+from __future__ import annotations
+
+import torch
+
+from tri_apsp import engines, tuned
+from tri_apsp.device import current
+from tri_apsp.engines import Engine, MatrixSpec
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import Problem, check_operands, check_weights
+from tri_apsp.solver.memory import memory_for, memory_for_solve
+from tri_apsp.solver.predecessors import predecessors as find_predecessors
+from tri_apsp.solver.selection import choice_of
+from tri_apsp.solver.values import Bounds
+
+__all__ = ["product_gradients", "weights_gradient"]
+
+# Bytes for each value that an engine takes beside the result: sums and places of 64 bits.
+_WORKSPACE = 32
+
+
+def weights_gradient(
+    gradient: torch.Tensor,
+    weights: torch.Tensor,
+    distances: torch.Tensor,
+    sizes: torch.Tensor | None = None,
+    predecessors: torch.Tensor | None = None,
+    *,
+    check: bool = True,
+) -> torch.Tensor:
+    """Return the gradient of weights by that of their distances.
+
+    Args:
+        gradient: (n, n) or (batch, n, n) of a floating dtype.
+        weights, distances: of the same shape and dtype.
+        sizes: as for shortest_paths, checked.
+        predecessors: of these distances; None: they are found, for which `check` lets the host wait for the sign of the
+            weights, without which a search for them may take longer.
+
+    Returns:
+        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to the one that predecessors
+        name.
+    """
+    problem = check_weights(weights, sizes=sizes, check=False)
+    shape = problem.weights.shape
+    distances, gradient = distances.reshape(shape).contiguous(), gradient.reshape(shape).contiguous()
+    if not gradient.numel():
+        return gradient.new_empty(weights.shape)
+    engine = _engine(problem)
+    matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
+    with memory_for_solve(problem, matrices), current(weights.device):
+        if predecessors is None:
+            bounds = _bounds(engine, problem) if check else None
+            predecessors = find_predecessors(problem, distances, bounds, engine)
+        return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(weights.shape)
+
+
+def _engine(problem: Problem) -> Engine:
+    selection = choice_of(problem, "auto", None).select(False)
+    weights = problem.weights
+    spec = MatrixSpec(problem.n, weights.dtype, weights.device, False, problem.sizes)
+    return engines.make(selection.engine, spec, selection.config)
+
+
+def _bounds(engine: Engine, problem: Problem) -> Bounds | None:
+    """Return the bounds of valid weights; None if the padding, whose values may be any, would count."""
+    if problem.sizes is not None:
+        return None
+    found = engine.value_ranges([problem.weights], no_edge(problem.weights.dtype))[0]
+    return Bounds(found.lowest, found.highest_below)
+
+
+def product_gradients(
+    gradient: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, result: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Return the gradients of `a`, `b` and `c` by that of their min-plus product.
+
+    Args:
+        gradient: of the shape of `result`.
+        a, b, c: the operands of min_plus, of a floating dtype.
+        result: their product.
+
+    Returns:
+        The gradients, contiguous, each of the shape of its operand. That of an element belongs to `c` where the result equals
+        it, else to the first term that the result equals, and to nothing where the result is no_edge.
+    """
+    left, right, initial, _ = check_operands(a, b, c)
+    shape = (left.shape[0], left.shape[1], right.shape[2])
+    gradient, product = gradient.reshape(shape).contiguous(), result.reshape(shape).contiguous()
+    depth, device, dtype = left.shape[2], left.device, left.dtype
+    name = engines.choose(device, tuned.with_forced(None), dtype)
+    config = tuned.find(name, device, dtype)
+    engine = engines.make(name, MatrixSpec(depth, dtype, device, False), config)
+    size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
+    with memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"), current(device):
+        chosen = engine.argmin(left.contiguous(), right.contiguous(), product)
+        of_c = None
+        if initial is not None:
+            from_c = (product == initial) & (initial != no_edge(dtype))
+            of_c = torch.where(from_c, gradient, 0)
+            chosen = chosen.masked_fill(from_c, -1)
+        if not product.numel() or not depth:
+            return torch.zeros_like(a), torch.zeros_like(b), None if of_c is None else of_c.reshape(result.shape)
+        of_a, of_b = engine.factor_gradients(gradient, chosen, depth)
+    return of_a.reshape(a.shape), of_b.reshape(b.shape), None if of_c is None else of_c.reshape(result.shape)
