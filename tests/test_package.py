@@ -56,6 +56,13 @@ def test_the_help_imports_no_torch():
     assert not {"torch", "numpy", "optuna", "matplotlib", "tri_apsp.tune"} & loaded
 
 
+def test_the_api_imports_neither_numba_nor_the_compiler_of_torch():
+    code = "import sys, tri_apsp; tri_apsp.shortest_paths; print(*sys.modules, file=sys.stderr)"
+    loaded = set(run(code).stderr.split())
+    assert "torch" in loaded
+    assert not {"numba", "torch._dynamo", "triton", "pydantic"} & loaded
+
+
 def test_a_solve_imports_neither_optuna_nor_matplotlib(tmp_path):
     path = tmp_path / "g.gr"
     path.write_text("p sp 2 1\na 1 2 3\n")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from tri_apsp import ops
 from tri_apsp.configs import Config
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
@@ -20,6 +19,7 @@ from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.read import read_sparse_graph
 from tri_apsp.sparse.single_source import single_source
+from tri_apsp.transforms import needs_operation
 
 __all__ = [
     "NegativeCycle",
@@ -134,7 +134,11 @@ def shortest_paths(
     copy of the weights and 5 bytes for each pair; if there is a negative cycle, another solve, the reachability, and
     Bellman-Ford. "johnson" costs what single_source does; "auto" counts the edges of dense weights to choose it.
     """
-    solve = ops.shortest_paths if ops.is_needed(weights, sizes) else dense_or_sparse.solve
+    solve: Callable[..., Result] = dense_or_sparse.solve
+    if needs_operation(weights, sizes):
+        from tri_apsp import ops  # which imports the compiler of torch
+
+        solve = ops.shortest_paths
     return solve(
         weights,
         sources=sources,
@@ -170,7 +174,11 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that. Large operands on a GPU
     are copied to aligned rows if 16 does not divide k or n and memory suffices, because such a product is faster.
     """
-    return ops.min_plus(a, b, c) if ops.is_needed(a, b, c) else product(a, b, c)
+    if needs_operation(a, b, c):
+        from tri_apsp import ops
+
+        return ops.min_plus(a, b, c)
+    return product(a, b, c)
 
 
 def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Tensor:
@@ -199,4 +207,8 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
     Source: Warshall, A Theorem on Boolean Matrices, 1962; the recursion: Buluç, Gilbert, Budak, Gaussian Elimination Based
     Algorithms on the GPU.
     """
-    return ops.reachability(adjacency, weights) if ops.is_needed(adjacency) else closure(adjacency, weights)
+    if needs_operation(adjacency):
+        from tri_apsp import ops
+
+        return ops.reachability(adjacency, weights)
+    return closure(adjacency, weights)

@@ -1,18 +1,21 @@
 """Operations of torch.library: what autograd, torch.compile and torch.func need to see in place of a solve or a product.
 
-A call that needs none of these goes to the solver itself, since an operation takes the host some 10 us more.
+A call that needs none of these goes to the solver itself (see transforms.py): an operation takes the host some 10 us more, and
+torch.library imports the compiler of torch, which takes seconds.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from tri_apsp.configs import Config, from_fields, to_fields
+from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.errors import InputError
+from tri_apsp.solver.arguments import check_config
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
@@ -20,35 +23,16 @@ from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.run import solve as solve_dense
 from tri_apsp.solver.selection import select_dense
+from tri_apsp.transforms import is_transformed
 
 if TYPE_CHECKING:
     from tri_apsp.configs import MethodChoice
 
-__all__ = ["is_needed", "min_plus", "reachability", "shortest_paths"]
+__all__ = ["min_plus", "reachability", "shortest_paths"]
 
 Tensor = torch.Tensor
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-
-
-def is_needed(*tensors: Any) -> bool:
-    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch."""
-    if torch.compiler.is_compiling():
-        return True
-    grad = torch.is_grad_enabled()
-    for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
-            if grad and tensor.requires_grad:
-                return True
-            if type(tensor) not in _PLAIN or _is_wrapped(tensor):
-                return True
-    return False
-
-
-def _is_wrapped(*tensors: Tensor | None) -> bool:
-    """Return whether torch.func transforms a call with these arguments."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
+_FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
 
 
 def shortest_paths(
@@ -71,36 +55,52 @@ def shortest_paths(
             "on the weights."
         )
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
-    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, config)
+    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
-    operation: Any = _Solve.apply if _is_wrapped(weights) else torch.ops.tri_apsp.shortest_paths
+    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _selection(
-    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: MethodChoice, config: Config | None
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: MethodChoice, config: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Return the method, the engine, the configuration, and the configuration that was given as text."""
-    found = select_dense(torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape), method, config)
-    return found.method, found.engine, found.config, "" if config is None else _text(config)
+    """Return the method, the engine, the configuration, and the constants of the configuration as text for the operation."""
+    text = json.dumps(config)
+    found = select_dense(torch.empty((1,) * len(shape), dtype=dtype, device=device).expand(shape), method, _config(text))
+    return found.method, found.engine, found.config, text
 
 
-def _text(config: Config) -> str:
-    """Return a configuration as text, which an operation can take."""
-    engine = config.engine or ("cpu" if type(config.product).__name__ == "CpuTiles" else "nvidia")
-    return json.dumps([config.engine, engine, config.method_parameter, to_fields(config)])
+def _constants(config: Config | None) -> tuple[Any, ...]:
+    """Return the fields of a configuration as constants that torch.compile can trace."""
+    if config is None:
+        return ()
+    check_config(config)
+    values = []
+    for field in _FIELDS:
+        value = getattr(config, field)
+        if isinstance(value, CpuTiles):
+            value = value.block_m, value.block_n, value.block_k
+        elif isinstance(value, GpuTiles):
+            value = (
+                value.block_m, value.block_n, value.block_k, value.group_m, value.num_warps, value.num_stages, value.thread_n,
+            )  # fmt: skip
+        values.append(value)
+    return tuple(values)
 
 
 def _config(text: str) -> Config | None:
-    """Return the configuration that _text made a text of."""
-    if not text:
+    """Return the configuration that _constants made a text of."""
+    values = json.loads(text or "[]")
+    if not values:
         return None
-    engine, of_tiles, parameter, fields = json.loads(text)
-    values = vars(from_fields(of_tiles, fields)) | {"engine": engine, "method_parameter": parameter}
-    return Config(**values)
+    fields: dict[str, Any] = {
+        field: value if not isinstance(value, list) else (CpuTiles if len(value) == 3 else GpuTiles)(*value)
+        for field, value in zip(_FIELDS, values, strict=True)
+    }
+    return Config(**fields)
 
 
 @torch.library.custom_op("tri_apsp::shortest_paths", mutates_args=())
@@ -199,7 +199,7 @@ def _(
 
 def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
-    operation: Any = _Product.apply if _is_wrapped(a, b, c) else torch.ops.tri_apsp.min_plus
+    operation: Any = _Product.apply if is_transformed(a, b, c) else torch.ops.tri_apsp.min_plus
     result: Tensor = operation(a, b, c)
     return result
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.kernels.cpu.bellman_ford import bellman_ford
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import largest_magnitude
 
@@ -143,6 +142,8 @@ class NegativeCycleSearch(CycleSearch):
         return edges
 
     def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
+        from tri_apsp.kernels.cpu.bellman_ford import bellman_ford  # importing Numba takes half a second
+
         if self._in_rounds:
             from tri_apsp.engines.triton_bellman_ford import search_in_rounds
 

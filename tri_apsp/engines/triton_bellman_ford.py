@@ -13,7 +13,6 @@ from tri_apsp.device import current, describe
 from tri_apsp.engines.cpu_tasks import Array
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.value_range import ValueRangeReader
-from tri_apsp.kernels.cpu.bellman_ford import find_cycles
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.semirings import no_edge
 
@@ -43,6 +42,8 @@ def search_in_rounds(
     on_cycle: Array,
 ) -> torch.Tensor:
     """Search weights (n, n) on a GPU for negative cycles; arguments and result as those of kernels.cpu.bellman_ford."""
+    from tri_apsp.kernels.cpu.bellman_ford import find_cycles
+
     is_float = weights.is_floating_point()
     _, absolute, relative = margins
     with current(weights.device):

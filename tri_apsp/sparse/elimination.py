@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from tri_apsp.engines.cpu_tasks import Array, run_apart
-from tri_apsp.kernels.cpu import elimination as kernels
 from tri_apsp.semirings import no_edge
 from tri_apsp.sparse.graph import SparseGraph
 
@@ -40,6 +39,8 @@ def eliminate(graph: SparseGraph) -> Elimination | None:
 
     Cost: of a planar graph of n vertices, n^1.5 steps in the worst case; 5 s for a grid of 300 x 300 on one core of a CPU.
     """
+    from tri_apsp.kernels.cpu import elimination as kernels
+
     if graph.n > _MOST_VERTICES:
         return None
     by_source, by_destination, infinity = graph.by_source.arrays(), graph.by_destination.arrays(), no_edge(graph.dtype)

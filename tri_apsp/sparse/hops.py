@@ -11,7 +11,6 @@ import torch
 
 from tri_apsp.engines.cpu_tasks import run_tasks
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.kernels.cpu.hops import hops_of_slab, totals_of_slab
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.solver.memory import memory_for
 from tri_apsp.sparse.engine import require_triton
@@ -88,6 +87,8 @@ def _hops_on_cpu(graph: SparseGraph, sources: torch.Tensor, result: torch.Tensor
     too_long = list[bool]()
 
     def search(first: int) -> None:
+        from tri_apsp.kernels.cpu.hops import hops_of_slab
+
         if any(too_long):
             return
         part = starts[first : first + 64 * _WORDS]
@@ -132,6 +133,8 @@ def totals(graph: SparseGraph, *, backward: bool = False, report: Callable[[floa
     lock, searched = Lock(), list[int]()
 
     def search(first: int) -> None:
+        from tri_apsp.kernels.cpu.hops import totals_of_slab
+
         part = starts[first : first + 64 * _WORDS]
         found = tuple(np.zeros(graph.n, np.int64) for _ in range(3))
         totals_of_slab(*lists, part, _words(len(part)), *found)

@@ -10,8 +10,6 @@ import torch
 
 from tri_apsp.engines.bellman_ford import CycleSearch, Margins, NegativeCycle
 from tri_apsp.engines.cpu_tasks import Array
-from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
-from tri_apsp.kernels.cpu.reach import spread
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.graph import SparseGraph, canonical
@@ -36,6 +34,8 @@ class _Search(CycleSearch):
         return found
 
     def _search(self, labels: Array, lowest: Any, margins: Margins, parents: Array, on_cycle: Array) -> torch.Tensor:
+        from tri_apsp.kernels.cpu.bellman_ford import sparse_bellman_ford
+
         potentials = np.zeros(self._n, lowest.dtype)
         added, absolute, relative = map(lowest.dtype.type, margins)
         sparse_bellman_ford(*self._lists, labels, lowest, added, absolute, relative, potentials, parents, on_cycle)
@@ -102,6 +102,8 @@ class NegativeComponents:
 
     def first_reached(self, sources: torch.Tensor) -> NegativeCycle | None:
         """Return the first of the cycles to which a source leads; `sources` is (rows,) of int64 on the CPU."""
+        from tri_apsp.kernels.cpu.reach import spread
+
         words = np.zeros(len(self._component_of), np.uint64)
         words[sources.numpy()] = 1
         spread(*self._edges, words)
@@ -110,6 +112,8 @@ class NegativeComponents:
 
     def unbounded(self, sources: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
         """Yield rows, and to which vertices walks through a negative cycle lead from these sources, as bool on the CPU."""
+        from tri_apsp.kernels.cpu.reach import spread
+
         bits = np.arange(64, dtype=np.uint64)
         for first in range(0, len(sources), 64):
             part = sources[first : first + 64].numpy()

@@ -17,7 +17,6 @@ from tri_apsp.solver.memory import memory_for
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.values import raise_out_of_range
 from tri_apsp.sparse.choice import choose, has_long_paths, may_stay_sparse
-from tri_apsp.sparse.cpu import CpuSparseEngine
 from tri_apsp.sparse.engine import SparseEngine, require_triton
 from tri_apsp.sparse.graph import SparseGraph
 from tri_apsp.sparse.negative_cycles import NegativeComponents, Reweighted, reweight
@@ -162,7 +161,9 @@ class SparseSolver:
         return TritonSparseEngine(self._nonnegative)
 
     @cached_property
-    def _cpu_engine(self) -> CpuSparseEngine:
+    def _cpu_engine(self) -> SparseEngine:
+        from tri_apsp.sparse.cpu import CpuSparseEngine  # which imports Numba
+
         return CpuSparseEngine(self._nonnegative.to(torch.device("cpu")))
 
     def _solve(

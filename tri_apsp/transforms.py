@@ -1,0 +1,31 @@
+"""Whether torch transforms a call: for gradients, torch.compile, torch.func, or a subclass of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["is_transformed", "needs_operation"]
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def needs_operation(*tensors: Any) -> bool:
+    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch (ops.py)."""
+    if torch.compiler.is_compiling():
+        return True
+    gradients = torch.is_grad_enabled()
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
+            if gradients and tensor.requires_grad:
+                return True
+            if type(tensor) not in _PLAIN or is_transformed(tensor):
+                return True
+    return False
+
+
+def is_transformed(*tensors: torch.Tensor | None) -> bool:
+    """Return whether torch.func transforms a call with these arguments, and torch.compile does not trace it."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
