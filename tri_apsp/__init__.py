@@ -20,11 +20,13 @@ if TYPE_CHECKING:
         hops,
         mean_distance,
         min_plus,
+        pack,
         reachability,
         read_sparse_graph,
         select,
         shortest_paths,
         single_source,
+        unpack,
     )
     from tri_apsp.configs import Config, CpuTiles, GpuTiles
     from tri_apsp.errors import (
@@ -70,12 +72,14 @@ __all__ = [
     "mean_distance",
     "min_plus",
     "no_edge",
+    "pack",
     "reachability",
     "read_graph",
     "read_sparse_graph",
     "select",
     "shortest_paths",
     "single_source",
+    "unpack",
     "write_distances",
 ]
 
@@ -86,7 +90,7 @@ _NAMES = {
     "api": (
         *("NegativeCycle", "Result", "Selection"),
         *("all_pairs", "closeness", "diameter", "eccentricities", "hops", "mean_distance"),
-        *("min_plus", "reachability", "read_sparse_graph", "select", "shortest_paths", "single_source"),
+        *("min_plus", "pack", "reachability", "read_sparse_graph", "select", "shortest_paths", "single_source", "unpack"),
     ),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (

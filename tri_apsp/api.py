@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import Config
+from tri_apsp.solver.packed import pack, unpack
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import NegativeCycle, Result, Selection
@@ -32,11 +33,13 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
+    "pack",
     "reachability",
     "read_sparse_graph",
     "select",
     "shortest_paths",
     "single_source",
+    "unpack",
 ]
 
 
@@ -70,6 +73,7 @@ def shortest_paths(
     *,
     sources: int | Sequence[int] | torch.Tensor | None = None,
     sizes: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
     method: ShortestPathsMethod = "auto",
     config: Config | None = None,
     overwrite: bool = False,
@@ -88,6 +92,10 @@ def shortest_paths(
         sizes: for a batch of graphs of different sizes, (batch,) of int32 or int64 on the device of the weights, with
             0 <= sizes[i] <= n: graph i is the leading sizes[i] x sizes[i] block of weights[i]. The values outside that block
             are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.
+        offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32, on the device of the weights
+            or on the CPU. `weights` are then (total,), the values of one graph after another, as pack() returns them: graph g
+            has offsets[g + 1] - offsets[g] values, a square number, in row order. The result has the same layout. Graphs of
+            similar size are solved together; for offsets on a GPU, the host waits. Not with `sizes` and `overwrite`.
         method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense methods; or "johnson", for graphs
             of few edges. See select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in. With tiles or
@@ -143,6 +151,7 @@ def shortest_paths(
         weights,
         sources=sources,
         sizes=sizes,
+        offsets=offsets,
         method=method,
         config=config,
         overwrite=overwrite,

@@ -40,6 +40,7 @@ def shortest_paths(
     *,
     sources: object = None,
     sizes: Tensor | None = None,
+    offsets: object = None,
     method: MethodChoice | Literal["johnson"] = "auto",
     config: Config | None = None,
     overwrite: bool = False,
@@ -48,8 +49,11 @@ def shortest_paths(
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
     """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
-    if sources is not None or overwrite or method == "johnson":
-        option = "sources" if sources is not None else "overwrite" if overwrite else "method='johnson'"
+    given = {
+        "sources": sources is not None, "offsets": offsets is not None, "overwrite": overwrite,
+        "method='johnson'": method == "johnson",
+    }  # fmt: skip
+    for option in [name for name, is_given in given.items() if is_given]:
         raise InputError(
             f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
             "on the weights."

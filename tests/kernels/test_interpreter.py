@@ -23,6 +23,7 @@ INTERPRETED = {
     "methods/test_portable.py": (70, 70),
     "methods/papers/test_contract.py": (35, 35),
     "gpu/test_value_range.py": (65, 6),
+    "solver/test_packed.py": (6, 0),
     "solver/test_staging.py": (17, 24),
     "sparse/test_triton.py": (10, 1),
     "test_reachability.py": (12, 12),

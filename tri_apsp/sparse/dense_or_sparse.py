@@ -23,8 +23,10 @@ from tri_apsp.solver.arguments import (
     check_weights,
     with_sizes,
 )
+from tri_apsp.solver.packed import solve_packed
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve_problem
+from tri_apsp.solver.run import solve as solve_dense
 from tri_apsp.solver.selection import select_dense
 from tri_apsp.sparse.choice import JOHNSON, Comparison, dense_or_johnson, most_edges
 from tri_apsp.sparse.graph import SPARSE_DTYPES, SparseGraph, is_sparse, sparse_graph
@@ -90,6 +92,7 @@ def solve(
     *,
     sources: int | Sequence[int] | torch.Tensor | None = None,
     sizes: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
     method: ShortestPathsMethod = "auto",
     config: Config | None = None,
     overwrite: bool = False,
@@ -102,6 +105,13 @@ def solve(
     check_method(method, _METHODS)
     check_config(config)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
+    if offsets is not None:
+        beside = {"sources": sources is not None, "sizes": sizes is not None, "overwrite": overwrite}
+        _refuse_with_offsets(beside | {f"method={JOHNSON!r}": method == JOHNSON})
+        return solve_packed(
+            weights, offsets, solve_dense, predecessors=predecessors, method=method, config=config, check=check,
+            negative_cycles=negative_cycles,
+        )  # fmt: skip
     given = _Given.of(weights)
     only_dense = {"sizes": sizes is not None, "overwrite": overwrite, "check=False": not check}
     for option in (name for name, is_given in only_dense.items() if is_given):
@@ -156,6 +166,11 @@ def select(
     elif read_values and given.n:
         nonnegative = bool(given.dense().amin() >= 0)
     return select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
+
+
+def _refuse_with_offsets(given: dict[str, bool]) -> None:
+    for option in (name for name, is_given in given.items() if is_given):
+        raise InputError(f"`{option}` must not be given with `offsets`, which state the size of each graph; leave it out.")
 
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:

@@ -1,0 +1,75 @@
+"""Moving graphs between a packed tensor, where each has its own values, and padded matrices."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+
+from tri_apsp.device import current
+from tri_apsp.engines.cpu_tasks import run_tasks
+from tri_apsp.gpu.launcher import Launcher, has_triton
+
+__all__ = ["pack_into", "unpacked"]
+
+# Values of a task on a CPU, and the most of a program on a GPU.
+_TASK, _BLOCK = 1 << 16, 1024
+# The time to copy a value, in min-plus operations.
+_COPY = 4
+
+
+def unpacked(values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n: int, fill: float | int) -> torch.Tensor:
+    """Return some graphs of a packed tensor as matrices (graphs, n, n).
+
+    Args:
+        values: (total,), of any dtype: graph g has sizes[g]^2 values in row order from starts[g] on.
+        starts, sizes: (graphs,) of int64 on the device of the values; sizes of at most n.
+        fill: the value of padding.
+    """
+    matrices = values.new_empty((len(sizes), n, n))
+    _move(matrices, values.contiguous(), starts, sizes, fill, pack=False)
+    return matrices
+
+
+def pack_into(values: torch.Tensor, matrices: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write the graphs of matrices (graphs, n, n) into a packed tensor, which is contiguous; see `unpacked`."""
+    _move(matrices.contiguous(), values, starts, sizes, 0, pack=True)
+
+
+def _move(
+    matrices: torch.Tensor, values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, fill: float | int, *, pack: bool
+) -> None:
+    if not matrices.numel():
+        return
+    if values.device.type != "cpu":
+        _move_on_gpu(matrices, values, starts, sizes, fill, pack)
+        return
+    from tri_apsp.kernels.cpu import packed as kernels
+
+    graphs = max(1, _TASK // matrices[0].numel())
+    flat = values.numpy()
+    padding = np.asarray(fill).astype(flat.dtype)[()]
+    tasks = [
+        (matrices[part].numpy(), flat, starts[part].numpy(), sizes[part].numpy(), padding)
+        for part in (slice(first, first + graphs) for first in range(0, len(sizes), graphs))
+    ]
+    run_tasks(kernels.pack if pack else kernels.unpack, tasks, _COPY * matrices.numel(), torch.get_num_threads())
+
+
+def _move_on_gpu(
+    matrices: torch.Tensor, values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, fill: float | int, pack: bool
+) -> None:
+    graphs, n, _ = matrices.shape
+    block = min(_BLOCK, 1 << max(5, (n * n - 1).bit_length()))
+    blocks = -(-n * n // block)
+    with current(values.device):
+        _launcher(pack, fill, block)((graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks)
+
+
+@cache
+def _launcher(pack: bool, fill: float | int, block: int) -> Launcher:
+    assert has_triton()
+    from tri_apsp.kernels.shared.packed import _packed_kernel
+
+    return Launcher(_packed_kernel, {"PACK": pack, "FILL": fill, "BLOCK": block, "num_warps": 4})

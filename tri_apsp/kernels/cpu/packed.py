@@ -1,0 +1,41 @@
+"""Moving graphs between a packed tensor and padded matrices, for one CPU core, in Numba."""
+
+from __future__ import annotations
+
+from numba import njit
+
+__all__ = ["pack", "unpack"]
+
+
+@njit(nogil=True, cache=True)
+def unpack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
+    """matrices[g, :s, :s] = values[starts[g] : starts[g] + s * s], s being sizes[g]; `fill` elsewhere.
+
+    Args:
+        matrices: [graphs, n, n].
+        values: [total].
+        starts, sizes: [graphs] of int64.
+    """
+    n = matrices.shape[1]
+    for graph in range(len(sizes)):
+        size, place = sizes[graph], starts[graph]
+        for i in range(size):
+            for j in range(size):
+                matrices[graph, i, j] = values[place + j]
+            for j in range(size, n):
+                matrices[graph, i, j] = fill
+            place += size
+        for i in range(size, n):
+            for j in range(n):
+                matrices[graph, i, j] = fill
+
+
+@njit(nogil=True, cache=True)
+def pack(matrices, values, starts, sizes, fill):  # type: ignore[no-untyped-def]
+    """values[starts[g] : starts[g] + s * s] = matrices[g, :s, :s]; arguments as those of unpack, `fill` is ignored."""
+    for graph in range(len(sizes)):
+        size, place = sizes[graph], starts[graph]
+        for i in range(size):
+            for j in range(size):
+                values[place + j] = matrices[graph, i, j]
+            place += size

@@ -1,0 +1,35 @@
+"""Moving graphs between a packed tensor and padded matrices, in plain Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_packed_kernel"]
+
+
+@triton.jit(do_not_specialize=["n", "blocks"])
+def _packed_kernel(
+    matrices_ptr,  # (graphs, n, n), contiguous
+    values_ptr,  # (total,): graph g has size * size values in row order from its start
+    starts_ptr, sizes_ptr,  # (graphs,) of int64
+    n, blocks,
+    PACK: tl.constexpr,  # whether to write the values; else the matrices
+    FILL: tl.constexpr,  # outside of a graph
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Copy BLOCK elements of one graph, of `blocks` times BLOCK."""
+    pid = tl.program_id(0)
+    graph = (pid // blocks).to(tl.int64)
+    start, size = tl.load(starts_ptr + graph), tl.load(sizes_ptr + graph).to(tl.int32)
+    place = pid % blocks * BLOCK + tl.arange(0, BLOCK)
+    matrices_ptr += graph * n * n
+    values_ptr += start
+    if PACK:
+        i, j = place // tl.maximum(size, 1), place % tl.maximum(size, 1)
+        inside = place < size * size
+        tl.store(values_ptr + place, tl.load(matrices_ptr + i * n + j, mask=inside), mask=inside)
+    else:
+        i, j = place // n, place % n
+        x = tl.load(values_ptr + i * size + j, mask=(i < size) & (j < size), other=FILL)
+        tl.store(matrices_ptr + place, x, mask=place < n * n)
