@@ -11,7 +11,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
 from kernels.sass import Compiled, Variant
-from kernels.variants import CAPABILITIES, TYPES, argmin, bellman_ford, copy, initial_matrix, value_range
+from kernels.variants import CAPABILITIES, TYPES, argmin, bellman_ford, copy, initial_matrix, packed, value_range
 
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
@@ -102,3 +102,10 @@ def test_argmin_of_a_product(capability: int) -> None:
     assert loop["FSETP"] == terms
     assert loop["FADD"] + 2 * loop["FADD2"] == terms
     assert loop.total() <= 4.4 * terms
+
+
+@cases("pack, capability", [*itertools.product((False, True), CAPABILITIES)], quick=lambda pack, capability: capability == 90)
+def test_moving_packed_graphs(pack: bool, capability: int) -> None:
+    compiled = packed(pack, capability).compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 64

@@ -50,6 +50,7 @@ from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
+from tri_apsp.kernels.shared.packed import _packed_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.sparse import triton as sparse_engine
@@ -272,6 +273,12 @@ def argmin(dtype: torch.dtype, capability: int) -> Variant:
     return Variant(_argmin_kernel, signature, constants, capability, num_warps)
 
 
+def packed(pack: bool, capability: int) -> Variant:
+    constants = {"PACK": pack, "FILL": no_edge(torch.float32), "BLOCK": 1024}
+    signature = _signature(_packed_kernel, torch.float32, constants, starts_ptr="*i64", sizes_ptr="*i64")
+    return Variant(_packed_kernel, signature, constants, capability, 4)
+
+
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
@@ -332,8 +339,8 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return every variant by name.
 
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean" or "arithmetic", on which no tuned
-    file depends.
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic" or "small", on which
+    no tuned file depends.
     """
     found: dict[str, Callable[[], Variant]] = {}
 
@@ -360,6 +367,10 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     add(boolean_unpack, "boolean unpack", 90)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
+    for pack in (False, True):
+        add(packed, "shared packed", pack, 90)
+    for dtype, size in ((torch.float32, 32), (torch.int16, 64)):
+        add(small_graphs, "small graphs", size, dtype, True, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -1,0 +1,207 @@
+"""The transforms of PyTorch Geometric and the encodings of Graphormer, against NetworkX and the formulas of the paper."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+import torch
+
+pytest.importorskip("torch_geometric", reason="the transforms need PyTorch Geometric")
+
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+from tri_apsp import InputError
+from tri_apsp.interop.graphormer import encodings, features_along
+from tri_apsp.interop.pyg import GraphormerEncodings, ShortestPathDistances, padded
+
+M = 4
+
+
+def graph(n: int, seed: int, edges: int | None = None) -> Data:
+    """A directed graph with loops, parallel edges and unreachable vertices."""
+    random = torch.Generator().manual_seed(seed)
+    count = (2 * n if edges is None else edges) if n else 0
+    edge_index = torch.randint(0, max(n, 1), (2, count), generator=random)
+    features = torch.rand(count, 3, generator=random)
+    return Data(edge_index=edge_index, edge_attr=features, edge_weight=features[:, 0] + 0.1, num_nodes=n)
+
+
+def path_graph(n: int) -> Data:
+    edges = torch.stack((torch.arange(n - 1), torch.arange(1, n)))
+    return Data(edge_index=edges, edge_attr=torch.rand(n - 1, 3), edge_weight=torch.ones(n - 1), num_nodes=n)
+
+
+GRAPHS = [graph(9, 0), graph(1, 1), graph(0, 2), graph(20, 3), graph(5, 4, edges=0), path_graph(12), graph(3, 5)]
+
+
+def lengths(data: Data, weight: str | None = None) -> torch.Tensor:
+    """The distances by NetworkX; inf without a path."""
+    made = nx.MultiDiGraph()
+    made.add_nodes_from(range(data.num_nodes))
+    for (u, v), w in zip(data.edge_index.T.tolist(), data.edge_weight.tolist(), strict=True):
+        made.add_edge(u, v, weight=w)
+    found = torch.full((data.num_nodes, data.num_nodes), float("inf"))
+    for u, row in nx.all_pairs_dijkstra_path_length(made, weight=weight or (lambda *_: 1)):
+        for v, length in row.items():
+            found[u, v] = length
+    return found
+
+
+class TestEncodings:
+    @pytest.mark.parametrize("data", GRAPHS, ids=str)
+    def test_spatial_positions(self, data: Data) -> None:
+        found = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M).spatial_positions[0]
+        expected = lengths(data)
+        assert torch.equal(found, torch.where(expected.isinf(), M + 1, expected.clamp(max=M)).long())
+
+    @pytest.mark.parametrize("data", GRAPHS, ids=str)
+    def test_edge_paths(self, data: Data) -> None:
+        """Each is a path of as many edges as there are, from its source on, by the first of parallel edges."""
+        paths = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M).edge_paths[0]
+        expected, edges = lengths(data), data.edge_index.T.tolist()
+        for i in range(data.num_nodes):
+            for j in range(data.num_nodes):
+                path = [edge for edge in paths[i, j].tolist() if edge >= 0]
+                length = expected[i, j].item()
+                assert len(path) == (0 if length == float("inf") else min(length, M))
+                assert paths[i, j, len(path) :].eq(-1).all()
+                vertex = i
+                for edge in path:
+                    assert edges.index(edges[edge]) == edge
+                    assert edges[edge][0] == vertex
+                    vertex = edges[edge][1]
+                if path and length <= M:
+                    assert vertex == j
+                elif path:
+                    assert expected[vertex, j] == length - M
+
+    def test_batches_are_single_graphs(self) -> None:
+        batch = Batch.from_data_list(GRAPHS)
+        found = encodings(batch.edge_index, batch.batch, max_distance=M, batch_size=len(GRAPHS))
+        first = 0
+        for item, data in enumerate(GRAPHS):
+            alone, n = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M), data.num_nodes
+            assert torch.equal(found.spatial_positions[item, :n, :n], alone.spatial_positions[0])
+            paths = alone.edge_paths[0]
+            assert torch.equal(found.edge_paths[item, :n, :n], torch.where(paths >= 0, paths + first, -1))
+            assert found.spatial_positions[item, n:].eq(M + 2).all()
+            assert found.spatial_positions[item, :, n:].eq(M + 2).all()
+            assert found.edge_paths[item, n:].eq(-1).all()
+            first += data.num_edges
+        assert found.sizes.tolist() == [data.num_nodes for data in GRAPHS]
+
+    def test_edge_encoding_of_the_paper(self) -> None:
+        """c_ij = 1/N sum over the N edges e_n of the path of x(e_n) w_n."""
+        data, w = GRAPHS[0], torch.rand(M, 3)
+        found = encodings(data.edge_index, num_nodes=data.num_nodes, max_distance=M)
+        c = (features_along(found.edge_paths, data.edge_attr) * w).sum((-1, -2)) / found.spatial_positions.clamp(min=1)
+        for i in range(data.num_nodes):
+            for j in range(data.num_nodes):
+                path = [edge for edge in found.edge_paths[0, i, j].tolist() if edge >= 0]
+                expected = sum(float(data.edge_attr[edge] @ w[k]) for k, edge in enumerate(path)) / max(1, len(path))
+                if len(path) or lengths(data)[i, j] == 0:
+                    assert c[0, i, j] == pytest.approx(expected, abs=1e-5)
+
+    @pytest.mark.parametrize("value", [0, 1.5, None, True])
+    def test_max_distance(self, value: object) -> None:
+        with pytest.raises(InputError, match="`max_distance` must be a whole number from 1 on"):
+            encodings(GRAPHS[0].edge_index, max_distance=value)
+
+
+class TestTransforms:
+    @pytest.mark.parametrize("weight", [None, "edge_weight"])
+    @pytest.mark.parametrize("limit", [None, 2.5])
+    def test_distances(self, weight: str | None, limit: float | None) -> None:
+        transform = ShortestPathDistances(limit, edge_weight=weight)
+        for data in GRAPHS:
+            expected = lengths(data, weight and "weight").clamp(max=float("inf") if limit is None else limit)
+            found = transform(data)
+            assert torch.allclose(found.shortest_path_distances, expected.flatten())
+            assert "shortest_path_distances" not in data
+
+    @pytest.mark.parametrize("transform", [ShortestPathDistances(), GraphormerEncodings(M)], ids=str)
+    def test_a_batch_is_its_graphs(self, transform: object) -> None:
+        single = [transform(data) for data in GRAPHS]
+        batch = transform(Batch.from_data_list(GRAPHS))
+        joined = Batch.from_data_list(single)
+        for name in set(single[0].keys()) - set(GRAPHS[0].keys()):
+            assert torch.equal(batch[name], joined[name])
+            for data, part in zip(single, batch.to_data_list(), strict=True):
+                assert torch.equal(data[name], part[name])
+            (loaded,) = DataLoader(single, batch_size=len(single))
+            assert torch.equal(loaded[name], joined[name])
+
+    def test_padded(self) -> None:
+        transform = GraphormerEncodings(M)
+        loaded = Batch.from_data_list([transform(data) for data in GRAPHS])
+        expected = encodings(loaded.edge_index, loaded.batch, max_distance=M, batch_size=len(GRAPHS))
+        positions, sizes = padded(loaded, "spatial_positions", fill=M + 2)
+        paths, _ = padded(loaded, "edge_paths", fill=-1, edges=True)
+        for found, wanted in zip((positions, paths, sizes), expected, strict=True):
+            assert torch.equal(found, wanted)
+        alone = transform(GRAPHS[0])
+        assert padded(alone, "edge_paths", fill=-1, edges=True)[0].shape == (1, 9, 9, M)
+
+    def test_refused(self) -> None:
+        with pytest.raises(InputError, match="must have the attribute 'length', but has"):
+            ShortestPathDistances(edge_weight="length")(GRAPHS[0])
+        with pytest.raises(InputError, match="must have the attribute 'edge_paths'"):
+            padded(GRAPHS[0], "edge_paths", fill=-1)
+        with pytest.raises(InputError, match="must be greater than 0, but is -1"):
+            ShortestPathDistances(-1)
+
+    def test_representation(self) -> None:
+        assert repr(GraphormerEncodings(5)) == "GraphormerEncodings(max_distance=5)"
+        assert repr(ShortestPathDistances(5)) == "ShortestPathDistances(max_distance=5, edge_weight=None)"
+
+
+class GraphTransformer(torch.nn.Module):
+    """One layer of attention, biased by the encodings of Graphormer."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.features = torch.nn.Linear(2, width)
+        self.query, self.key, self.value = (torch.nn.Linear(width, width) for _ in range(3))
+        self.position = torch.nn.Embedding(M + 3, 1)
+        self.edge = torch.nn.Parameter(torch.zeros(M, 3))
+        self.out = torch.nn.Linear(width, 1)
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        positions, sizes = padded(batch, "spatial_positions", fill=M + 2)
+        paths, _ = padded(batch, "edge_paths", fill=-1, edges=True)
+        inside = torch.arange(positions.shape[1]) < sizes[:, None]
+        x = positions.new_zeros((*inside.shape, 2), dtype=torch.float32)
+        x[inside] = batch.x
+        x = self.features(x)
+        along = (features_along(paths, batch.edge_attr) * self.edge).sum((-1, -2)) / positions.clamp(1, M)
+        bias = self.position(positions)[..., 0] + along
+        scores = (self.query(x) @ self.key(x).mT / x.shape[-1] ** 0.5 + bias).masked_fill(~inside[:, None], -1e9)
+        x = x + scores.softmax(-1) @ self.value(x)
+        return self.out((x * inside[:, :, None]).sum(1) / sizes[:, None])[:, 0]
+
+
+def test_training_steps() -> None:
+    """A graph transformer learns the mean distance of its graphs, which it sees in the encodings alone."""
+    torch.manual_seed(0)
+    transform, data = GraphormerEncodings(M), []
+    for seed in range(24):
+        made = graph(5 + seed % 6, seed)
+        made.x = torch.ones(made.num_nodes, 2)
+        made = transform(made)
+        made.y = made.spatial_positions.float().mean()[None]
+        data.append(made)
+    model = GraphTransformer()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(15):
+        total = 0.0
+        for batch in DataLoader(data, batch_size=8, shuffle=True):
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(batch), batch.y)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        losses.append(total)
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in model.parameters())
+    assert losses[-1] < 0.5 * losses[0]

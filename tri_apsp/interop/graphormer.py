@@ -1,0 +1,132 @@
+"""The encodings of Graphormer for batches of graphs: how far vertices are apart, and which edges lie between them.
+
+Source: Ying et al., Do Transformers Really Perform Bad for Graph Representation?, NeurIPS 2021, section 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.api import shortest_paths
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import from_edge_index
+
+__all__ = ["Encodings", "encodings", "features_along"]
+
+# Distances, counted in edges, fit int16 for graphs of at most so many vertices.
+_SMALL = 1 << 12
+
+
+class Encodings(NamedTuple):
+    """The encodings of a batch of graphs, padded to the largest.
+
+    Attributes:
+        spatial_positions: (batch, n, n) of int64, an index for an embedding of max_distance + 3 rows: the edges of a shortest
+            path, at most max_distance; max_distance + 1 where there is no path; max_distance + 2 in the padding.
+        edge_paths: (batch, n, n, max_distance) of int64: the columns of `edge_index` that a shortest path takes, from its first
+            edge to at most max_distance, then -1. Of parallel edges it takes the first, of several shortest paths that of
+            shortest_paths(..., predecessors=True).
+        sizes: (batch,) of int64, the vertices of each graph.
+    """
+
+    spatial_positions: torch.Tensor
+    edge_paths: torch.Tensor
+    sizes: torch.Tensor
+
+
+def encodings(
+    edge_index: torch.Tensor,
+    batch: torch.Tensor | None = None,
+    num_nodes: int | None = None,
+    *,
+    max_distance: int,
+    max_num_nodes: int | None = None,
+    batch_size: int | None = None,
+) -> Encodings:
+    """Return spatial positions and edge paths of unweighted graphs, in the layout of PyTorch Geometric.
+
+    Args:
+        edge_index, batch, num_nodes, max_num_nodes, batch_size: as for from_edge_index.
+        max_distance: the most edges that are told apart, at least 1.
+
+    Raises:
+        InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
+        TooLargeError: the result does not fit the memory of the device.
+
+    Cost: a solve with predecessors, and max_distance lookups for each pair; 8 (max_distance + 8) bytes for each pair.
+    """
+    if isinstance(max_distance, bool) or not isinstance(max_distance, int) or max_distance < 1:
+        raise InputError(f"`max_distance` must be a whole number from 1 on, but is {max_distance!r}; give one.")
+    weights, sizes = from_edge_index(
+        edge_index, None, batch, num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size, dtype=torch.int32
+    )
+    if weights.shape[-1] <= _SMALL:  # no_edge(int32) is not no_edge(int16)
+        weights = torch.where(weights <= 1, weights, 16383).to(torch.int16)
+    result = shortest_paths(weights, sizes=sizes, check=False, predecessors=True)
+    assert result.predecessors is not None
+    predecessors = result.predecessors.to(torch.int64)
+    n = weights.shape[-1]
+    vertex = torch.arange(n, device=weights.device)
+    reachable = (predecessors >= 0) | ((vertex[:, None] == vertex) & (vertex < sizes[:, None])[:, :, None])
+    distances = torch.where(reachable, result.distances.to(torch.int64), max_distance + 1)
+    paths = _edge_paths(predecessors, distances, reachable, _first_edges(edge_index, batch, weights), max_distance)
+    outside = vertex >= sizes[:, None]
+    positions = torch.where(reachable, distances.clamp(max=max_distance), max_distance + 1)
+    positions.masked_fill_(outside[:, :, None] | outside[:, None, :], max_distance + 2)
+    return Encodings(positions, paths, sizes)
+
+
+def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> torch.Tensor:
+    """Return the features of the edges along each path, and zeros after its last edge.
+
+    Args:
+        edge_paths: (batch, n, n, max_distance), see Encodings.
+        edge_features: (edges, features).
+
+    Returns:
+        (batch, n, n, max_distance, features); differentiable by `edge_features`. With weights w (max_distance, features), the
+        edge encoding c of the paper is (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
+    """
+    none = edge_features.new_zeros((1, *edge_features.shape[1:]))
+    return torch.cat((edge_features, none))[edge_paths]  # -1 is the last row
+
+
+def _first_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, weights: torch.Tensor) -> torch.Tensor:
+    """Return the first column of `edge_index` with each edge, (batch, n, n) of int64."""
+    graphs, n, _ = weights.shape
+    edges = edge_index.shape[1]
+    first = torch.full((graphs * n * n,), edges, device=weights.device)
+    source, target = edge_index.to(torch.int64)
+    if batch is None:
+        place = source * n + target
+    else:
+        start = torch.searchsorted(batch, torch.arange(graphs, dtype=batch.dtype, device=batch.device))
+        graph = batch[source].to(torch.int64)
+        place = (graph * n + source - start[graph]) * n + target - start[graph]
+    first.scatter_reduce_(0, place, torch.arange(edges, device=weights.device), "amin")
+    return first.view(graphs, n, n)
+
+
+def _edge_paths(
+    predecessors: torch.Tensor, distances: torch.Tensor, reachable: torch.Tensor, edges: torch.Tensor, max_distance: int
+) -> torch.Tensor:
+    """Return the edges of each path from its first on; all are (batch, n, n)."""
+    graphs, n, _ = predecessors.shape
+    paths = torch.full((graphs, n, n, max_distance + 1), -1, device=predecessors.device)  # the last place is not used
+    source = torch.arange(n, device=predecessors.device)[:, None]
+    before = torch.where(predecessors >= 0, predecessors, source)
+    vertex = torch.arange(n, device=predecessors.device).expand(graphs, n, n).contiguous()
+    if bool((reachable & (distances > max_distance)).any()):  # to the last vertex that is near enough
+        while bool((far := reachable & (distances.gather(2, vertex) > max_distance)).any()):
+            vertex = torch.where(far, before.gather(2, vertex), vertex)
+    flat = edges.view(graphs, -1)
+    for _ in range(max_distance):
+        previous = before.gather(2, vertex)
+        edge = flat.gather(1, (previous * n + vertex).view(graphs, -1)).view(graphs, n, n)
+        moves = reachable & (previous != vertex)
+        place = torch.where(moves, distances.gather(2, vertex) - 1, max_distance)
+        paths.scatter_(3, place.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3))
+        vertex = torch.where(moves, previous, vertex)
+    return paths[..., :max_distance].contiguous()

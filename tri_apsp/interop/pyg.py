@@ -1,0 +1,151 @@
+"""Transforms of PyTorch Geometric: the distances between all vertices of a graph, and the encodings of Graphormer.
+
+What a transform adds is packed, n * n values for each graph in row order, so that a data loader joins graphs of different
+sizes; `padded` returns it as (batch, n, n, ...).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+try:
+    from torch_geometric.data import Batch
+    from torch_geometric.transforms import BaseTransform
+except ImportError as error:
+    from tri_apsp.errors import ApspError
+
+    class MissingPackageError(ApspError, ImportError):
+        """PyTorch Geometric is not installed."""
+
+    raise MissingPackageError("tri_apsp.interop.pyg needs torch_geometric, but it is not installed; pip install it.") from error
+
+from tri_apsp.api import pack, shortest_paths, unpack
+from tri_apsp.errors import InputError
+from tri_apsp.graphs import from_edge_index
+from tri_apsp.interop.graphormer import encodings
+
+__all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
+
+
+class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
+    """Add the distances between all vertices of a graph, to `Data` or in one call to all graphs of a `Batch`.
+
+    Args:
+        max_distance: larger distances, and those without a path, become this; None: they stay, and inf is no path.
+        edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes them; None: each weighs 1.
+        name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
+    """
+
+    def __init__(
+        self, max_distance: float | None = None, *, edge_weight: str | None = None, name: str = "shortest_path_distances"
+    ) -> None:
+        if max_distance is not None and not max_distance > 0:
+            raise InputError(f"`max_distance` must be greater than 0, but is {max_distance!r}; give such a number, or None.")
+        self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
+
+    def forward(self, data: Any) -> Any:
+        """Return the data with the attribute; as called with a shallow copy."""
+        edge_weight = None
+        if self.edge_weight is not None:
+            edge_weight = _attribute(data, self.edge_weight)
+        weights, sizes = from_edge_index(data.edge_index, edge_weight, *_vertices(data), batch_size=_graphs(data))
+        distances = shortest_paths(weights, sizes=sizes).distances
+        if self.max_distance is not None:
+            distances.clamp_(max=self.max_distance)
+        _add(data, self.name, *pack(distances, sizes))
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(max_distance={self.max_distance}, edge_weight={self.edge_weight!r})"
+
+
+class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
+    """Add `spatial_positions` and `edge_paths`, to `Data` or in one call to all graphs of a `Batch`; see graphormer.Encodings.
+
+    They are (sum of n * n,) and (sum of n * n, max_distance) of int64. An edge path counts the edges of its own graph, so that
+    a data loader can join graphs; `padded` with `edges=True` counts those of the batch.
+
+    Args:
+        max_distance: the most edges of a path that are told apart.
+    """
+
+    def __init__(self, max_distance: int) -> None:
+        self.max_distance = max_distance
+
+    def forward(self, data: Any) -> Any:
+        """Return the data with the attributes; as called with a shallow copy."""
+        batch, num_nodes = _vertices(data)
+        found = encodings(data.edge_index, batch, num_nodes, max_distance=self.max_distance, batch_size=_graphs(data))
+        positions, offsets = pack(found.spatial_positions, found.sizes)
+        first = _first_edges(data, len(found.sizes))[:, None, None, None]
+        paths = torch.where(found.edge_paths >= 0, found.edge_paths - first, -1)
+        columns = [pack(column, found.sizes)[0] for column in paths.unbind(3)]
+        _add(data, "spatial_positions", positions, offsets)
+        _add(data, "edge_paths", torch.stack(columns, 1), offsets)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(max_distance={self.max_distance})"
+
+
+def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a transform added, padded to the largest graph, and the sizes of the graphs.
+
+    Args:
+        data: `Data`, or a `Batch` that a data loader made.
+        name: the attribute: (sum of n * n,) or (sum of n * n, columns).
+        fill: the value of padding.
+        edges: whether the attribute holds edges, counted from 0 in each graph: they are counted through the batch then.
+
+    Returns:
+        (batch, n, n) or (batch, n, n, columns), and (batch,) of int64.
+    """
+    values = _attribute(data, name)
+    graphs = _graphs(data)
+    device = data.edge_index.device
+    one = torch.tensor([data.num_nodes], device=device)
+    sizes = one if graphs is None else torch.bincount(data.batch, minlength=graphs)
+    offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=device)
+    torch.cumsum(sizes * sizes, 0, out=offsets[1:])
+    columns = values[:, None] if values.dim() == 1 else values
+    matrices = torch.stack([unpack(column.contiguous(), offsets, fill=fill)[0] for column in columns.unbind(1)], 3)
+    if edges:
+        first = _first_edges(data, len(sizes))[:, None, None, None]
+        matrices = torch.where(matrices >= 0, matrices + first, matrices)
+    return (matrices[..., 0] if values.dim() == 1 else matrices), sizes
+
+
+def _attribute(data: Any, name: str) -> torch.Tensor:
+    if name not in data:
+        raise InputError(f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first.")
+    found: torch.Tensor = data[name]
+    return found
+
+
+def _vertices(data: Any) -> tuple[torch.Tensor | None, int]:
+    """Return the graph of each vertex, None if there is one graph, and the number of vertices."""
+    return (data.batch if _graphs(data) is not None else None), int(data.num_nodes)
+
+
+def _graphs(data: Any) -> int | None:
+    """Return the number of graphs of a batch; None for one graph."""
+    return int(data.num_graphs) if isinstance(data, Batch) else None
+
+
+def _first_edges(data: Any, graphs: int) -> torch.Tensor:
+    """Return the first edge of each graph, (graphs,) of int64."""
+    device = data.edge_index.device
+    if _graphs(data) is None:
+        return torch.zeros(1, dtype=torch.int64, device=device)
+    counts = torch.bincount(data.batch[data.edge_index[0]], minlength=graphs)
+    return torch.cumsum(counts, 0) - counts
+
+
+def _add(data: Any, name: str, values: torch.Tensor, offsets: torch.Tensor) -> None:
+    """Add an attribute, such that a batch can be taken apart again."""
+    data[name] = values
+    if _graphs(data) is not None and getattr(data, "_slice_dict", None) is not None:
+        data._slice_dict = {**data._slice_dict, name: offsets.cpu()}
+        data._inc_dict = {**data._inc_dict, name: torch.zeros(len(offsets) - 1, dtype=torch.int64)}
