@@ -103,6 +103,24 @@ def test_batches_and_signs(cli, scipy_up_to):
         assert (row["scipy_seconds"] is None) == (scipy_up_to == 0)
 
 
+def test_batches_of_small_graphs(cli, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    words = ("bench", "--batches", "--device", "cpu", "--n", 3, 8, "--batch", 2, 40, "--repeat", 3, "--rows", file)
+    found = cli(*words, "--dtype", "float32", "int16", "--json").json
+    rows = found["rows"]
+    assert [json.loads(line) for line in file.read_text().splitlines()] == rows
+    cases = [(row["dtype"], row["n"], row["batch"]) for row in rows]
+    assert cases == [(dtype, n, batch) for dtype in ("float32", "int16") for n in (3, 8) for batch in (2, 40)]
+    assert found["command"].startswith("python -m tri_apsp bench --batches --n 3 8 --batch 2 40 --device cpu --dtype float32")
+    again = cli(*shlex.split(found["command"])[3:])
+    assert (again.status, again.err) == (0, "")
+    header, table = again.out.split("\n\n")
+    for part in ("cpu ", "versions ", "command ", "sizes % ", "scipy.sparse.csgraph.floyd_warshall"):
+        assert part in header
+    assert len(table.splitlines()) == 1 + len(rows)
+    assert len({len(line) for line in table.splitlines()}) == 1
+
+
 def test_reachability_alone(cli):
     """One row for each size and batch, whatever the dtypes and signs; neither the product nor SciPy runs."""
     words = ("--n", 5, 150, "--batch", 3, 1, "--dtype", "float32", "int16", "--sign", *SIGNS, "--method", "reachability")
@@ -131,6 +149,9 @@ def test_one_batch_for_all_sizes(cli):
         (["--batch", 2], "--batch must come with --n"),
         (["--n", 4, 5, "--batch", 2, 3, 4], "--batch must give one count, or one for each of the 2 sizes of --n, but gives 3"),
         (["--n", 4, 1, "--sign", "any"], "--n must be at least 2 for --sign any"),
+        (["--batches", "--method", "kleene"], "--method must not be given with --batches"),
+        (["--batches", "--scipy-up-to", 5], "--scipy-up-to must not be given with --batches"),
+        (["--batches", "--n", 1, "--sign", "any"], "--n must be at least 2 for --sign any"),
         (["--n", 4, "--clock-mhz", 1980], "--clock-mhz must come with a GPU of compute capability 9"),
     ],
 )

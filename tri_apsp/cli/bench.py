@@ -7,14 +7,18 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from tri_apsp import engines
 from tri_apsp.bench import closures, table
+from tri_apsp.bench.batches import SIZES as SMALL_SIZES
+from tri_apsp.bench.batches import BatchRow
 from tri_apsp.bench.bounds import BOUND, RATES, has_bound
 from tri_apsp.bench.cases import HEAVIEST, SIZES, Case, cases_of, runs_of, runs_scipy, scipy_bytes
 from tri_apsp.bench.measure import Row, measure
+from tri_apsp.cli.bench_batches import run_batches
 from tri_apsp.configs import Config
 from tri_apsp.console.machine import device_facts, device_line, versions, versions_line
 from tri_apsp.console.options import add_device, add_json, at_least
@@ -28,6 +32,10 @@ from tri_apsp.semirings import DTYPES_BY_NAME, SIGNS
 
 __all__ = ["configure", "run"]
 
+AnyRow = TypeVar("AnyRow", Row, BatchRow)
+
+_SCIPY_UP_TO = 2048
+_SMALL = " ".join(map(str, SMALL_SIZES))
 _METHODS = ["auto", "kleene", "floyd_warshall"]
 _EVERY_PAPER = "papers"
 _REACHABILITY = "reachability"
@@ -46,7 +54,8 @@ _DESCRIPTION = (
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "
     "ops_per_second, bound_fraction, outside_seconds (of p50_seconds: the column other s), scipy_seconds, ratio (to SciPy); "
-    "null: not known or not applicable"
+    "null: not known or not applicable; with --batches, rows: dtype, sign, n, batch, engine, p50_seconds, sizes_seconds, "
+    "copy_seconds, torch_seconds, scipy_seconds, dgl_seconds"
 )
 
 
@@ -63,6 +72,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(SYSTEMS)}, or {_EVERY_PAPER} for all of these; or "
         f"{_REACHABILITY}; default: {' '.join(_METHODS)}; min_plus as well, unless it is {_REACHABILITY} alone",
     )
+    parser.add_argument(
+        "--batches",
+        action="store_true",
+        help="measure batches of small graphs instead, each --n with each --batch: whole calls of shortest_paths, with and "
+        f"without sizes, beside a copy, a loop of torch operations and a loop of SciPy; default: --n {_SMALL}, and "
+        "--batch 256 4096, on a GPU also 65536; takes no --method, --scipy-up-to and --clock-mhz",
+    )
     add_device(parser)
     parser.add_argument(
         "--clock-mhz", type=at_least(1), metavar="F", help="clock behind the bound; default: the highest of the GPU, if known"
@@ -77,9 +93,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scipy-up-to",
         type=at_least(0),
-        default=2048,
+        default=_SCIPY_UP_TO,
         metavar="N",
-        help="largest n that SciPy runs, once (a batch counts by its operations); default: 2048",
+        help=f"largest n that SciPy runs, once (a batch counts by its operations); default: {_SCIPY_UP_TO}",
     )
     parser.add_argument(
         "--rows",
@@ -114,6 +130,9 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure, and print a table row by row, or one JSON object at the end."""
+    if args.batches:
+        _run_batches(args)
+        return
     device, config = resolve(args.device), Config(engine=args.engine)
     reachability = _REACHABILITY in args.method
     distances = [given for given in args.method if given != _REACHABILITY]
@@ -147,6 +166,18 @@ def run(args: argparse.Namespace) -> None:
         _print(_saved(rows, args.rows) if args.rows is not None else rows, args, device, clock_hz)
 
 
+def _run_batches(args: argparse.Namespace) -> None:
+    given = {
+        "--method": args.method != _METHODS, "--scipy-up-to": args.scipy_up_to != _SCIPY_UP_TO,
+        "--clock-mhz": args.clock_mhz is not None,
+    }  # fmt: skip
+    for option in (name for name, is_given in given.items() if is_given):
+        raise InputError(f"{option} must not be given with --batches, which measures one method without a bound; leave it out.")
+    if args.rows is not None:
+        _append([], args.rows)
+    run_batches(args, lambda rows: iter(rows) if args.rows is None else _saved(rows, args.rows))
+
+
 def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, clock_hz: float | None) -> None:
     command = _command(args, device)
     if args.json:
@@ -172,14 +203,14 @@ def _print(rows: Iterable[Row], args: argparse.Namespace, device: torch.device, 
         print(table.line(row), flush=True)
 
 
-def _saved(rows: Iterable[Row], path: Path) -> Iterator[Row]:
+def _saved(rows: Iterable[AnyRow], path: Path) -> Iterator[AnyRow]:
     """Yield the rows, each after it was appended to the file at `path`."""
     for row in rows:
         _append([row], path)
         yield row
 
 
-def _append(rows: Iterable[Row], path: Path) -> None:
+def _append(rows: Iterable[Row | BatchRow], path: Path) -> None:
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
