@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tri_apsp
+import tri_apsp.ops  # registers the operations
 from tri_apsp import Config, InputError, NegativeCycleError
 
 CPU_OR_GPU = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -13,7 +13,10 @@ BATCHES = (1, 2, 31, 33, 1000)
 GRAPHS = 33
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 every_device = pytest.mark.parametrize("device", DEVICES)
-every_dtype = pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+QUICK = (torch.float32, torch.int16)
+every_dtype = pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=[] if dtype in QUICK else pytest.mark.slow) for dtype in cases.DTYPES], ids=str
+)
 any_sign = pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "negative"])
 
 
