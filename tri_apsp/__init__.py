@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         shortest_paths,
         single_source,
         unpack,
+        warmup,
     )
     from tri_apsp.configs import Config, CpuTiles, GpuTiles
     from tri_apsp.errors import (
@@ -80,6 +81,7 @@ __all__ = [
     "shortest_paths",
     "single_source",
     "unpack",
+    "warmup",
     "write_distances",
 ]
 
@@ -90,7 +92,17 @@ _NAMES = {
     "api": (
         *("NegativeCycle", "Result", "Selection"),
         *("all_pairs", "closeness", "diameter", "eccentricities", "hops", "mean_distance"),
-        *("min_plus", "pack", "reachability", "read_sparse_graph", "select", "shortest_paths", "single_source", "unpack"),
+        *(
+            "min_plus",
+            "pack",
+            "reachability",
+            "read_sparse_graph",
+            "select",
+            "shortest_paths",
+            "single_source",
+            "unpack",
+            "warmup",
+        ),
     ),
     "configs": ("Config", "CpuTiles", "GpuTiles"),
     "errors": (

@@ -13,6 +13,7 @@ from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import NegativeCycle, Result, Selection
 from tri_apsp.solver.run import NegativeCycles
+from tri_apsp.solver.warm_up import warmup
 from tri_apsp.sparse import dense_or_sparse
 from tri_apsp.sparse.all_pairs import all_pairs
 from tri_apsp.sparse.dense_or_sparse import ShortestPathsMethod
@@ -40,6 +41,7 @@ __all__ = [
     "shortest_paths",
     "single_source",
     "unpack",
+    "warmup",
 ]
 
 

@@ -101,7 +101,7 @@ def test_argmin_of_a_product(capability: int) -> None:
     terms = 8 * 64 * 64 // 128
     assert loop["FSETP"] == terms
     assert loop["FADD"] + 2 * loop["FADD2"] == terms
-    assert loop.total() <= 4.4 * terms
+    assert loop.total() <= (4.4 if capability >= 90 else 5.8) * terms
 
 
 @cases("pack, capability", [*itertools.product((False, True), CAPABILITIES)], quick=lambda pack, capability: capability == 90)
