@@ -194,13 +194,13 @@ class TestGradients:
     def test_backward_takes_at_most_twice_the_forward(self) -> None:
         from torch.utils.benchmark import Timer
 
-        weights = torch.rand(2048, 2048, device="cuda").requires_grad_()
+        weights = torch.rand(4096, 4096, device="cuda").requires_grad_()
         found = distances(weights)
         backward = Timer("torch.autograd.grad(d, w, g, retain_graph=True)", globals={
             "torch": torch, "d": found, "w": weights, "g": torch.rand_like(found)
         }).blocked_autorange(min_run_time=0.2)  # fmt: skip
         forward = Timer("f(w)", globals={"f": distances, "w": weights.detach()}).blocked_autorange(min_run_time=0.2)
-        assert backward.median <= 2.5 * forward.median
+        assert backward.median <= 2 * forward.median
 
 
 @CPU_OR_GPU

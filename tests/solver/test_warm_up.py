@@ -7,12 +7,13 @@ import torch
 
 import tri_apsp
 from tri_apsp import InputError
+from tri_apsp.solver import warm_up
 
 
 @pytest.mark.parametrize("predecessors", [False, True])
 def test_solves_each_dtype_size_and_sign(monkeypatch: pytest.MonkeyPatch, predecessors: bool) -> None:
     solved = []
-    solve = tri_apsp.solver.warm_up.solve
+    solve = warm_up.solve
     monkeypatch.setattr(
         "tri_apsp.solver.warm_up.solve",
         lambda weights, **options: (

@@ -60,7 +60,7 @@ def warmup(
 
 
 def _solve(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, predecessors: bool) -> None:
-    weights = torch.ones(shape, dtype=dtype, device=device)
+    weights = torch.full(shape, 2, dtype=dtype, device=device)
     solve(weights, predecessors=predecessors)
     if shape[-1] > 1 and shape[0]:
         weights[..., 0, -1] = -1
