@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import torch
@@ -91,11 +92,16 @@ def _positive(rows: Any) -> int:
 def _blocks(solver: SparseSolver, rows: int, sink: Sink | None, total: int | None) -> Iterator[Block]:
     """Yield the blocks; with a `total` number of sources, show a bar."""
     first = sink.rows if sink is not None else 0
+    failed = Event()  # then no later rows may take the place of those that were not written
 
     def finish(part: slice, copied: Callable[[], torch.Tensor]) -> Block:
         distances = copied()
-        if sink is not None:
-            sink.write(distances)
+        if sink is not None and not failed.is_set():
+            try:
+                sink.write(distances)
+            except BaseException:
+                failed.set()
+                raise
         return Block(part.start, distances)
 
     bar: tqdm[NoReturn] = tqdm(desc="solving", total=total, initial=first, unit=" sources", disable=total is None)
