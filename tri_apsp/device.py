@@ -98,11 +98,14 @@ def resolve(name: str) -> torch.device:
 
 
 def describe(device: torch.device) -> Device:
-    """Return the facts of a device. They are cached, because tile sizes are looked up on every call."""
-    index = device.index
-    if device.type == "cuda" and index is None and not _ASSUMED:
-        index = torch.cuda.current_device()
-    return _describe(device.type, index)
+    """Return the facts of a device; "meta" stands for the current GPU, if there is one.
+
+    They are cached, because tile sizes are looked up on every call.
+    """
+    kind, index = device.type, device.index
+    if index is None and not _ASSUMED and (kind == "cuda" or (kind == "meta" and torch.cuda.is_available())):
+        kind, index = "cuda", torch.cuda.current_device()
+    return _describe(kind, index)
 
 
 _ASSUMED: list[Device] = []
@@ -291,7 +294,7 @@ def free_memory(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    if device.type == "meta":  # of a process that only compiles: nothing is allocated
+    if device.type == "meta":  # kernels are only compiled: nothing is allocated
         return describe(device).memory
     return int(psutil.virtual_memory().available)
 

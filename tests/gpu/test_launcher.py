@@ -23,6 +23,9 @@ class Kernel:
         self.launched: list[tuple[Any, ...]] = []
         self._compiles = compiles
 
+    def warmup(self, *args: Any, grid: tuple[int, int, int], **constants: Any) -> None:
+        self.compiled.append((grid, args, constants))
+
     def __getitem__(self, grid: tuple[int, int, int]) -> Callable[..., Any]:
         def launch(*args: Any, **constants: Any) -> Any:
             self.compiled.append((grid, args, constants))
@@ -68,6 +71,14 @@ def test_the_second_launch_bypasses_triton() -> None:
     (grid, x, y, *rest) = kernel.launched[0]
     assert (grid, rest) == ((3, 1, 1), [48, 8, "any"]), "constants stand in the order of the kernel's arguments"
     assert (x, y) == (other.data_ptr(), MEMORY.data_ptr())
+
+
+def test_tensors_without_memory_are_only_compiled_for() -> None:
+    kernel = Kernel(compiles=False)
+    launch = Launcher(kernel, CONSTANTS)
+    launch((2, 1, 1), nothing := MEMORY.to("meta"), MEMORY, 32)
+    assert kernel.compiled == [((2, 1, 1), (nothing, MEMORY, 32), CONSTANTS)]
+    assert not kernel.launched
 
 
 def test_hooks_hear_of_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_no_value_below_no_edge() -> None:
 def test_rows_are_enough_for_all_programs() -> None:
     buffer = result_buffer_for(CPU, torch.int32, 1)
     rows, counter, done = buffer.rows_for(3)
-    assert (rows.dtype, rows.shape[1], counter[0].tolist(), done) == (torch.int32, ROW, [0], 0)
+    assert (rows.dtype, rows.shape[1], counter.tolist(), done) == (torch.int32, ROW, [0], 0)
     again, _, done = buffer.rows_for(len(rows))
     assert again is rows
     assert done == 3
@@ -86,7 +86,7 @@ def test_the_buffer_of_an_interrupted_solve_is_not_reused(monkeypatch: pytest.Mo
 def test_counters_grow_by_the_increments_of_each_solve() -> None:
     counters = Counters()
     arrived, before = counters.next(3, CPU, 40, False)
-    assert (arrived.tolist(), before) == ([[0] * 3] * 2, 0)
+    assert (arrived.tolist(), before) == ([0] * 3, 0)
     again, before = counters.next(3, CPU, 7, True)
     assert again is arrived
     assert before == 40

@@ -11,7 +11,7 @@ import pytest
 import torch
 from kernels.gluon_stand_in import STRATEGIES, STRIDES, Pointer, import_kernels, launch, program, run_other_programs
 
-from tri_apsp.engines.nvidia import strategy
+from tri_apsp.engines.nvidia_constants import strategy
 from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
 from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
 from tri_apsp.semirings import distance_range, floor, no_edge
@@ -134,35 +134,32 @@ def solve(
     programs: int = 1,
     parts: int = 1,
     alignment: int = 1,
+    nonnegative: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the distances, and the extremes of W and D."""
     batch, n, _ = w.shape
     before = 7  # value of the counters at the launch
     compute = np.dtype(np.int32) if dtype == torch.int16 else w.dtype
     steps = -(-np.array(sizes or [n] * batch) // tile)
-    counters = np.full((2, batch), before)  # the flags hold the mark of an earlier call
+    counters = np.full(batch, before)
     padded_n = -(-n // alignment) * alignment
     d, result = np.empty((batch, padded_n, padded_n), w.dtype), np.empty_like(w)
     extremes = np.zeros(8, compute)
     partials, finished = np.full((batch * programs, 8), -1000, compute), np.array([before])
-    any_sign, nonnegative = (
-        closure_constants(strategy(dtype, sign), dtype, tile=tile, parts=parts, nonnegative=sign) for sign in (False, True)
-    )
-    if dtype in (torch.int16, torch.int32):
-        nonnegative = None  # as NvidiaEngine has it
+    closing = closure_constants(strategy(dtype, nonnegative), dtype, tile=tile, parts=parts, nonnegative=nonnegative)
     launch(
         solve_kernel, (programs, batch),
         Pointer(d, (padded_n**2, padded_n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(result, (n * n, n, 1)),
         Pointer(np.array(sizes or [], np.int32), (1,)),
-        Pointer(counters, (batch, 1)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(extremes, (1,)),
+        Pointer(counters, (1,)), Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(extremes, (1,)),
         n, before, before + batch * programs, *STRIDES[0], 2,
         SIZES=sizes is not None, COOPERATIVE=programs > 1, SINGLE_TILE=n <= tile, PADDED=padded_n > n, ALIGNMENT=alignment,
-        ROWS=8, ANY_SIGN=any_sign, NONNEGATIVE=nonnegative, EXTREMES=extremes_constants(dtype),
+        ROWS=8, CLOSURE=closing, EXTREMES=extremes_constants(dtype),
     )  # fmt: skip
     assert finished == before + batch * programs
     if programs > 1:
         grown = 2 * (programs + steps * (programs - 1))
-        assert (counters[0] == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
+        assert (counters == before + grown).all(), "NvidiaEngine computes the same number of arrivals"
     return result if padded_n > n else d, extremes
 
 
@@ -192,9 +189,11 @@ def assert_extremes(extremes: np.ndarray, w: np.ndarray, d: np.ndarray, sizes: l
 @pytest.mark.parametrize("n", [1, 13, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize("programs", [1, 3])
-def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
-    """The first graph has no negative weight, the second has."""
-    weights = np.stack([cases.random_graph(n, seed=1, degree=3), cases.negative_graph(n, seed=2)])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_solve(nonnegative: bool, programs: int, dtype: torch.dtype, n: int) -> None:
+    """The first graph has no negative weight; the second has, unless `nonnegative`."""
+    second = cases.random_graph(n, seed=2) if nonnegative else cases.negative_graph(n, seed=2)
+    weights = np.stack([cases.random_graph(n, seed=1, degree=3), second])
     weights += np.where(np.eye(n) > 0, np.array([3, 0])[:, None, None], 0)  # a positive diagonal counts as 0
     for tile, sizes, alignment in (
         (16, None, 1), (8, None, 1), (8, None, 4), (16, None, 16),
@@ -205,7 +204,9 @@ def test_solve(programs: int, dtype: torch.dtype, n: int) -> None:
         w = cases.tensor(weights, dtype).numpy()
         before = w.copy()
         parts = 2 if tile == 16 and programs > 1 else 1
-        d, extremes = solve(dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment)
+        d, extremes = solve(
+            dtype, w, tile=tile, sizes=sizes, programs=programs, parts=parts, alignment=alignment, nonnegative=nonnegative
+        )
         np.testing.assert_array_equal(w, before)
         expected = np.full_like(d, no_edge(dtype))
         for i, size in enumerate(sizes or [n, n]):

@@ -14,7 +14,7 @@ from kernels.marks import cases, needs_disassembler
 from kernels.variants import CAPABILITIES, TYPES, nvidia_product, portable_product, product_cases
 
 from tri_apsp.configs import default_config
-from tri_apsp.engines.nvidia import strategy
+from tri_apsp.engines.nvidia_constants import strategy
 
 pytestmark = needs_disassembler
 

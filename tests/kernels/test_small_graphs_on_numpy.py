@@ -9,7 +9,7 @@ import torch
 from kernels.gluon_stand_in import STRIDES, Pointer, import_kernels, launch
 from kernels.test_closure_on_numpy import extremes_constants
 
-from tri_apsp.engines.nvidia import strategy
+from tri_apsp.engines.nvidia_constants import strategy
 from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import distance_range, floor, no_edge

@@ -19,7 +19,7 @@ from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
-from tri_apsp.engines.nvidia import (
+from tri_apsp.engines.nvidia_constants import (
     closure_constants,
     closure_options,
     product_layouts,
@@ -136,7 +136,7 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
     else:
         kernel = _solve_kernel
         one, padded = kind == "one tile", kind.startswith("padded")
-        constants |= solve_constants(dtype, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded)
+        constants |= solve_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=one, padded=padded)
         pointers["finished_ptr"] = "*i64"
         if dtype == torch.int16:
             pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
@@ -325,8 +325,7 @@ def closure_cases() -> list[tuple[str, torch.dtype, bool, int]]:
         (kind, dtype, nonnegative, capability)
         for (kind, capability), (dtype, nonnegative) in itertools.product(kinds, SIGNS)
         if _runs_on_nvidia(dtype, capability)
-        # One solve for both signs; and of some solves, no loop that is counted differs between dtypes of a size.
-        and (kind.startswith("closure") or dtype != torch.float32 or nonnegative)
+        # Of some solves, no loop that is counted differs between dtypes of a size.
         and (not (kind.startswith("padded") or ("solve" in kind and capability != 90)) or dtype in (torch.float32, torch.int16))
     ]
 

@@ -10,7 +10,7 @@ import torch
 
 from tri_apsp.configs import GpuTiles, max_registers
 from tri_apsp.device import describe
-from tri_apsp.engines.nvidia import product_layouts, strategy
+from tri_apsp.engines.nvidia_constants import product_layouts, strategy
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.arithmetic import SLICE, _arithmetic_kernel
 from tri_apsp.semirings import no_edge

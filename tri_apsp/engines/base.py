@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -211,6 +212,11 @@ class Engine(BlockOperations):
         """
 
     @classmethod
+    def compiling(cls) -> AbstractContextManager[object]:
+        """Compile kernels side by side inside a `with`, where operations on matrices of the device "meta" launch nothing."""
+        return nullcontext()
+
+    @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:
         """Return whether the operations can work on weights (batch, n, n) with their strides."""
         return weights.stride(-1) == 1
@@ -269,13 +275,18 @@ class Engine(BlockOperations):
         """Return whether queue_solve takes weights (batch, n, n) that one closure solves."""
         return check and cls.reads_values_asynchronously(weights)
 
+    @classmethod
+    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+        """Return whether queue_solve runs other code for weights of which none is negative than for those of any sign."""
+        return False
+
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
         """Queue a whole solve of weights (batch, n, n) that one closure solves.
 
         Args:
-            weights: as the engine was made for, of any strides, and of any sign whatever the engine was made for. The diagonal
-                counts as 0 unless it is negative; what `sizes` leaves out is ignored. No value was checked; sizes
-                were, unless `checks_sizes`.
+            weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it is negative; what `sizes`
+                leaves out is ignored. No value was checked; sizes were, unless `checks_sizes`. If it `solves_by_sign`, the
+                engine is made for weights of which none is negative, and one is, then the distances are meaningless.
             check: whether value ranges are needed. Without it the launches may be captured into a CUDA graph.
 
         Returns:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
+from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, MatrixSpec, Update, block
+from tri_apsp.engines.nvidia_constants import (
+    closure_constants,
+    closure_options,
+    compute_dtype,
+    product_layouts,
+    small_graphs_constants,
+    solve_constants,
+    strategy,
+)
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import MAX_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
 from tri_apsp.gpu.launcher import Launcher
@@ -17,25 +26,12 @@ from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
-from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
-from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
-from tri_apsp.kernels.nvidia.product import ProductLayouts, _product_kernel
-from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs, _small_graphs_kernel
+from tri_apsp.kernels.nvidia.product import _product_kernel
+from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
-from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
-from tri_apsp.semirings import dtype_name, floor, no_edge
-from tri_apsp.value_range import PendingRanges, limits
+from tri_apsp.value_range import PendingRanges
 
-__all__ = [
-    "NvidiaEngine",
-    "closure_constants",
-    "closure_options",
-    "product_layouts",
-    "small_graphs_constants",
-    "solve_constants",
-    "split_k_tiles",
-    "strategy",
-]  # fmt: skip
+__all__ = ["MOST_VERTICES", "NvidiaEngine", "split_k_tiles"]
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
 # often.
@@ -60,9 +56,8 @@ _TILES_OF_HALF_SIZE = 8
 # If a panel has so few tiles that each can be divided between this many programs, it is; a part has at least _MIN_PART rows.
 _PARTS = (4, 2)
 _MIN_PART = 16
-# The kernel of a solve in one launch contains one closure for weights without negative values and one for weights of any sign.
-# For these dtypes it contains only the latter: the former has a fifth fewer instructions per tile, but is no faster, and
-# doubles the time to compile.
+# A solve in one launch is the same for weights of every sign in these dtypes: without negative weights its closure would have a
+# fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
 MOST_VERTICES = {2: 64, 4: 32, 8: 32}
 """Graphs of so many vertices stay in the registers of a warp, for each size of a value in bytes.
@@ -70,10 +65,8 @@ MOST_VERTICES = {2: 64, 4: 32, 8: 32}
 On an H200, 65536 graphs of 64 vertices in int16 take 1.0 ms instead of 2.5. In float32 they would take 2.4 ms instead of 2.6,
 and with negative weights 4.0 instead of 3.4; and the kernel some seconds to compile.
 """
-# Values of a group of them, and the most programs for each multiprocessor.
-_SMALL_VALUES, _SMALL_PROGRAMS = 1024, 16
-# Rows that a solve in one launch copies and reads at a time: few enough that the extreme values stay in registers.
-_ROWS = 32
+# The most programs of them for each multiprocessor.
+_SMALL_PROGRAMS = 16
 
 
 class NvidiaEngine(TritonEngine):
@@ -130,6 +123,10 @@ class NvidiaEngine(TritonEngine):
     def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
         return is_readable(weights) and (check or weights.shape[-1] <= MOST_VERTICES[weights.itemsize])
 
+    @classmethod
+    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+        return weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > MOST_VERTICES[weights.itemsize]
+
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
         if n <= MOST_VERTICES[weights.itemsize]:
@@ -140,14 +137,15 @@ class NvidiaEngine(TritonEngine):
         result = distances = weights.new_empty((batch, size, size))
         if size > n:
             result = weights.new_empty(weights.shape)
-        buffer = result_buffer_for(weights.device, _compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS)
+        buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1 + batch // MAX_GRAPHS)
         rows, counter, done = buffer.rows_for(batch * count)
         report, arrived, before = buffer.tensor, distances, 0
         if count > 1:
             arrived, before = buffer.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
+        nonnegative = self.spec.nonnegative and self.solves_by_sign(weights)
         launch = _solve_launcher(
-            weights.dtype, n <= tile, size > n, alignment, sizes is not None, tile, parts, *self._occupancy(count)
+            weights.dtype, nonnegative, n <= tile, size > n, alignment, sizes is not None, tile, parts, *self._occupancy(count)
         )
         launches = 0
         for operands in in_parts(distances, weights, result, distances if sizes is None else sizes, arrived, rows):
@@ -165,7 +163,7 @@ class NvidiaEngine(TritonEngine):
         programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         pending, report, done = None, (distances, distances, distances), 0  # which are not written to
         if check:
-            buffer = result_buffer_for(weights.device, _compute_dtype(weights.dtype), 1)
+            buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1)
             rows, counter, done = buffer.rows_for(programs)
             pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
         launch(
@@ -239,125 +237,6 @@ def _arrivals(n: int, tile: int, count: int) -> int:
     return 2 * (count - 1) * -(-n // tile)
 
 
-def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
-    """Return the STRATEGY of a product: how kernels.nvidia.tiles adds and takes the minimum."""
-    if dtype == torch.float32:
-        return "nonnegative" if nonnegative else "float"
-    return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
-
-
-@cache
-def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
-    """Return the layouts of a tile of C in registers, and of the slices of A and B, which threads copy 16 bytes at a time."""
-    vector = 16 // dtype.itemsize
-    columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
-    warps_n = tiles.warps_n(columns)
-    lanes_a = min(32, max(1, tiles.block_k // vector))
-    lanes_b = min(32, tiles.block_n // vector)
-    return ProductLayouts(
-        ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
-        LOAD_A=gl.BlockedLayout([1, min(vector, tiles.block_k)], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
-        LOAD_B=gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
-        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-    )
-
-
-def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, parts: int) -> ClosureConstants:
-    """Return what a closure by programs of `warps` warps, which divide a tile into `parts`, is compiled for."""
-    vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
-    lanes_n = min(64, tile) // vector
-    return ClosureConstants(
-        NO_EDGE=no_edge(dtype),
-        FLOOR=None if nonnegative else floor(dtype),
-        TILE=tile,
-        PARTS=parts,
-        COMPUTE=getattr(gl, dtype_name(_compute_dtype(dtype))),
-        STRATEGY=strategy(dtype, nonnegative),
-        ACC=gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
-        ACC_TALL=gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
-        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
-        OVERSIZED_VIEWS=OVERSIZED_VIEWS,
-    )
-
-
-def closure_options(warps: int, programs: int) -> dict[str, int]:
-    """Return the options of a closure, so that `programs` programs of `warps` warps fit a multiprocessor."""
-    return {"num_warps": warps, "maxnreg": max_registers(warps * programs)}
-
-
-def solve_constants(
-    dtype: torch.dtype,
-    *,
-    tile: int,
-    warps: int,
-    parts: int,
-    single_tile: bool,
-    padded: bool = False,
-    alignment: int = ALIGNMENT,
-) -> dict[str, Any]:
-    """Return the constants of _solve_kernel other than SIZES and COOPERATIVE.
-
-    Args:
-        dtype: of the weights.
-        tile: edge of a tile.
-        warps: per program.
-        parts: the number of parts into which programs divide a tile.
-        single_tile: whether one tile holds a graph.
-        padded: whether the result has fewer columns than the matrix that the kernel works on.
-        alignment: a divisor of the row stride of that matrix.
-    """
-    closure = partial(closure_constants, dtype, tile=tile, warps=warps, parts=parts)
-    return {
-        "ANY_SIGN": closure(False),
-        "NONNEGATIVE": None if dtype in _ONE_CLOSURE else closure(True),
-        "SINGLE_TILE": single_tile,
-        "PADDED": padded,
-        "ALIGNMENT": alignment,
-        "ROWS": min(tile, _ROWS),
-        "EXTREMES": _extremes_constants(dtype, warps),
-    }
-
-
-def _extremes_constants(dtype: torch.dtype, warps: int) -> ExtremesConstants:
-    compute = _compute_dtype(dtype)
-    return ExtremesConstants(
-        NO_EDGE=no_edge(dtype),
-        SMALLEST=limits(compute)[0],
-        COMPUTE=getattr(gl, dtype_name(compute)),
-        ROW_LAYOUT=gl.BlockedLayout([1], [32], [warps], [0]),
-        BLOCK=64 * warps,
-        BLOCK_LAYOUT=gl.BlockedLayout([1, 8], [32, 1], [warps, 1], [1, 0]),
-    )
-
-
-def small_graphs_constants(dtype: torch.dtype, size: int) -> SmallGraphs:
-    """Return what the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64, is compiled for."""
-    words = 2 if dtype == torch.int16 else 1  # values of a word
-    rows, blocks_n = {8: (2, 2 // words), 16: (4, 4 // words), 32: (4, 4), 64: (8, 4)}[size]
-    lanes = 32 * rows // (size * blocks_n), size // rows, blocks_n
-    columns = size // blocks_n
-    return SmallGraphs(
-        GRAPHS=max(lanes[0], _SMALL_VALUES // size**2),
-        SIZE=size,
-        ROWS=rows,
-        COLUMNS=columns // words,
-        STEP=max(rows, columns),
-        STRATEGY=strategy(dtype, False),
-        INTEGERS=not dtype.is_floating_point,
-        NO_EDGE=no_edge(dtype),
-        FLOOR=floor(dtype),
-        VALUES=gl.BlockedLayout([1, rows, columns], [*lanes], [1, 1, 1], [2, 1, 0]),
-        BLOCKS=gl.BlockedLayout(
-            [1, 1, rows, 1, columns // words], [lanes[0], lanes[1], 1, lanes[2], 1], [1] * 5, [4, 3, 2, 1, 0]
-        ),
-        EXTREMES=_extremes_constants(dtype, 1),
-    )
-
-
-def _compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    return torch.int32 if dtype == torch.int16 else dtype
-
-
 @cache
 def _closure_launcher(
     dtype: torch.dtype, nonnegative: bool, sizes: bool, tile: int, parts: int, warps: int, programs: int, cooperative: bool
@@ -382,6 +261,7 @@ def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bo
 @cache
 def _solve_launcher(
     dtype: torch.dtype,
+    nonnegative: bool,
     single_tile: bool,
     padded: bool,
     alignment: int,
@@ -393,7 +273,7 @@ def _solve_launcher(
     cooperative: bool,
 ) -> Launcher:
     constants = solve_constants(
-        dtype, tile=tile, warps=warps, parts=parts, single_tile=single_tile, padded=padded, alignment=alignment
+        dtype, nonnegative, tile=tile, warps=warps, parts=parts, single_tile=single_tile, padded=padded, alignment=alignment
     )
     constants |= {"SIZES": sizes, "COOPERATIVE": cooperative, "launch_cooperative_grid": cooperative}
     return Launcher(_solve_kernel, constants | closure_options(warps, programs))

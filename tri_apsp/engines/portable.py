@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -12,9 +13,11 @@ from tri_apsp.device import Device
 from tri_apsp.engines.base import Block
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import TritonEngine, in_parts
+from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
+from tri_apsp.semirings import floor, no_edge
 
 __all__ = ["PortableEngine"]
 
@@ -36,10 +39,8 @@ class PortableEngine(TritonEngine):
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape
-        _closure_kernel[(batch,)](
-            d, n, *d.stride()[:2],
-            NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(n), num_warps=self.config.closure_warps,
-        )  # fmt: skip
+        launch = _launcher(_closure_kernel, self.spec.dtype, self.config.closure_warps, BLOCK=triton.next_power_of_2(n))
+        launch((batch, 1, 1), d, n, *d.stride()[:2])
 
     def panels(self, d: Block, row: Block, column: Block, skip: tuple[int, int] = (0, 0)) -> None:
         assert row.stride() == column.stride() == d.stride(), "panels must be views of one matrix"
@@ -49,10 +50,16 @@ class PortableEngine(TritonEngine):
             multiply_in_stripes(self, d, row, column)
             return
         m, n = column.shape[1], row.shape[2]
-        step, tiles = self.config.panel, self.config.product
+        step, block_k = self.config.panel, min(self.config.product.block_k, _PANEL_SLICE)
+        launch = _launcher(
+            _panels_kernel, self.spec.dtype, self.config.panel_warps,
+            BLOCK=triton.next_power_of_2(size), BLOCK_K=block_k, PANEL=step,
+        )  # fmt: skip
         for operands in in_parts(d, row, column):
-            _panels_kernel[triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0]](
-                *operands, size, m, n, *skip, *d.stride()[:2],
-                NO_EDGE=self.no_edge, FLOOR=self.floor, BLOCK=triton.next_power_of_2(size),
-                BLOCK_K=min(tiles.block_k, _PANEL_SLICE), PANEL=step, num_warps=self.config.panel_warps,
-            )  # fmt: skip
+            grid = triton.cdiv(n, step) + triton.cdiv(m, step), operands[0].shape[0], 1
+            launch(grid, *operands, size, m, n, *skip, *d.stride()[:2])
+
+
+@cache
+def _launcher(kernel: Any, dtype: torch.dtype, warps: int, **constants: int) -> Launcher:
+    return Launcher(kernel, {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **constants, "num_warps": warps})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,7 @@ from tri_apsp.engines import triton_gradients
 from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Tolerance, Update
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
-from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.gpu.launcher import Launcher, compiling_side_by_side
 from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
 from tri_apsp.semirings import floor, no_edge
@@ -64,6 +65,10 @@ class TritonEngine(Engine):
     def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
         return self.launch_by(self.config.product)
+
+    @classmethod
+    def compiling(cls) -> AbstractContextManager[object]:
+        return compiling_side_by_side()
 
     @classmethod
     def can_solve_in_place(cls, weights: torch.Tensor) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -10,7 +13,10 @@ import torch
 
 from tri_apsp.device import raw_stream
 
-__all__ = ["Launcher", "has_triton"]
+__all__ = ["Launcher", "compiling_side_by_side", "has_triton"]
+
+# Kernels that are compiled at the same time.
+_THREADS = 8
 
 
 @cache
@@ -39,10 +45,16 @@ class Launcher:
         self._caches = torch.version.hip is None
 
     def __call__(self, grid: tuple[int, int, int], *args: torch.Tensor | int) -> None:
-        """Launch `grid` programs; the first of `args` is a tensor on the current device."""
+        """Launch `grid` programs; the first of `args` is a tensor on the current device.
+
+        If that tensor is one of the device "meta", the kernel is only compiled, for the current device.
+        """
         first = args[0]
         assert isinstance(first, torch.Tensor)
         index = first.get_device()
+        if index < 0 and first.is_meta:
+            self._kernel.warmup(*args, grid=grid, **self._constants)
+            return
         kinds: list[object] = [index]
         values: list[int] = []
         for arg in args:
@@ -62,6 +74,21 @@ class Launcher:
         compiled = self._kernel[grid](*args, **self._constants)
         if compiled is not None and self._caches:  # Triton's interpreter compiles nothing
             self._compiled[key] = compiled.run, compiled.function, compiled.packed_metadata
+
+
+@contextmanager
+def compiling_side_by_side() -> Iterator[None]:
+    """Compile the kernels of launches inside a `with` side by side; leaving it waits for them.
+
+    Triton compiles mostly without the interpreter's lock.
+    """
+    from triton import AsyncCompileMode
+
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
+        with suppress(RuntimeError):  # where the caller compiles like this already
+            stack.enter_context(AsyncCompileMode(threads))
+        yield
 
 
 def _has_hooks() -> bool:

@@ -18,20 +18,20 @@ _MIN_ROWS = 1024
 
 
 class Counters:
-    """Two counters per graph that only grow, at which the programs of a launch synchronize; and their expected state."""
+    """A counter per graph that only grows, at which the programs of a launch synchronize; and its expected state."""
 
     def __init__(self) -> None:
         self._counters: torch.Tensor | None = None
         self._expected = 0
 
     def next(self, batch: int, device: torch.device, increments: int, uneven: bool) -> tuple[torch.Tensor, int]:
-        """Return the counters (2, batch) and the value that those of the first row have before the next launch.
+        """Return the counters (batch,) and the value that they have before the next launch.
 
         The launch adds `increments` to each counter. If `uneven`, it adds less to some, and the counters cannot be reused.
         """
         before = self._expected
         if self._counters is None or before + increments > 1 << 30:
-            self._counters, before = torch.zeros((2, batch), dtype=torch.int64, device=device), 0
+            self._counters, before = torch.zeros(batch, dtype=torch.int64, device=device), 0
         counters = self._counters
         self._expected = before + increments
         if uneven:

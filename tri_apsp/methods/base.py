@@ -53,6 +53,9 @@ class Method(ABC):
     workspace: ClassVar[float] = 0.0
     """Workspace as a share of the matrix."""
 
+    launches_are_fixed: ClassVar[bool] = False
+    """Whether the operations do not depend on values, so that they can be compiled before the solve."""
+
     @abstractmethod
     def solve(self, d: Block, engine: Engine, observer: Observer) -> None:
         """D <- D* in place, for d of shape (batch, n, n) with zero or negative diagonal."""

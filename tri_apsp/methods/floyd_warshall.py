@@ -22,6 +22,8 @@ class FloydWarshall(Method):
     Parallel Floyd-Warshall, section 2.4.
     """
 
+    launches_are_fixed = True
+
     def solve(self, d: Block, engine: BlockOperations, observer: Observer) -> None:
         n = d.shape[1]
         size = engine.config.block_size

@@ -36,6 +36,7 @@ class Kleene(Method):
     """
 
     workspace = WORKSPACE
+    launches_are_fixed = True
 
     def __init__(self) -> None:
         self._base_case = FloydWarshall()

@@ -22,15 +22,16 @@ from tri_apsp.solver.arguments import (
     check_size_values,
     check_weights,
 )
+from tri_apsp.solver.compilation import compile_solve
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
+from tri_apsp.solver.one_closure import solve_by_one_closure
 from tri_apsp.solver.predecessors import predecessors as find_predecessors
 from tri_apsp.solver.result import DenseSelection, Result
 from tri_apsp.solver.reweighting import solve_reweighted
 from tri_apsp.solver.selection import choice_of, is_one_closure
 from tri_apsp.solver.staging import stage
-from tri_apsp.solver.values import Bounds, check_graphs
 from tri_apsp.solver.verification import EarlyCheck, verify
 
 __all__ = ["Make", "NegativeCycles", "Select", "run", "solve", "solve_problem"]
@@ -164,17 +165,21 @@ def _run_once(
         if check and problem.sizes is not None and not (queued and engine_type.checks_sizes):
             check_size_values(problem.sizes, problem.n)
         if queued:
-            distances, of_weights, engine = _solve_by_one_closure(problem, selection, make, check)
+            make_for_sign = partial(_engine, problem, selection, make, weights)
+            distances, of_weights, engine = solve_by_one_closure(problem, engine_type, make_for_sign, check=check)
             found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
-        engine = _engine(problem, selection, make, staged.matrix, nonnegative=check)  # while a GPU reads the values
+        engine = _engine(problem, selection, make, staged.matrix, check)  # while a GPU reads the values
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
         if negative:
             selection = select(False)
             method = method_of(selection.method)
-            engine = _engine(problem, selection, make, staged.matrix, nonnegative=False)
+            engine = _engine(problem, selection, make, staged.matrix, False)
+        compile_solve(
+            problem, method, selection.engine, selection.config, staged.matrix, nonnegative=engine.spec.nonnegative
+        )  # fmt: skip
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
         method.solve(staged.matrix, engine, _observer(problem, method, engine, early if negative else None, report))
         early.finish()
@@ -210,26 +215,6 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _solve_by_one_closure(
-    problem: Problem, selection: DenseSelection, make: Make, check: bool
-) -> tuple[torch.Tensor, Bounds | None, Engine]:
-    """Return the distances (batch, n, n) of graphs that one closure solves; with `check` verified, for which the host blocks.
-
-    Also returns the bounds of the weights with `check`, and the engine.
-
-    The kernel is launched before the values are checked. On invalid values its result is meaningless, which costs less than
-    blocking for a separate check.
-    """
-    engine = _engine(problem, selection, make, problem.weights, nonnegative=False)
-    distances, pending = engine.queue_solve(problem.weights, check=check)
-    if pending is None or not check:
-        return distances, None, engine
-    weights_range, distances_range = pending.read()
-    bounds = check_graphs(problem.weights, problem.sizes, weights_range)
-    verify(problem, distances, bounds, engine, engine.closure, found=distances_range)
-    return distances, bounds, engine
-
-
-def _engine(problem: Problem, selection: DenseSelection, make: Make, matrix: torch.Tensor, *, nonnegative: bool) -> Engine:
+def _engine(problem: Problem, selection: DenseSelection, make: Make, matrix: torch.Tensor, nonnegative: bool) -> Engine:
     spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
     return make(selection.engine, spec, selection.config)

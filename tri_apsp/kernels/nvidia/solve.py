@@ -8,8 +8,8 @@
 A graph of a single tile stays in registers from W to D. For a larger one, the programs of a graph divide D into blocks
 [ROWS, TILE], and wait for each other at a barrier before and after the closure.
 
-If W has no negative value, the closure needs no FLOOR and may add faster, so that a kernel may hold two closures: ANY_SIGN, and
-NONNEGATIVE, which is taken where no weight of the graph is negative.
+A closure for weights without negative values computes nothing of use if there is one: the extremes of W tell, and the host then
+launches the kernel with a closure for weights of any sign.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tri_apsp.kernels.nvidia.closure import close_matrix, tile_pointers
 from tri_apsp.kernels.nvidia.extremes import extremes_row, reduce_extremes, store_extremes
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
-from tri_apsp.kernels.nvidia.synchronization import grid_barrier, load_acquire
+from tri_apsp.kernels.nvidia.synchronization import grid_barrier
 from tri_apsp.kernels.nvidia.tile_closure import allocate, close_tile
 
 __all__ = ["_solve_kernel"]
@@ -58,25 +58,17 @@ def _close_tile(x, smem, CLOSURE: gl.constexpr):
 
 @gluon.jit
 def _solve_tile(
-    d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem,
-    SMALLEST: gl.constexpr, ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
+    d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST: gl.constexpr, CLOSURE: gl.constexpr
 ):  # fmt: skip
     """Solve a graph of at most TILE vertices, which stays in registers; return its extremes."""
-    TILE: gl.constexpr = ANY_SIGN.TILE
-    ACC: gl.constexpr = ANY_SIGN.ACC
-    NO_EDGE: gl.constexpr = ANY_SIGN.NO_EDGE
+    TILE: gl.constexpr = CLOSURE.TILE
+    ACC: gl.constexpr = CLOSURE.ACC
+    NO_EDGE: gl.constexpr = CLOSURE.NO_EDGE
     # Load W, [TILE, TILE].
-    x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, ANY_SIGN)
+    x, graph, diagonal = _load_block(w_ptr, 0, 0, size, stride_wm, stride_wn, TILE, CLOSURE)
     lowest_w, highest_w, below_w = reduce_extremes(gl.where(x == x, x, SMALLEST), x, gl.where(x < NO_EDGE, x, SMALLEST))
-    x = _initial_values(x, diagonal)
-    # Close it.
-    if NONNEGATIVE is None:  # noqa: SIM114 - this condition is decided by the compiler, the next one at run time
-        x = _close_tile(x, smem, ANY_SIGN)
-    elif lowest_w < 0:
-        x = _close_tile(x, smem, ANY_SIGN)
-    else:
-        x = _close_tile(x, smem, NONNEGATIVE)
-    # Store D.
+    # Close it, and store D.
+    x = _close_tile(_initial_values(x, diagonal), smem, CLOSURE)
     x = gl.where(graph, x, NO_EDGE)  # negative weights may have lowered the padding
     ptrs, inside = tile_pointers(d_ptr, 0, 0, n, n, TILE, TILE, ACC)
     gl.store(ptrs, x.to(d_ptr.dtype.element_ty), mask=inside)
@@ -140,38 +132,23 @@ def _finalize(
 
 @gluon.jit
 def _solve_blocks(
-    d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals, stride_wm, stride_wn, smem,
-    COOPERATIVE: gl.constexpr, PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr,
-    ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,
+    d_ptr, w_ptr, result_ptr, counter_ptr, programs, n, padded_n, size, closed_n, arrivals, stride_wm, stride_wn, smem,
+    COOPERATIVE: gl.constexpr, PADDED: gl.constexpr, SMALLEST: gl.constexpr, ROWS: gl.constexpr, CLOSURE: gl.constexpr,
 ):  # fmt: skip
     """Solve a graph of more than TILE vertices by several programs; return the extremes of this program's blocks."""
     # D = W.
     lowest_w, highest_w, below_w = _initialize(
-        d_ptr, w_ptr, padded_n, size, stride_wm, stride_wn, SMALLEST, ROWS, ANY_SIGN
+        d_ptr, w_ptr, padded_n, size, stride_wm, stride_wn, SMALLEST, ROWS, CLOSURE
     )  # fmt: skip
-    counter_ptr += pid_b
-    # Agree whether any program has read a negative weight: one that has sets the flag of the graph to this call's mark.
-    is_negative = lowest_w < 0
-    mark = arrivals + 1
-    if COOPERATIVE:
-        if is_negative:
-            gl.store(counter_ptr + gl.num_programs(1), mark)
     arrivals += programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
-    if COOPERATIVE:
-        is_negative = load_acquire(counter_ptr + gl.num_programs(1)) == mark
     # D <- D*.
-    if NONNEGATIVE is None:  # noqa: SIM114 - as in _solve_tile
-        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, ANY_SIGN)
-    elif is_negative:
-        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, ANY_SIGN)
-    else:
-        close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, NONNEGATIVE)
-    arrivals += 2 * gl.cdiv(size, ANY_SIGN.TILE) * (programs - 1) + programs
+    close_matrix(d_ptr, counter_ptr, closed_n, arrivals, padded_n, smem, COOPERATIVE, CLOSURE)
+    arrivals += 2 * gl.cdiv(size, CLOSURE.TILE) * (programs - 1) + programs
     grid_barrier(counter_ptr, arrivals, COOPERATIVE)
     # The result, and the extremes of D.
     lowest_d, lowest_diagonal, highest_d, below_d = _finalize(
-        d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, ANY_SIGN
+        d_ptr, result_ptr, n, padded_n, PADDED, SMALLEST, ROWS, CLOSURE
     )  # fmt: skip
     return lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d
 
@@ -182,7 +159,7 @@ def _solve_kernel(
     w_ptr,  # W (batch, n, n), any strides
     result_ptr,  # if PADDED, the result (batch, n, n), contiguous
     sizes_ptr,  # (batch,): the leading vertices of each graph, if SIZES; the rest is padding
-    counter_ptr,  # (2, batch) of int64, if COOPERATIVE: counters that stand at `arrivals`, and flags, none of them arrivals + 1
+    counter_ptr,  # (batch,) of int64, which stand at `arrivals`, if COOPERATIVE
     partials_ptr, finished_ptr, extremes_ptr,  # see store_extremes
     n, arrivals, finished, stride_wb, stride_wm, stride_wn,
     SIZES: gl.constexpr, COOPERATIVE: gl.constexpr,  # as in _closure_kernel
@@ -190,7 +167,7 @@ def _solve_kernel(
     PADDED: gl.constexpr,  # whether D has more vertices than W
     ALIGNMENT: gl.constexpr,  # which divides the rows of D, and TILE
     ROWS: gl.constexpr,  # of the blocks in which W and D are read outside the closure
-    ANY_SIGN: gl.constexpr, NONNEGATIVE: gl.constexpr,  # ClosureConstants; the second is None if the first serves all weights
+    CLOSURE: gl.constexpr,  # ClosureConstants
     EXTREMES: gl.constexpr,  # ExtremesConstants
 ):  # fmt: skip
     """D = W* for each graph of the batch: axis 1 of the grid is the graph, axis 0 its programs.
@@ -211,17 +188,17 @@ def _solve_kernel(
         given_size = gl.load(sizes_ptr + pid_b)
         size = gl.maximum(gl.minimum(given_size, n), 0).to(gl.int32)
         closed_n = gl.cdiv(size, ALIGNMENT) * ALIGNMENT
-    smem = allocate(ANY_SIGN)
+    smem = allocate(CLOSURE)
     SMALLEST: gl.constexpr = EXTREMES.SMALLEST
     # Solve.
     if SINGLE_TILE:
         lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_tile(
-            d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST, ANY_SIGN, NONNEGATIVE
+            d_ptr, w_ptr, n, size, stride_wm, stride_wn, smem, SMALLEST, CLOSURE
         )
     else:
         lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, highest_d, below_d = _solve_blocks(
-            d_ptr, w_ptr, result_ptr, counter_ptr, pid_b, programs, n, padded_n, size, closed_n, arrivals,
-            stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, ANY_SIGN, NONNEGATIVE,
+            d_ptr, w_ptr, result_ptr, counter_ptr + pid_b, programs, n, padded_n, size, closed_n, arrivals,
+            stride_wm, stride_wn, smem, COOPERATIVE, PADDED, SMALLEST, ROWS, CLOSURE,
         )  # fmt: skip
     if SIZES:
         lowest_w = gl.where(size == given_size, lowest_w, SMALLEST)

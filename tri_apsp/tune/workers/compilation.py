@@ -80,15 +80,8 @@ class _Driver:
 
 @cache
 def _only_compile(facts: Device) -> None:
-    """Make every launch of this process a compilation for a GPU with these `facts`."""
+    """Make this process compile for a GPU with these `facts`."""
     assume(facts)
     # Imported by name, since only kernels and engines may depend on Triton: this changes Triton, and does not need it.
     if facts.capability is not None:  # the architecture of an AMD GPU is known only to its driver
         importlib.import_module("triton.runtime").driver.set_active(_Driver(facts.capability))
-    jit = importlib.import_module("triton.runtime.jit").JITFunction
-    launch = jit.run
-
-    def compile_only(self: Any, *arguments: Any, warmup: bool, **options: Any) -> None:
-        launch(self, *arguments, warmup=True, **options)  # its result could be launched later, so nothing is returned
-
-    jit.run = compile_only

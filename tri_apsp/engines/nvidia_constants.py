@@ -1,0 +1,153 @@
+"""What the kernels of the nvidia engine are compiled for: strategies, layouts and other constants, by dtype and tiles."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from tri_apsp.configs import GpuTiles, max_registers
+from tri_apsp.gpu.padding import ALIGNMENT
+from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
+from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
+from tri_apsp.kernels.nvidia.product import ProductLayouts
+from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
+from tri_apsp.kernels.nvidia.tile_closure import ClosureConstants
+from tri_apsp.semirings import dtype_name, floor, no_edge
+from tri_apsp.value_range import limits
+
+__all__ = [
+    "closure_constants",
+    "closure_options",
+    "compute_dtype",
+    "product_layouts",
+    "small_graphs_constants",
+    "solve_constants",
+    "strategy",
+]
+
+# Values of a group of small graphs.
+_SMALL_VALUES = 1024
+# Rows that a solve in one launch copies and reads at a time: few enough that the extreme values stay in registers.
+_ROWS = 32
+
+
+def strategy(dtype: torch.dtype, nonnegative: bool) -> str:
+    """Return the STRATEGY of a product: how kernels.nvidia.tiles adds and takes the minimum."""
+    if dtype == torch.float32:
+        return "nonnegative" if nonnegative else "float"
+    return {torch.int32: "int32", torch.int16: "int16x2"}.get(dtype, "compare")
+
+
+@cache
+def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
+    """Return the layouts of a tile of C in registers, and of the slices of A and B, which threads copy 16 bytes at a time."""
+    vector = 16 // dtype.itemsize
+    columns = tiles.block_n // 2 if dtype == torch.int16 else tiles.block_n  # of C, in words
+    warps_n = tiles.warps_n(columns)
+    lanes_a = min(32, max(1, tiles.block_k // vector))
+    lanes_b = min(32, tiles.block_n // vector)
+    return ProductLayouts(
+        ACC=gl.BlockedLayout([1, 4], [4, 8], [tiles.num_warps // warps_n, warps_n], [1, 0]),
+        LOAD_A=gl.BlockedLayout([1, min(vector, tiles.block_k)], [32 // lanes_a, lanes_a], [tiles.num_warps, 1], [1, 0]),
+        LOAD_B=gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
+        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+    )
+
+
+def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, parts: int) -> ClosureConstants:
+    """Return what a closure by programs of `warps` warps, which divide a tile into `parts`, is compiled for."""
+    vector = 8 if dtype == torch.int16 else 4  # columns of a thread in a row: four words
+    lanes_n = min(64, tile) // vector
+    return ClosureConstants(
+        NO_EDGE=no_edge(dtype),
+        FLOOR=None if nonnegative else floor(dtype),
+        TILE=tile,
+        PARTS=parts,
+        COMPUTE=getattr(gl, dtype_name(compute_dtype(dtype))),
+        STRATEGY=strategy(dtype, nonnegative),
+        ACC=gl.BlockedLayout([1, vector], [32 // lanes_n, lanes_n], [warps, 1], [1, 0]),
+        ACC_TALL=gl.BlockedLayout([1, vector], [2 * vector, 16 // vector], [warps, 1], [1, 0]),
+        SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
+        OVERSIZED_VIEWS=OVERSIZED_VIEWS,
+    )
+
+
+def closure_options(warps: int, programs: int) -> dict[str, int]:
+    """Return the options of a closure, so that `programs` programs of `warps` warps fit a multiprocessor."""
+    return {"num_warps": warps, "maxnreg": max_registers(warps * programs)}
+
+
+def solve_constants(
+    dtype: torch.dtype,
+    nonnegative: bool,
+    *,
+    tile: int,
+    warps: int,
+    parts: int,
+    single_tile: bool,
+    padded: bool = False,
+    alignment: int = ALIGNMENT,
+) -> dict[str, Any]:
+    """Return the constants of _solve_kernel other than SIZES and COOPERATIVE.
+
+    Args:
+        dtype: of the weights.
+        nonnegative: whether none of them is negative.
+        tile: edge of a tile.
+        warps: per program.
+        parts: the number of parts into which programs divide a tile.
+        single_tile: whether one tile holds a graph.
+        padded: whether the result has fewer columns than the matrix that the kernel works on.
+        alignment: a divisor of the row stride of that matrix.
+    """
+    return {
+        "CLOSURE": closure_constants(dtype, nonnegative, tile=tile, warps=warps, parts=parts),
+        "SINGLE_TILE": single_tile,
+        "PADDED": padded,
+        "ALIGNMENT": alignment,
+        "ROWS": min(tile, _ROWS),
+        "EXTREMES": _extremes_constants(dtype, warps),
+    }
+
+
+def _extremes_constants(dtype: torch.dtype, warps: int) -> ExtremesConstants:
+    compute = compute_dtype(dtype)
+    return ExtremesConstants(
+        NO_EDGE=no_edge(dtype),
+        SMALLEST=limits(compute)[0],
+        COMPUTE=getattr(gl, dtype_name(compute)),
+        ROW_LAYOUT=gl.BlockedLayout([1], [32], [warps], [0]),
+        BLOCK=64 * warps,
+        BLOCK_LAYOUT=gl.BlockedLayout([1, 8], [32, 1], [warps, 1], [1, 0]),
+    )
+
+
+def small_graphs_constants(dtype: torch.dtype, size: int) -> SmallGraphs:
+    """Return what the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64, is compiled for."""
+    words = 2 if dtype == torch.int16 else 1  # values of a word
+    rows, blocks_n = {8: (2, 2 // words), 16: (4, 4 // words), 32: (4, 4), 64: (8, 4)}[size]
+    lanes = 32 * rows // (size * blocks_n), size // rows, blocks_n
+    columns = size // blocks_n
+    return SmallGraphs(
+        GRAPHS=max(lanes[0], _SMALL_VALUES // size**2),
+        SIZE=size,
+        ROWS=rows,
+        COLUMNS=columns // words,
+        STEP=max(rows, columns),
+        STRATEGY=strategy(dtype, False),
+        INTEGERS=not dtype.is_floating_point,
+        NO_EDGE=no_edge(dtype),
+        FLOOR=floor(dtype),
+        VALUES=gl.BlockedLayout([1, rows, columns], [*lanes], [1, 1, 1], [2, 1, 0]),
+        BLOCKS=gl.BlockedLayout(
+            [1, 1, rows, 1, columns // words], [lanes[0], lanes[1], 1, lanes[2], 1], [1] * 5, [4, 3, 2, 1, 0]
+        ),
+        EXTREMES=_extremes_constants(dtype, 1),
+    )
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which extremes of values are computed, and values of a closure outside int16x2."""
+    return torch.int32 if dtype == torch.int16 else dtype
