@@ -158,3 +158,29 @@ def assert_predecessors(result: tri_apsp.Result, weights: torch.Tensor, *, rtol:
                 break
         assert not bool(active.any()), "predecessors form a loop"
         torch.testing.assert_close(total, expected, rtol=rtol, atol=rtol)
+
+
+def gradient_of_weights(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Return the gradient (n, n) of weights by that of their distances.
+
+    A path of several edges is one whose greatest vertex between its ends is as small as it can be.
+    """
+    n = len(weights)
+    distances = np.where(np.eye(n) > 0, 0, weights)
+    middle = np.full((n, n), -1)
+    for k in range(n):
+        through = distances[:, k, None] + distances[None, k]
+        middle[through < distances] = k
+        distances = np.minimum(distances, through)
+    found = np.zeros((n, n))
+
+    def follow(i: int, j: int, value: float) -> None:
+        if middle[i, j] < 0:
+            found[i, j] += value
+        else:
+            follow(i, middle[i, j], value)
+            follow(middle[i, j], j, value)
+
+    for i, j in np.argwhere(np.isfinite(distances) & (np.eye(n) == 0)):
+        follow(int(i), int(j), gradient[i, j])
+    return found

@@ -130,7 +130,9 @@ def shortest_paths(
         EngineError: the engine that config names cannot run here.
 
     Gradients: `distances` are differentiable by weights of floats. The gradient of a distance flows to the edges of its
-    shortest path; of several, to the one that `predecessors` names, which is a subgradient. It has the same bits in every run.
+    shortest path; of several to one, which is a subgradient: to the edge itself if it is one; else, with predecessors=True, to
+    the path that these name, and without it to the same path, except that for graphs of at most 64 vertices on an NVIDIA GPU
+    the greatest vertex between its ends is as small as can be. It has the same bits in every run.
     Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch of what it
     maps over) are solved by a dense method, without `sources` and `overwrite`; the result's method, engine and configuration
     are constants of the trace. A CUDA graph captures a call with check=False, once an earlier call has compiled its kernels.

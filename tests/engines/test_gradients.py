@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import cases
 import numpy as np
 import pytest
 import torch
@@ -97,3 +98,28 @@ def test_argmin(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
 @pytest.mark.parametrize("shape", PRODUCTS, ids=str)
 def test_argmin_interpreted(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
     check_argmin("portable", dtype, shape)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (9, 8), (70, 13), (2, 16), (3, 20), (5, 32), (2, 33), (3, 64), (5000, 16)])
+def test_small_graphs(dtype: torch.dtype, shape: tuple[int, int]) -> None:
+    """Of the nvidia engine, for weights of each sign, with ties, and padded; without strides of whole rows."""
+    batch, n = shape
+    for negative, padded in ((False, False), (True, False), (True, True)):
+        drawn = [(cases.negative_graph if negative else cases.random_graph)(n, seed=i, degree=3) for i in range(min(batch, 5))]
+        weights = cases.tensor(np.stack(drawn), dtype, "cuda").repeat(-(-batch // 5), 1, 1)[:batch].mT.contiguous().mT
+        sizes = (torch.arange(batch, device="cuda") * 3 + 1) % (n + 1) if padded else None
+        if sizes is not None:
+            padding = torch.arange(n, device="cuda") >= sizes[:, None]
+            weights.masked_fill_(padding[:, None], -float("inf")).masked_fill_(padding[:, :, None], float("nan"))
+        distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
+        gradient = whole(batch, n, n).to("cuda", dtype)
+        made = engines.make("nvidia", MatrixSpec(n, dtype, weights.device, False, sizes), default_config("nvidia", dtype))
+        result = made.weights_gradient(gradient, weights, distances)
+        for i in range(min(batch, 30)):
+            size = n if sizes is None else int(sizes[i])
+            expected = np.zeros((n, n))
+            of_graph, of_gradient = (x[i, :size, :size].double().cpu().numpy() for x in (weights, gradient))
+            expected[:size, :size] = cases.gradient_of_weights(of_graph, of_gradient)
+            np.testing.assert_array_equal(result[i].cpu().numpy(), expected)

@@ -190,7 +190,7 @@ NAMES = {
     "wait_group": _wait_group,
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
-        **{name: getattr(np, name) for name in ("maximum", "min", "max", "ravel", "reshape", "expand_dims")},
+        **{name: getattr(np, name) for name in ("maximum", "min", "max", "sum", "ravel", "reshape", "expand_dims")},
         minimum=lambda x, y, propagate_nan=None: _tensor((np.minimum if propagate_nan else np.fmin)(x, y)),
         **dict.fromkeys(["BlockedLayout", "SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,

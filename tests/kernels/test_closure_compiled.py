@@ -52,7 +52,7 @@ def test_nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capabi
     assert one_tile or len(products) >= 2, compiled.loops
     assert len(closing) == 1, closing
     if dtype.itemsize < 8:  # a few addresses spill outside these loops, so that three programs fit a multiprocessor
-        few = {100: 1, 90: 0 if OVERSIZED_VIEWS else 2}.get(capability, 0)  # Triton 3.9 spills up to two more in them
+        few = {100: 2, 90: 0 if OVERSIZED_VIEWS else 2}.get(capability, 0)  # Triton 3.9 spills up to two more in them
         assert all(loop["STL"] + loop["LDL"] <= few for loop in (*products, *closing)), (products, closing)
     if capability == 90 and dtype == torch.int16:
         assert all(loop["VIADDMNMX"] == 8 * values for loop in products), products
@@ -80,7 +80,7 @@ def _check_float32(products: Loops, closing: Loops, pairs: int) -> None:
     """Check the instructions per pair of add and min, with VIMNMX3 for weights without negatives, and without it for others."""
     for loop in products:
         nonnegative = loop["VIMNMX3"] > 0
-        assert loop["FADD"] == (2 * pairs if nonnegative else pairs), products
+        assert loop["FADD"] == pairs, products
         assert loop.total() <= (1.65 if nonnegative else 2.15) * loop["FADD"], products
     # Closing a tile also clamps it, and closes strips of four rows: 24 pairs, and 12 per column of them.
     assert all(loop.total() <= (2.3 if loop["VIMNMX3"] else 3.25) * pairs for loop in closing), closing

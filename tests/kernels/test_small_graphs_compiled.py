@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
-from kernels.variants import CAPABILITIES, small_graphs
+from kernels.variants import CAPABILITIES, small_gradients, small_graphs
 
 from tri_apsp.engines.nvidia import MOST_VERTICES
 
@@ -47,3 +47,29 @@ def test_a_step_is_sums_minima_and_shuffles(dtype: torch.dtype, minimum: str) ->
     loop = min(loops, key=lambda loop: loop.total())
     assert loop["SHFL"] <= 14 * 8
     assert loop.total() <= (660 if dtype == torch.float32 else 250)
+
+
+GRADIENTS = [
+    (size, dtype, capability)
+    for size in (8, 16, 32, 64)
+    for dtype in (torch.float32, torch.float64)
+    for capability in CAPABILITIES
+    if capability == 90 or size == 32
+]
+
+
+def _quick_gradients(size: int, dtype: torch.dtype, capability: int) -> bool:
+    return capability == 90 and dtype == torch.float32 and size in (32, 64)
+
+
+@cases("size, dtype, capability", GRADIENTS, quick=_quick_gradients)
+def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: int) -> None:
+    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects once, and adds twice."""
+    compiled = small_gradients(size, dtype, capability).compile()
+    forward, backward = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-2:]
+    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 24  # none under Triton 3.6
+    if dtype == torch.float32 and capability == 90:
+        steps = 32 * (4 if size < 32 else 8)
+        assert forward["FADD"] == steps
+        assert forward.total() <= (5.4 if size == 64 else 5) * steps
+        assert backward.total() <= (10.5 if size == 64 else 7.4) * steps

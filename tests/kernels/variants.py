@@ -23,6 +23,7 @@ from tri_apsp.engines.nvidia_constants import (
     closure_constants,
     closure_options,
     product_layouts,
+    small_gradients_constants,
     small_graphs_constants,
     solve_constants,
     strategy,
@@ -34,6 +35,7 @@ from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
+from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.portable import boolean as portable_boolean
@@ -153,6 +155,14 @@ def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) ->
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
     signature = _signature(_small_graphs_kernel, dtype, constants, **pointers)
     return Variant(_small_graphs_kernel, signature, constants, capability, 1)
+
+
+def small_gradients(size: int, dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel for gradients of graphs of at most `size` vertices."""
+    options = small_gradients_constants(dtype, size)
+    constants = {"stride_wn": 1, "C": options.pop("C")}
+    signature = _signature(_small_gradients_kernel, dtype, constants)
+    return Variant(_small_gradients_kernel, signature, constants, capability, **options)
 
 
 def nvidia_closure_of_one_vertex() -> Variant:
@@ -370,6 +380,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
         add(packed, "shared packed", pack, 90)
     for dtype, size in ((torch.float32, 32), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
+    add(small_gradients, "small gradients", 32, torch.float32, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -173,6 +173,21 @@ class Engine(BlockOperations):
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:
         """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
 
+    @classmethod
+    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+        """Return whether weights_gradient() takes weights (batch, n, n)."""
+        return False
+
+    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of weights by that of their distances, as edge_gradient() does, without predecessors.
+
+        Of several shortest paths, the edge itself comes first, then those whose greatest vertex between the two ends is least.
+
+        Args:
+            gradient, weights, distances: (batch, n, n) of float32 or float64; the first and the last contiguous.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
         """Return the gradient of each edge: the sum of the gradients of all distances whose path uses it.

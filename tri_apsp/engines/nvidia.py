@@ -15,6 +15,7 @@ from tri_apsp.engines.nvidia_constants import (
     closure_options,
     compute_dtype,
     product_layouts,
+    small_gradients_constants,
     small_graphs_constants,
     solve_constants,
     strategy,
@@ -27,6 +28,7 @@ from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel
+from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.value_range import PendingRanges
@@ -65,7 +67,8 @@ MOST_VERTICES = {2: 64, 4: 32, 8: 32}
 On an H200, 65536 graphs of 64 vertices in int16 take 1.0 ms instead of 2.5. In float32 they would take 2.4 ms instead of 2.6,
 and with negative weights 4.0 instead of 3.4; and the kernel some seconds to compile.
 """
-# The most programs of them for each multiprocessor.
+_MOST_VERTICES_OF_GRADIENT = 64
+# The most programs of either for each multiprocessor.
 _SMALL_PROGRAMS = 16
 
 
@@ -159,7 +162,7 @@ class NvidiaEngine(TritonEngine):
         batch, n, _ = weights.shape
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
-        launch, graphs = _small_graphs_launcher(weights.dtype, max(8, 1 << (n - 1).bit_length()), sizes is not None, check)
+        launch, graphs = _small_graphs_launcher(weights.dtype, _size_of(n), sizes is not None, check)
         programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         pending, report, done = None, (distances, distances, distances), 0  # which are not written to
         if check:
@@ -171,6 +174,18 @@ class NvidiaEngine(TritonEngine):
             batch, n, done + programs, *weights.stride(),
         )  # fmt: skip
         return distances, pending
+
+    @classmethod
+    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+        return weights.shape[-1] <= _MOST_VERTICES_OF_GRADIENT
+
+    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+        batch, n, _ = weights.shape
+        result = torch.empty_like(gradient)
+        launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
+        programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
+        launch((programs, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
+        return result
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -256,6 +271,18 @@ def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bo
     constants = small_graphs_constants(dtype, size)
     options = {"num_warps": 1, "SIZES": sizes, "CHECK": check, "C": constants}
     return Launcher(_small_graphs_kernel, options), constants.GRAPHS
+
+
+@cache
+def _small_gradients_launcher(dtype: torch.dtype, size: int) -> tuple[Launcher, int]:
+    """As _small_graphs_launcher, for gradients."""
+    constants = small_gradients_constants(dtype, size)
+    return Launcher(_small_gradients_kernel, constants), constants["C"].GRAPHS
+
+
+def _size_of(n: int) -> int:
+    """Return the size of small graphs of n vertices that kernels are compiled for: 8, 16, 32 or 64."""
+    return max(8, 1 << (n - 1).bit_length())
 
 
 @cache

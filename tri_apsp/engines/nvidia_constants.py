@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "closure_options",
     "compute_dtype",
     "product_layouts",
+    "small_gradients_constants",
     "small_graphs_constants",
     "solve_constants",
     "strategy",
@@ -146,6 +148,23 @@ def small_graphs_constants(dtype: torch.dtype, size: int) -> SmallGraphs:
         ),
         EXTREMES=_extremes_constants(dtype, 1),
     )
+
+
+def small_gradients_constants(dtype: torch.dtype, size: int) -> dict[str, Any]:
+    """Return the constants and options of the kernel of gradients, for graphs of at most `size` vertices, 8, 16, 32 or 64."""
+    constants = small_graphs_constants(dtype, size)
+    # With fewer registers more programs are resident, and none spills inside a loop.
+    registers = {} if dtype == torch.float64 else {"maxnreg": 168 if size == 64 else 128}
+    if size < 64:
+        return {"C": constants, "num_warps": 1, **registers}
+    rows, columns = 4, 8  # of a thread: a graph of 64 vertices is shared by four warps
+    lanes, warps = [1, 8, 4], [1, 2, 2]
+    values = gl.BlockedLayout([1, rows, columns], lanes, warps, [2, 1, 0])
+    blocks = gl.BlockedLayout(
+        [1, 1, rows, 1, columns], [1, lanes[1], 1, lanes[2], 1], [1, warps[1], 1, warps[2], 1], [4, 3, 2, 1, 0]
+    )
+    constants = replace(constants, ROWS=rows, COLUMNS=columns, STEP=columns, VALUES=values, BLOCKS=blocks)
+    return {"C": constants, "num_warps": 4, **registers}
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,8 @@ __all__ = ["Launcher", "compiling_side_by_side", "has_triton"]
 
 # Kernels that are compiled at the same time.
 _THREADS = 8
+# Called with each kernel whose compilation was started, if any.
+_STARTED: ContextVar[Callable[[Any], None] | None] = ContextVar("_STARTED", default=None)
 
 
 @cache
@@ -53,7 +56,9 @@ class Launcher:
         assert isinstance(first, torch.Tensor)
         index = first.get_device()
         if index < 0 and first.is_meta:
-            self._kernel.warmup(*args, grid=grid, **self._constants)
+            kernel, started = self._kernel.warmup(*args, grid=grid, **self._constants), _STARTED.get()
+            if started is not None:
+                started(kernel)
             return
         kinds: list[object] = [index]
         values: list[int] = []
@@ -78,17 +83,29 @@ class Launcher:
 
 @contextmanager
 def compiling_side_by_side() -> Iterator[None]:
-    """Compile the kernels of launches inside a `with` side by side; leaving it waits for them.
+    """Compile and load the kernels of launches inside a `with` side by side; leaving it waits for them.
 
-    Triton compiles mostly without the interpreter's lock.
+    Triton compiles mostly without the interpreter's lock, and the C code that launches a kernel by another process.
     """
     from triton import AsyncCompileMode
 
+    device, loading = torch.cuda.current_device(), []
+
+    def load(kernel: Any) -> None:
+        with torch.cuda.device(device):
+            _ = (kernel.result() if hasattr(kernel, "result") else kernel).run
+
     with ExitStack() as stack:
-        threads = stack.enter_context(ThreadPoolExecutor(_THREADS))
+        compilers, loaders = (stack.enter_context(ThreadPoolExecutor(_THREADS)) for _ in range(2))
         with suppress(RuntimeError):  # where the caller compiles like this already
-            stack.enter_context(AsyncCompileMode(threads))
-        yield
+            stack.enter_context(AsyncCompileMode(compilers))
+        token = _STARTED.set(lambda kernel: loading.append(loaders.submit(load, kernel)))
+        try:
+            yield
+        finally:
+            _STARTED.reset(token)
+        for loaded in loading:
+            loaded.result()
 
 
 def _has_hooks() -> bool:

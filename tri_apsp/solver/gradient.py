@@ -39,8 +39,8 @@ def weights_gradient(
             weights, without which a search for them may take longer.
 
     Returns:
-        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to the one that predecessors
-        name.
+        The gradient, contiguous, 0 for edges on no path. Of several shortest paths, it belongs to one, always the same; to that
+        which `predecessors` name, if they are given.
     """
     problem = check_weights(weights, sizes=sizes, check=False)
     shape = problem.weights.shape
@@ -48,6 +48,9 @@ def weights_gradient(
     if not gradient.numel():
         return gradient.new_empty(weights.shape)
     engine = _engine(problem)
+    if predecessors is None and engine.finds_gradient(problem.weights):
+        with memory_for_solve(problem, 1), current(weights.device):
+            return engine.weights_gradient(gradient, problem.weights, distances).reshape(weights.shape)
     matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
     with memory_for_solve(problem, matrices), current(weights.device):
         if predecessors is None:

@@ -27,7 +27,7 @@ from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
 
-__all__ = ["SmallGraphs", "_small_graphs_kernel"]
+__all__ = ["SmallGraphs", "_small_graphs_kernel", "column_of", "places", "row_of", "to_blocks", "to_values"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _pick(x, item: gl.constexpr):
 
 
 @gluon.jit
-def _row(x, k, place: gl.constexpr, C: gl.constexpr):
+def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
     """Return row k of X for each graph, [GRAPHS, 1, 1, BLOCKS_N, COLUMNS]; k is `place` in its step."""
     LAYOUT: gl.constexpr = gl.SliceLayout(2, C.BLOCKS)
     rows = gl.convert_layout(_pick(gl.permute(x, (0, 1, 3, 4, 2)), place % C.ROWS), LAYOUT, assert_trivial=True)
@@ -86,7 +86,7 @@ def _row(x, k, place: gl.constexpr, C: gl.constexpr):
 
 
 @gluon.jit
-def _column(x, k, place: gl.constexpr, C: gl.constexpr):
+def column_of(x, k, place: gl.constexpr, C: gl.constexpr):
     """Return column k of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1]; for int16 in both halves of a word."""
     LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
     PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
@@ -116,7 +116,7 @@ def _close(x, n, FLOOR: gl.constexpr, C: gl.constexpr):
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(STEP):
             k = first * STEP + place
-            x = add_min(x, _column(x, k, place, C), _row(x, k, place, C), STRATEGY)
+            x = add_min(x, column_of(x, k, place, C), row_of(x, k, place, C), STRATEGY)
             if place % 2 == 1 or STRATEGY != "float":  # as in close_tile
                 x = clamp(x, FLOOR, STRATEGY)
     return x
@@ -130,8 +130,8 @@ def _close_nonnegative(x, n, C: gl.constexpr):
         for first in range(gl.cdiv(n, STEP)):
             for place in gl.static_range(0, STEP, 2):
                 k = first * STEP + place
-                row, column = _row(x, k, place, C), _column(x, k, place, C)
-                row1, column1 = _row(x, k + 1, place + 1, C), _column(x, k + 1, place + 1, C)
+                row, column = row_of(x, k, place, C), column_of(x, k, place, C)
+                row1, column1 = row_of(x, k + 1, place + 1, C), column_of(x, k + 1, place + 1, C)
                 row1, column1 = (
                     gl.minimum(row1, _of_row(row1, k, place, C) + row),
                     gl.minimum(column1, column + _of_row(row, k + 1, place + 1, C)),
@@ -164,7 +164,7 @@ def _lowest(x):
 
 
 @gluon.jit
-def _to_blocks(x, C: gl.constexpr):
+def to_blocks(x, C: gl.constexpr):
     """Return X for values [GRAPHS, SIZE, SIZE]; no data moves."""
     BLOCKS: gl.constexpr = C.BLOCKS
     WIDTH: gl.constexpr = C.SIZE // (2 if C.STRATEGY == "int16x2" else 1)
@@ -175,7 +175,7 @@ def _to_blocks(x, C: gl.constexpr):
 
 
 @gluon.jit
-def _to_values(x, C: gl.constexpr):
+def to_values(x, C: gl.constexpr):
     """Return the values of X, [GRAPHS, SIZE, SIZE]; no data moves."""
     VALUES: gl.constexpr = C.VALUES
     if C.STRATEGY == "int16x2":
@@ -184,7 +184,7 @@ def _to_values(x, C: gl.constexpr):
 
 
 @gluon.jit
-def _places(group, batch, C: gl.constexpr):
+def places(group, batch, C: gl.constexpr):
     """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the last are the last one."""
     VALUES: gl.constexpr = C.VALUES
     graph = group * C.GRAPHS + gl.arange(0, C.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES)))
@@ -217,7 +217,7 @@ def _small_graphs_kernel(
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
     below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
-        graph, i, j = _places(group, batch, C)
+        graph, i, j = places(group, batch, C)
         w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i * stride_wm + j * stride_wn)
         x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
         size = n
@@ -231,17 +231,17 @@ def _small_graphs_kernel(
         below_w = gl.maximum(below_w, gl.max(gl.ravel(gl.where(x < NO_EDGE, x, SMALLEST)), 0))
         if C.INTEGERS:
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
-        x = _to_blocks(gl.where(i == j, gl.minimum(x, 0), x), C)
+        x = to_blocks(gl.where(i == j, gl.minimum(x, 0), x), C)
         if _vote(gl.where(low >= 0, 0, 1)):
             x = _close(x, n, FLOOR, C)
-            values = _to_values(x, C)
+            values = to_values(x, C)
             lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(values), 0))
             lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where((i == j) & (i < size), values, 0)), 0))
         else:
             x = _close_nonnegative(x, n, C)
-        x = _to_values(x, C)
+        x = to_values(x, C)
         # Addresses and masks are computed again, which takes less time than registers to keep them would.
-        graph, i, j = _places(group, batch, C)
+        graph, i, j = places(group, batch, C)
         if SIZES:  # negative weights may have lowered the padding
             size = gl.load(sizes_ptr + graph).to(gl.int32)
             x = gl.where((i < size) & (j < size), x, NO_EDGE)

@@ -178,7 +178,7 @@ def multiply(acc, a, b, smem, CLOSURE: gl.constexpr):
     M: gl.constexpr = acc.shape[0]
     N: gl.constexpr = acc.shape[1]
     TILE: gl.constexpr = b.shape[0]
-    UNROLL: gl.constexpr = 2 if TILE == 8 or STRATEGY == "float" else 4  # float: 243 instead of 251 us at n = 1024
+    UNROLL: gl.constexpr = 2 if TILE == 8 or gl.float32 == CLOSURE.COMPUTE else 4
     # Share A and B with all threads.
     if STRATEGY == "int16x2":
         a = broadcast_int16x2(unpack_int16x2(a))

@@ -1,0 +1,58 @@
+"""The kernel for gradients of many small graphs, run on NumPy arrays: indices, masks, padding, and which paths it takes."""
+
+from __future__ import annotations
+
+import cases
+import numpy as np
+import pytest
+import torch
+from kernels.gluon_stand_in import STRIDES, Pointer, import_kernels, launch
+from kernels.test_small_graphs_on_numpy import graphs
+
+from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
+from tri_apsp.reference import floyd_warshall
+
+kernel = import_kernels("kernels.nvidia.small_gradients")._small_gradients_kernel
+
+
+def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2) -> np.ndarray:
+    batch, n, _ = w.shape
+    constants = SmallGraphs(
+        GRAPHS=2, SIZE=max(8, 1 << (n - 1).bit_length()), ROWS=2, COLUMNS=4, STEP=4, STRATEGY="float", INTEGERS=False,
+        NO_EDGE=np.inf, FLOOR=-np.inf, VALUES=None, BLOCKS=None, EXTREMES=None,
+    )  # fmt: skip
+    gradient, whole = np.full_like(d, np.nan), (n * n, n, 1)
+    launch(
+        kernel, (programs, 1),
+        Pointer(gradient, whole), Pointer(g, whole), Pointer(w, (*STRIDES[0], 2)), Pointer(d, whole),
+        batch, n, *STRIDES[0], 2, C=constants,
+    )  # fmt: skip
+    return gradient
+
+
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("n", [1, 3, 8, 13, 32])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients(dtype: torch.dtype, n: int, negative: bool) -> None:
+    """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and padded ones."""
+    weights = graphs(n, negative=negative)
+    for count, sizes in ((len(weights), None), (1, None), (len(weights), [n, 0, n // 2, max(0, n - 1), n])):
+        w = cases.tensor(weights[:count], dtype).numpy()
+        g = np.random.default_rng(n).integers(-9, 10, w.shape).astype(w.dtype)
+        d, expected = np.full_like(w, np.inf), np.zeros(w.shape)
+        for i, size in enumerate((sizes or [n] * len(weights))[:count]):
+            graph = weights[i, :size, :size]
+            d[i, :size, :size] = floyd_warshall(graph)
+            expected[i, :size, :size] = cases.gradient_of_weights(graph, g[i, :size, :size])
+            w[i, size:], w[i, :, size:] = np.nan, -np.inf  # padding may be anything
+        np.testing.assert_array_equal(find(w, d, g), expected)
+
+
+def test_a_cycle_of_weight_0() -> None:
+    """The gradient of each distance reaches the edges of one path."""
+    w = np.full((1, 4, 4), np.inf, np.float32)
+    w[0, 0, 3] = w[0, 3, 1] = w[0, 3, 2] = 1
+    w[0, 1, 2] = w[0, 2, 1] = 0
+    d = floyd_warshall(w[0])[None].astype(np.float32)
+    gradient = find(w, d, np.where(np.isfinite(d), 1, 0).astype(np.float32))
+    assert (gradient[0] * np.where(np.isfinite(w[0]), w[0], 0)).sum() == d[np.isfinite(d)].sum()

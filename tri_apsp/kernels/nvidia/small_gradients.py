@@ -1,0 +1,96 @@
+"""Gradients of the weights of many graphs of at most 64 vertices by those of their distances, in Gluon, in registers.
+
+    for each group of GRAPHS graphs:                         # X, M, S [GRAPHS, SIZE, SIZE]
+        X = W
+        for each k, ascending: where X[i, k] + X[k, j] < X[i, j], X[i, j] = that sum and M[i, j] = k
+        S = the gradients of the distances
+        for each k, descending: where M[i, j] = k, add S[i, j] to S[i, k] and to S[k, j]
+        gradient = S where no M was set
+
+So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. The
+paths from i to k and from k to j that a sum consists of have vertices less than k between their ends: what step k adds to them
+is passed on by later steps. Each sum is added up in the same order in every run.
+
+X is held as in small_graphs.py.
+"""
+
+from __future__ import annotations
+
+from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
+from tri_apsp.kernels.nvidia.small_graphs import column_of, places, row_of, to_blocks, to_values
+
+__all__ = ["_small_gradients_kernel"]
+
+
+@gluon.jit
+def _find_middles(x, n, C: gl.constexpr):
+    """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path."""
+    STEP: gl.constexpr = C.STEP
+    BLOCKS: gl.constexpr = C.BLOCKS
+    middles = gl.full(x.shape, -1, gl.int32, BLOCKS)
+    for first in range(gl.cdiv(n, STEP)):
+        for place in gl.static_range(STEP):
+            k = first * STEP + place
+            total = column_of(x, k, place, C) + row_of(x, k, place, C)
+            less = total < x
+            x = gl.where(less, total, x)
+            middles = gl.where(less, k, middles)
+    return middles
+
+
+@gluon.jit
+def _indices(C: gl.constexpr):
+    """Return the index of the block in which a value of X lies, and of the value in it: of its row, and of its column."""
+    ROWS: gl.constexpr = gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS))
+    BLOCK_N: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(4, C.BLOCKS))))
+    COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, C.BLOCKS))))
+    block_m = gl.arange(0, C.SIZE // C.ROWS, gl.SliceLayout(0, gl.SliceLayout(2, ROWS)))
+    row = gl.arange(0, C.ROWS, gl.SliceLayout(0, gl.SliceLayout(1, ROWS)))
+    block_n = gl.arange(0, C.SIZE // C.COLUMNS, BLOCK_N)
+    column = gl.arange(0, C.COLUMNS, COLUMN)
+    return (
+        block_m[None, :, None, None, None], row[None, None, :, None, None],
+        block_n[None, None, None, :, None], column[None, None, None, None, :],
+    )  # fmt: skip
+
+
+@gluon.jit
+def _share(s, middles, n, C: gl.constexpr):
+    """Return S with all gradients of paths passed on to their edges."""
+    STEP: gl.constexpr = C.STEP
+    block_m, row, block_n, column = _indices(C)
+    steps = gl.cdiv(n, STEP)
+    for step in range(steps):
+        for place in gl.static_range(STEP - 1, -1, -1):
+            k = (steps - 1 - step) * STEP + place
+            passed = gl.where(middles == k, s, 0)
+            to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)
+            to_row = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 2), 1), 1), 2)
+            s = gl.where((column == place % C.COLUMNS) & (block_n == k // C.COLUMNS), s + to_column, s)
+            s = gl.where((row == place % C.ROWS) & (block_m == k // C.ROWS), s + to_row, s)
+    return s
+
+
+@gluon.jit(do_not_specialize=["batch"])
+def _small_gradients_kernel(
+    gradient_ptr,  # (batch, n, n), contiguous
+    g_ptr,  # gradients of the distances (batch, n, n), contiguous
+    w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
+    batch, n, stride_wb, stride_wm, stride_wn,
+    C: gl.constexpr,  # SmallGraphs
+):  # fmt: skip
+    """gradient <- the sum of the gradients of all distances whose path uses an edge; programs take every so many groups."""
+    NO_EDGE: gl.constexpr = C.NO_EDGE
+    for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
+        graph, i, j = places(group, batch, C)
+        inside = (i < n) & (j < n)
+        offs = graph.to(gl.int64) * (n * n) + (i * n + j)
+        # Where there is no path, a weight may be anything: it may lie in the padding.
+        reached = (gl.load(d_ptr + offs, mask=inside, other=NO_EDGE) < NO_EDGE) & (i != j)
+        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i * stride_wm + j * stride_wn)
+        x = gl.where(i == j, 0, gl.load(w_ptrs, mask=reached, other=NO_EDGE))
+        middles = _find_middles(to_blocks(x, C), n, C)
+        s = _share(to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C), middles, n, C)
+        s = to_values(gl.where(middles < 0, s, 0), C)
+        graph, i, j = places(group, batch, C)  # again, as in small_graphs.py
+        gl.store(gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n))
