@@ -33,6 +33,7 @@ __all__ = [
     "cpu_count",
     "cuda_count",
     "current",
+    "current_gpu",
     "describe",
     "driver_version",
     "fits_memory",
@@ -168,6 +169,11 @@ def installed_version(*names: str) -> str | None:
 def triton_version() -> str | None:
     """Return the version of Triton that is installed, or None."""
     return installed_version("triton", "pytorch-triton", "pytorch-triton-rocm")  # of which the latter two are nightly builds
+
+
+def current_gpu() -> torch.device:
+    """Return the current CUDA device of this thread."""
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def current(device: torch.device) -> AbstractContextManager[object]:

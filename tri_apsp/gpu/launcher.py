@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.device import raw_stream
+from tri_apsp.device import current, current_gpu, raw_stream
 
 __all__ = ["Launcher", "compiling_side_by_side", "has_triton"]
 
@@ -89,10 +89,10 @@ def compiling_side_by_side() -> Iterator[None]:
     """
     from triton import AsyncCompileMode
 
-    device, loading = torch.cuda.current_device(), []
+    device, loading = current_gpu(), []
 
     def load(kernel: Any) -> None:
-        with torch.cuda.device(device):
+        with current(device):
             _ = (kernel.result() if hasattr(kernel, "result") else kernel).run
 
     with ExitStack() as stack:

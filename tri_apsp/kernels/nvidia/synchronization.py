@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon
 
-__all__ = ["acquire_lock", "arrive", "grid_barrier", "release_lock", "wait_until"]
+__all__ = ["acquire_lock", "arrive", "grid_barrier", "load_acquire", "release_lock", "wait_until"]
 
 
 @gluon.jit
@@ -20,7 +20,7 @@ def arrive(counter_ptr, amount):
 
 
 @gluon.jit
-def _load_acquire(counter_ptr):
+def load_acquire(counter_ptr):
     """Return the value of a 64-bit counter; writes made before the arrivals that it counts are visible from then on."""
     address = counter_ptr.to(gl.int64)
     return gl.inline_asm_elementwise("ld.acquire.gpu.global.u64 $0, [$1];", "=l,l", [address], gl.int64, False, 1)
@@ -29,9 +29,9 @@ def _load_acquire(counter_ptr):
 @gluon.jit
 def wait_until(counter_ptr, arrivals, signals):
     """Wait until the lower half of a 64-bit counter has reached `arrivals`, and the upper half `signals`."""
-    value = _load_acquire(counter_ptr)
+    value = load_acquire(counter_ptr)
     while (value.to(gl.int32) < arrivals) | (value >> 32 < signals):
-        value = _load_acquire(counter_ptr)
+        value = load_acquire(counter_ptr)
     barrier()
 
 
