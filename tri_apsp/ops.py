@@ -9,14 +9,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.errors import InputError
 from tri_apsp.solver.arguments import check_config
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
+from tri_apsp.solver.packed import packed_gradient, solve_packed
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result
@@ -49,19 +52,36 @@ def shortest_paths(
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
     """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
+    packed = offsets is not None
     given = {
-        "sources": sources is not None, "offsets": offsets is not None, "overwrite": overwrite,
-        "method='johnson'": method == "johnson",
+        "sources": sources is not None, "sizes": packed and sizes is not None, "overwrite": overwrite,
+        "method='johnson'": method == "johnson", "offsets": packed and (torch.compiler.is_compiling() or is_transformed(weights)),
     }  # fmt: skip
     for option in [name for name, is_given in given.items() if is_given]:
         raise InputError(
             f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
             "on the weights."
         )
-    shape = tuple(map(operator.index, weights.shape))  # constants of a trace
-    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
+    if packed:
+        results: list[Result] = []
+
+        def solve(values: Tensor) -> Result:
+            results.append(
+                solve_packed(
+                    values, offsets, solve_dense, predecessors=wanted, method=method, config=config, check=check,
+                    negative_cycles=negative_cycles,
+                )
+            )  # fmt: skip
+            return results[0]
+
+        distances = _PackedSolve.apply(weights, offsets, solve, check)
+        return dataclasses.replace(
+            results[0], distances=distances, predecessors=results[0].predecessors if predecessors else None
+        )
+    shape = tuple(map(operator.index, weights.shape))  # constants of a trace
+    chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
     operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
@@ -166,6 +186,23 @@ class _Solve(torch.autograd.Function):
     forward = staticmethod(_shortest_paths)
     setup_context = staticmethod(_save_solve)
     backward = staticmethod(_gradient_of_solve)
+
+
+class _PackedSolve(torch.autograd.Function):
+    """A solve of packed graphs, whose distances have a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, offsets: Tensor, solve: Callable[[Tensor], Result], check: bool) -> Tensor:
+        result = solve(weights.detach())
+        ctx.save_for_backward(weights, result.distances, offsets, result.predecessors)
+        ctx.check = check
+        return result.distances
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        weights, distances, offsets, predecessors = ctx.saved_tensors
+        return packed_gradient(gradient, weights, distances, offsets, predecessors, check=ctx.check), None, None, None
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:

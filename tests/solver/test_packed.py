@@ -41,6 +41,33 @@ def test_every_graph_is_solved_as_alone(device: str, dtype: torch.dtype, negativ
 
 
 @every_device
+@pytest.mark.parametrize("options", [{}, {"predecessors": True}, {"negative_cycles": "mark"}, {"check": False}], ids=str)
+def test_gradients_are_those_of_each_graph_alone(device: str, options: dict[str, object]) -> None:
+    parts = graphs((9, 0, 70, 1, 64, 33, 8), torch.float32)
+    if "negative_cycles" in options:
+        parts[2][:2, :2] = torch.tensor([[0.0, -5], [4, 0]])
+    weights, offsets = packed(parts, device)
+    gradient = torch.randint(-9, 9, (len(weights),), generator=torch.Generator().manual_seed(0)).float()
+    given = weights.requires_grad_()
+    result = tri_apsp.shortest_paths(given, offsets=offsets, **options)
+    assert (result.predecessors is not None) == ("predecessors" in options)
+    result.distances.backward(gradient.to(device))
+    found = []
+    for part, of_part in zip(parts, gradient.split([part.numel() for part in parts]), strict=True):
+        alone = part.to(device).requires_grad_()
+        tri_apsp.shortest_paths(alone, **options).distances.backward(of_part.view(part.shape).to(device))
+        found.append(alone.grad)
+    assert any(gradient.any() for gradient in found)
+    assert torch.equal(given.grad, packed(found, device)[0])
+
+
+def test_gradients_of_no_graph() -> None:
+    weights = torch.empty(0, requires_grad=True)
+    tri_apsp.shortest_paths(weights, offsets=torch.tensor([0])).distances.sum().backward()
+    assert weights.grad.shape == (0,)
+
+
+@every_device
 @pytest.mark.parametrize("batch", [0, 1, 2, 31, 1000])
 def test_batches(device: str, batch: int) -> None:
     sizes = tuple(torch.randint(0, 40, (batch,), generator=torch.Generator().manual_seed(batch)).tolist())
@@ -151,8 +178,10 @@ class TestErrors:
         for options in ({"sizes": torch.tensor([2, 3])}, {"sources": [0]}, {"overwrite": True}, {"method": "johnson"}):
             with pytest.raises(InputError, match="must not be given with `offsets`"):
                 tri_apsp.shortest_paths(weights, offsets=offsets, **options)
-        with pytest.raises(InputError, match="`offsets` must not be given with weights that require a gradient"):
-            tri_apsp.shortest_paths(weights.clone().requires_grad_(), offsets=offsets)
+        with pytest.raises(InputError, match="`sizes` must not be given with weights that require a gradient"):
+            tri_apsp.shortest_paths(weights.clone().requires_grad_(), offsets=offsets, sizes=torch.tensor([2, 3]))
+        with pytest.raises(InputError, match="`offsets` must not be given with weights that .* are traced"):
+            torch.func.vmap(lambda values: tri_apsp.shortest_paths(values, offsets=offsets).distances)(weights[None])
         with pytest.raises(InputError, match=r"one dimension.*\(2, 2\) of float32; make one with tri_apsp.pack"):
             tri_apsp.shortest_paths(torch.rand(2, 2), offsets=offsets)
         with pytest.raises(InputError, match=r"one of the dtypes .* but has float16"):

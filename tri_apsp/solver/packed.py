@@ -13,10 +13,11 @@ import torch
 from tri_apsp.engines.packed import pack_into, unpacked
 from tri_apsp.errors import ApspError, InputError, NegativeCycleError
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+from tri_apsp.solver.gradient import weights_gradient
 from tri_apsp.solver.memory import memory_for
 from tri_apsp.solver.result import NegativeCycle, Result
 
-__all__ = ["pack", "solve_packed", "unpack"]
+__all__ = ["pack", "packed_gradient", "solve_packed", "unpack"]
 
 # Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at most a quarter.
 _SMALLEST, _POWERS_UP_TO, _STEPS = 8, 64, 4
@@ -155,6 +156,32 @@ def solve_packed(
     cycles = [result.negative_cycle for result in results if result.negative_cycle is not None]
     first: NegativeCycle | None = min(cycles, key=lambda cycle: cycle.graph, default=None)
     return dataclasses.replace(largest, distances=distances, predecessors=found, negative_cycle=first)
+
+
+def packed_gradient(
+    gradient: torch.Tensor,
+    weights: torch.Tensor,
+    distances: torch.Tensor,
+    offsets: torch.Tensor,
+    predecessors: torch.Tensor | None = None,
+    *,
+    check: bool = True,
+) -> torch.Tensor:
+    """Return the gradient of packed weights by that of their distances; as solver.gradient.weights_gradient, all (total,)."""
+    starts, sizes = _checked(weights, offsets, "weights")
+    infinity = no_edge(weights.dtype)
+    result = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+    for group in _groups(starts, sizes, weights.device):
+
+        def padded(values: torch.Tensor, fill: float, group: _Group = group) -> torch.Tensor:
+            return unpacked(values, group.starts, group.sizes, group.n, fill)
+
+        of_group = weights_gradient(
+            padded(gradient, 0), padded(weights, infinity), padded(distances, infinity), group.sizes,
+            None if predecessors is None else padded(predecessors, -1), check=check,
+        )  # fmt: skip
+        pack_into(result, of_group, group.starts, group.sizes)
+    return result
 
 
 def _renumbered(
