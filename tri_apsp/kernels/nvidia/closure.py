@@ -188,12 +188,8 @@ def _run_diagonal_program(d_ptr, counter_ptr, n, arrivals, stride_dm, smem, CLOS
             row = _load(d_ptr, start, following, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
             next_tile = _load(d_ptr, following, following, n, stride_dm, TILE, TILE, ACC, NO_EDGE)
             arrive(counter_ptr, gl.where(pending, 1, 2).to(gl.int64) << 32)
-            # row = min(row, tile row), and tile = min(next_tile, column row): a loop, which takes half as long to compile.
-            c, a, b = row, tile, row
-            for _ in range(2):
-                product = multiply(c, a, b, smem, CLOSURE)
-                c, a, b = next_tile, column, product
-            tile = b
+            row = multiply(row, tile, row, smem, CLOSURE)
+            tile = multiply(next_tile, column, row, smem, CLOSURE)
         else:
             arrive(counter_ptr, 1 << 32)
     # Reset the signals, which the next call counts from 0, once all update programs have finished the last panels and wait for
