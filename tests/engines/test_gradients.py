@@ -1,8 +1,9 @@
-"""The sums of gradients of the engines, by those of a loop; on a CPU also those that GPUs compute."""
+"""The sums of gradients of the engines, by those of a loop: on a CPU, on a GPU, and in Triton's interpreter."""
 
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 import cases
 import numpy as np
@@ -12,23 +13,17 @@ import torch
 import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import default_config
-from tri_apsp.engines import Engine, MatrixSpec, triton_gradients
+from tri_apsp.engines import Engine, MatrixSpec
 
 
-class TorchSums:
-    """What the engines of GPUs compute, on a CPU."""
-
-    edge_gradient = staticmethod(triton_gradients.edge_gradient)
-    factor_gradients = staticmethod(triton_gradients.factor_gradients)
+INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
+interpreted = pytest.mark.skipif(not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1")
 
 
-def engine(name: str, dtype: torch.dtype = torch.float32) -> Engine | type[TorchSums]:
-    if name == "torch":
-        return TorchSums
-    return engines.make(name, MatrixSpec(8, dtype, torch.device("cpu"), False), default_config(name, dtype))
+def engine(name: str, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Engine:
+    return engines.make(name, MatrixSpec(8, dtype, torch.device(device), False), default_config(name, dtype))
 
 
-every_sum = pytest.mark.parametrize("name", ["cpu", "torch"])
 SHAPES = [(1, 1), (1, 7), (40, 5), (2, 100)]
 
 
@@ -36,68 +31,141 @@ def whole(*shape: int, most: int = 9) -> torch.Tensor:
     return torch.randint(-most, most + 1, shape, generator=torch.Generator().manual_seed(sum(shape))).float()
 
 
-@every_sum
-@pytest.mark.parametrize(("batch", "n"), SHAPES)
-def test_edge_gradient(name: str, batch: int, n: int) -> None:
-    weights = torch.rand(batch, n, n).masked_fill_(torch.rand(batch, n, n) > 0.1, float("inf"))
-    predecessors = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
-    gradient, expected = whole(batch, n, n), torch.zeros(batch, n, n)
-    for graph, source, target in np.argwhere(predecessors.numpy() >= 0).tolist():
-        vertex = target
-        while (before := int(predecessors[graph, source, vertex])) >= 0:
-            expected[graph, before, vertex] += gradient[graph, source, target]
-            vertex = before
-    assert torch.equal(engine(name).edge_gradient(gradient, predecessors), expected)
+class SumsContract:
+    name: ClassVar[str]
+    device: ClassVar[str] = "cpu"
+
+    def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
+        made = engine(self.name, gradient.dtype, self.device)
+        return made.edge_gradient(gradient.to(self.device), predecessors.to(self.device)).cpu()
+
+    def factor_gradients(self, gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, ...]:
+        made = engine(self.name, gradient.dtype, self.device)
+        return tuple(x.cpu() for x in made.factor_gradients(gradient.to(self.device), chosen.to(self.device), depth))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize(("batch", "n"), SHAPES)
+    def test_edge_gradient(self, batch: int, n: int, dtype: torch.dtype) -> None:
+        """Of whole gradients, and of NaN where there is no path."""
+        random = torch.Generator().manual_seed(n)
+        weights = torch.rand(batch, n, n, generator=random)
+        weights.masked_fill_(torch.rand(batch, n, n, generator=random) > 0.1, float("inf"))
+        predecessors = cpu_predecessors(weights)
+        gradient, expected = whole(batch, n, n).to(dtype), torch.zeros(batch, n, n, dtype=dtype)
+        for graph, source, target in np.argwhere(predecessors.numpy() >= 0).tolist():
+            vertex = target
+            while (before := int(predecessors[graph, source, vertex])) >= 0:
+                expected[graph, before, vertex] += gradient[graph, source, target]
+                vertex = before
+        gradient.masked_fill_(predecessors < 0, float("nan"))
+        assert torch.equal(self.edge_gradient(gradient, predecessors), expected)
+
+    def test_a_path_through_every_vertex(self) -> None:
+        n = 70
+        predecessors = torch.full((1, n, n), -1, dtype=torch.int32)
+        for i in range(n):
+            predecessors[0, i, i + 1 :] = torch.arange(i, n - 1)
+        found = self.edge_gradient(torch.ones(1, n, n), predecessors)[0]
+        edges = torch.arange(1, n) * torch.arange(n - 1, 0, -1)
+        assert torch.equal(found.diagonal(1), edges.float())
+        assert found.sum() == edges.sum()
+
+    @pytest.mark.parametrize(("batch", "m", "depth", "n"), [(1, 1, 1, 1), (3, 20, 7, 33), (100, 4, 5, 6), (1, 90, 200, 70)])
+    def test_factor_gradients(self, batch: int, m: int, depth: int, n: int) -> None:
+        gradient, chosen = whole(batch, m, n), torch.randint(-1, depth, (batch, m, n)).int()
+        one = torch.nn.functional.one_hot(chosen.long() + 1, depth + 1)[..., 1:] * gradient[..., None]
+        of_a, of_b = self.factor_gradients(gradient, chosen, depth)
+        assert torch.equal(of_a, one.sum(2))
+        assert torch.equal(of_b, one.sum(1).mT)
+
+    @pytest.mark.parametrize("magnitude", [1e-280, 1e-40, 1.0, 1e300])
+    def test_gradients_of_any_magnitude(self, magnitude: float) -> None:
+        gradient = torch.rand(2, 30, 40, dtype=torch.float64) * magnitude
+        gradient[1] *= 1e-5  # each graph has a scale of its own
+        chosen = torch.zeros(2, 30, 40, dtype=torch.int32)
+        of_a, of_b = self.factor_gradients(gradient, chosen, 1)
+        assert torch.allclose(of_a[:, :, 0], gradient.sum(2), rtol=1e-12, atol=0)
+        assert torch.allclose(of_b[:, 0], gradient.sum(1), rtol=1e-12, atol=0)
+
+    @pytest.mark.parametrize("value", [float("inf"), float("nan")])
+    def test_a_gradient_that_is_not_finite(self, value: float) -> None:
+        """It leaves no number in its own graph, and does not reach another."""
+        gradient, chosen = torch.ones(2, 3, 4), torch.zeros(2, 3, 4, dtype=torch.int32)
+        gradient[0, 1, 2] = value
+        of_a, of_b = self.factor_gradients(gradient, chosen, 1)
+        assert not of_a[0, 1].isfinite().any()
+        assert not of_b[0, 0, 2].isfinite()
+        assert torch.equal(of_a[1, :, 0], torch.full((3,), 4.0))
+        assert torch.equal(of_b[1, 0], torch.full((4,), 3.0))
 
 
-@every_sum
-def test_a_path_through_every_vertex(name: str) -> None:
-    n = 70
-    predecessors = torch.full((1, n, n), -1, dtype=torch.int32)
-    for i in range(n):
-        predecessors[0, i, i + 1 :] = torch.arange(i, n - 1)
-    found = engine(name).edge_gradient(torch.ones(1, n, n), predecessors)[0]
-    edges = torch.arange(1, n) * torch.arange(n - 1, 0, -1)
-    assert torch.equal(found.diagonal(1), edges.float())
-    assert found.sum() == edges.sum()
+def cpu_predecessors(weights: torch.Tensor) -> torch.Tensor:
+    found = tri_apsp.shortest_paths(weights, predecessors=True, config=tri_apsp.Config(engine="cpu")).predecessors
+    assert found is not None
+    return found
 
 
-@every_sum
-@pytest.mark.parametrize(("batch", "m", "depth", "n"), [(1, 1, 1, 1), (3, 20, 7, 33), (100, 4, 5, 6), (1, 90, 200, 70)])
-def test_factor_gradients(name: str, batch: int, m: int, depth: int, n: int) -> None:
-    gradient, chosen = whole(batch, m, n), torch.randint(-1, depth, (batch, m, n)).int()
-    one = torch.nn.functional.one_hot(chosen.long() + 1, depth + 1)[..., 1:] * gradient[..., None]
-    of_a, of_b = engine(name).factor_gradients(gradient, chosen, depth)
-    assert torch.equal(of_a, one.sum(2))
-    assert torch.equal(of_b, one.sum(1).mT)
+class TestSumsOnACpu(SumsContract):
+    name = "cpu"
 
 
+@interpreted
+class TestSumsInterpreted(SumsContract):
+    name = "portable"
+
+
+@pytest.mark.gpu
+class TestSumsOnAGpu(SumsContract):
+    name, device = "portable", "cuda"
+
+    def test_rows_of_several_blocks(self) -> None:
+        """As many sources as programs take in turn, and paths of many edges."""
+        n = 2500
+        weights = torch.full((n, n), float("inf"))
+        weights.diagonal(1).fill_(1)
+        weights[torch.randint(0, n, (3 * n,)), torch.randint(0, n, (3 * n,))] = 900.0
+        predecessors = cpu_predecessors(weights)[None]
+        gradient = whole(1, n, n)
+        expected = engine("cpu").edge_gradient(gradient, predecessors)
+        for _ in range(3):
+            assert torch.equal(self.edge_gradient(gradient, predecessors), expected)
+
+
+FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 PRODUCTS = [(1, 1, 1, 1), (2, 65, 9, 3), (1, 5, 70, 66)]
 
 
-def check_argmin(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+def check_argmin(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int], device: str = "cpu") -> None:
     batch, m, depth, n = shape
-    a, b = whole(batch, m, depth).to(dtype), whole(batch, depth, n).to(dtype)
+    a, b = whole(batch, m, depth).to(device, dtype), whole(batch, depth, n).to(device, dtype)
     a[0, 0] = float("inf")
     sums = a[:, :, :, None] + b[:, None]
     c = sums.amin(2)
     c[-1, -1, -1] -= 1  # which no sum is
     expected = (sums == c[:, :, None]).int().argmax(2).int()
     expected[c == float("inf")] = expected[-1, -1, -1] = -1
-    assert torch.equal(engine(name, dtype).argmin(a, b, c), expected)
+    assert torch.equal(engine(name, dtype, device).argmin(a, b, c), expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@FLOATS
 @pytest.mark.parametrize("shape", PRODUCTS, ids=str)
 def test_argmin(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
     check_argmin("cpu", dtype, shape)
 
 
-@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@interpreted
+@FLOATS
 @pytest.mark.parametrize("shape", PRODUCTS, ids=str)
 def test_argmin_interpreted(dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
     check_argmin("portable", dtype, shape)
+
+
+@pytest.mark.gpu
+@FLOATS
+@pytest.mark.parametrize("name", ["portable", "nvidia"])
+@pytest.mark.parametrize("shape", [*PRODUCTS, (3, 64, 32, 64), (1, 1, 40, 130), (1, 130, 33, 1), (2, 200, 500, 300)], ids=str)
+def test_argmin_on_a_gpu(name: str, dtype: torch.dtype, shape: tuple[int, int, int, int]) -> None:
+    check_argmin(name, dtype, shape, "cuda")
 
 
 @pytest.mark.gpu

@@ -11,7 +11,19 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
 from kernels.sass import Compiled, Variant
-from kernels.variants import CAPABILITIES, TYPES, argmin, bellman_ford, copy, initial_matrix, packed, value_range
+from kernels.variants import (
+    CAPABILITIES,
+    SUM_KERNELS,
+    TYPES,
+    argmin,
+    bellman_ford,
+    copy,
+    gradient_sums,
+    initial_matrix,
+    nvidia_argmin,
+    packed,
+    value_range,
+)
 
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu.value_range import _PROGRAMS_PER_UNIT
@@ -102,6 +114,33 @@ def test_argmin_of_a_product(capability: int) -> None:
     assert loop["FSETP"] == terms
     assert loop["FADD"] + 2 * loop["FADD2"] == terms
     assert loop.total() <= (4.4 if capability >= 90 else 5.8) * terms
+
+
+@cases(
+    "dtype, capability", [*itertools.product((torch.float32, torch.float64), CAPABILITIES)],
+    quick=lambda dtype, capability: capability == 90 and dtype == torch.float32,
+)  # fmt: skip
+def test_argmin_of_a_product_in_gluon(dtype: torch.dtype, capability: int) -> None:
+    """For each term a pair of add and min from registers, and of 16 terms one comparison and one selection."""
+    variant = nvidia_argmin(dtype, capability)
+    compiled = variant.compile()
+    loop = compiled.main_loop()
+    elements = variant.constants["BLOCK_M"] * variant.constants["BLOCK_N"] // 128  # of a thread
+    assert loop["LDL"] + loop["STL"] <= (8 if (dtype, capability) == (torch.float64, 80) else 26 if capability == 80 else 0)
+    if dtype == torch.float32:
+        assert loop["FADD"] + 2 * loop["FADD2"] == 16 * elements
+        assert loop["FSETP"] == elements
+        assert loop.total() <= 2.65 * 16 * elements
+
+
+@cases(
+    "name, dtype, capability", [*itertools.product(SUM_KERNELS, (torch.float32, torch.float64), CAPABILITIES)],
+    quick=lambda name, dtype, capability: capability == 90 and dtype == torch.float32,
+)  # fmt: skip
+def test_sums_of_gradients(name: str, dtype: torch.dtype, capability: int) -> None:
+    compiled = gradient_sums(name, dtype, capability).compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 128
 
 
 @cases("pack, capability", [*itertools.product((False, True), CAPABILITIES)], quick=lambda pack, capability: capability == 90)

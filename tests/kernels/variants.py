@@ -14,12 +14,13 @@ import torch
 from kernels.sass import Variant
 
 from tri_apsp.configs import GpuTiles, default_config, product_registers
-from tri_apsp.engines import triton_bellman_ford, triton_predecessors
+from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
 from tri_apsp.engines.nvidia_constants import (
+    argmin_constants,
     closure_constants,
     closure_options,
     product_layouts,
@@ -29,9 +30,9 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_gradients import argmin_constants
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
+from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
@@ -44,6 +45,7 @@ from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import elimination as elimination_kernels
 from tri_apsp.kernels.shared import fewest_edges, tight_edges
+from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
 from tri_apsp.kernels.shared import sparse as sparse_kernels
@@ -67,6 +69,8 @@ PREDECESSOR_KERNELS = (
     "_nearest_kernel", "_bounds_kernel", "_count_kernel", "_list_kernel", "_transpose_kernel", "_search_lists_kernel",
     "_search_kernel", "_collect_kernel", "_search_rest_kernel", "_fewest_edges_kernel",
 )  # fmt: skip
+
+SUM_KERNELS = ("largest", "edge_sums", "factor_sums", "scale")
 
 NVIDIA_CLOSURES = (
     "closure by many", "closure by one", "solve by many", "solve by one", "padded by many", "padded by one", "one tile",
@@ -276,8 +280,26 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
 
 
+def nvidia_argmin(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
+    """The terms of a product; `more` are constants."""
+    _, constants = argmin_constants(dtype, (capability // 10, 0))
+    constants |= more
+    options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
+    signature = _signature(_nvidia_argmin_kernel, dtype, constants, argmin_ptr="*i32")
+    return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
+
+
+def gradient_sums(name: str, dtype: torch.dtype, capability: int) -> Variant:
+    """The kernel of that name, of those of sums of gradients."""
+    kernel = getattr(gradient_kernels, f"_{name}_kernel")
+    integers = dict.fromkeys(("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64")
+    integers |= dict.fromkeys(("ancestors_ptr", "predecessors_ptr", "chosen_ptr"), "*i32")
+    constants = {"BLOCK": 1024}
+    return Variant(kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4)
+
+
 def argmin(dtype: torch.dtype, capability: int) -> Variant:
-    constants = argmin_constants()
+    constants = triton_gradients.argmin_constants()
     num_warps = constants.pop("num_warps")
     signature = _signature(_argmin_kernel, dtype, constants, argmin_ptr="*i32")
     return Variant(_argmin_kernel, signature, constants, capability, num_warps)
@@ -348,8 +370,8 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return every variant by name.
 
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic" or "small", on which
-    no tuned file depends.
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic", "small" or "gradients",
+    on which no tuned file depends.
     """
     found: dict[str, Callable[[], Variant]] = {}
 
@@ -376,6 +398,9 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     add(boolean_unpack, "boolean unpack", 90)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
+        add(nvidia_argmin, "gradients argmin", dtype, 90)
+    for name in SUM_KERNELS:
+        add(gradient_sums, "gradients", name, torch.float32, 90)
     for pack in (False, True):
         add(packed, "shared packed", pack, 90)
     for dtype, size in ((torch.float32, 32), (torch.int16, 64)):

@@ -11,6 +11,7 @@ from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_regi
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, MatrixSpec, Update, block
 from tri_apsp.engines.nvidia_constants import (
+    argmin_constants,
     closure_constants,
     closure_options,
     compute_dtype,
@@ -26,6 +27,7 @@ from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
 from tri_apsp.gpu.value_range import PendingSolve, is_readable
+from tri_apsp.kernels.nvidia.argmin import _argmin_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel
 from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
@@ -187,6 +189,15 @@ class NvidiaEngine(TritonEngine):
         launch((programs, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
 
+    def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        batch, m, n = c.shape
+        found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
+        launch, tiles = _argmin_launcher(c.dtype, describe(c.device).capability)
+        count = programs([(m, n, a.shape[2])], tiles) * batch
+        if count:
+            launch((count, 1, 1), found, a, b, c, m, n, a.shape[2])
+        return found
+
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
         config = self.config
@@ -263,6 +274,12 @@ def _closure_launcher(
         "launch_cooperative_grid": cooperative,
     }
     return Launcher(_closure_kernel, constants | closure_options(warps, programs))
+
+
+@cache
+def _argmin_launcher(dtype: torch.dtype, capability: tuple[int, int] | None) -> tuple[Launcher, GpuTiles]:
+    tiles, constants = argmin_constants(dtype, capability)
+    return Launcher(_argmin_kernel, constants), tiles
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, max_registers
+from tri_apsp.configs import GpuTiles, max_registers, product_registers
 from tri_apsp.gpu.padding import ALIGNMENT
 from tri_apsp.kernels.nvidia.extremes import ExtremesConstants
 from tri_apsp.kernels.nvidia.gluon_names import OVERSIZED_VIEWS, gl
@@ -19,6 +19,7 @@ from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import limits
 
 __all__ = [
+    "argmin_constants",
     "closure_constants",
     "closure_options",
     "compute_dtype",
@@ -56,6 +57,19 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
         LOAD_B=gl.BlockedLayout([1, vector], [32 // lanes_b, lanes_b], [tiles.num_warps, 1], [1, 0]),
         SHARED=gl.SwizzledSharedLayout(1, 1, 1, [1, 0]),
     )
+
+
+def argmin_constants(dtype: torch.dtype, capability: tuple[int, int] | None) -> tuple[GpuTiles, dict[str, Any]]:
+    """Return the tiles of the kernel that finds the terms of a product, and its constants and options.
+
+    A thread holds three values for each element of its part of a tile, so tiles are half as large as those of a product.
+    """
+    tiles = GpuTiles(block_m=64, block_n=256 // dtype.itemsize, block_k=16, num_warps=4, num_stages=2)
+    return tiles, {
+        "NO_EDGE": no_edge(dtype), "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k,
+        "GROUP_M": tiles.group_m, "NUM_STAGES": tiles.num_stages, "STRATEGY": strategy(dtype, False),
+        "LAYOUTS": product_layouts(tiles, dtype), "num_warps": tiles.num_warps, "maxnreg": product_registers(capability, tiles.num_warps),
+    }  # fmt: skip
 
 
 def closure_constants(dtype: torch.dtype, nonnegative: bool, *, tile: int, warps: int, parts: int) -> ClosureConstants:

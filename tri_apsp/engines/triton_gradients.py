@@ -1,37 +1,84 @@
-"""Gradients on a GPU: sums of whole numbers, whose order does not matter, so that every run gives the same bits.
-
-A gradient is multiplied by a power of two and rounded, such that a sum of all gradients of a graph has at most 62 bits: of n^2
-values, each keeps all bits down to n^2 / 2^62 of the largest.
-"""
+"""Gradients on a GPU: the launches of the kernels in tri_apsp.kernels.shared, in their order; the host does not block."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
+import triton
 
-from tri_apsp.device import is_captured
+from tri_apsp.device import describe
 from tri_apsp.gpu.launcher import Launcher
+from tri_apsp.kernels.shared import argmin as argmin_kernels
+from tri_apsp.kernels.shared import gradients
 
 __all__ = ["argmin", "argmin_constants", "edge_gradient", "factor_gradients"]
 
-_BITS = 62
+# Values of a program that reads or writes them once, or at a time of one that takes whole rows.
+_BLOCK = 1024
+# The most programs of the latter for each multiprocessor, so that their workspace stays in the L2 cache.
+_PROGRAMS = 4
 
 
 def edge_gradient(gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
-    """See Engine.edge_gradient; of paths of up to 2^r edges in r rounds, each of which doubles how far a path is followed."""
-    n = gradient.shape[-1]
-    source = torch.arange(n, device=gradient.device)[:, None]
-    reachable = predecessors >= 0
-    before = torch.where(reachable, predecessors, source).to(torch.int64)
-    sums, scale = _whole_numbers(gradient, reachable)
-    ancestor, done = before, 1
-    while done < n and (is_captured(gradient.device) or bool((ancestor != source).any())):
-        sums = sums.scatter_add(-1, ancestor, sums)  # those of the source itself are not used
-        ancestor = ancestor.gather(-1, ancestor)
-        done *= 2
-    of_edges = torch.zeros_like(sums).scatter_add_(1, before, torch.where(reachable, sums, 0))
-    return _gradients(of_edges, scale, gradient.dtype)
+    """See Engine.edge_gradient."""
+    batch, n, _ = gradient.shape
+    programs = min(batch * n, _PROGRAMS * describe(gradient.device).units)
+    sums, ancestors = (gradient.new_empty((programs, 2, n), dtype=dtype) for dtype in (torch.int64, torch.int32))
+
+    def add(largest: torch.Tensor, count_bits: int, edge_sums: torch.Tensor) -> None:
+        launch = _launcher(gradients._edge_sums_kernel, _block(n))
+        launch((programs, 1, 1), edge_sums, sums, ancestors, gradient, predecessors, largest, batch * n, n, count_bits)
+
+    return _summed(gradient, predecessors, [(batch, n, n)], add)[0]
+
+
+def factor_gradients(gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """See Engine.factor_gradients."""
+    batch, m, n = gradient.shape
+
+    def add(largest: torch.Tensor, count_bits: int, a_sums: torch.Tensor, b_sums: torch.Tensor) -> None:
+        launch, blocks = _elementwise(gradients._factor_sums_kernel, m * n)
+        launch((batch * blocks, 1, 1), a_sums, b_sums, gradient, chosen, largest, m, n, depth, blocks, count_bits)
+
+    of_a, of_b = _summed(gradient, chosen, [(batch, m, depth), (batch, depth, n)], add)
+    return of_a, of_b
+
+
+def _summed(
+    gradient: torch.Tensor, chosen: torch.Tensor, shapes: list[tuple[int, int, int]], add: Callable[..., None]
+) -> list[torch.Tensor]:
+    """Return sums of gradients, of `shapes`; `add` launches the kernel that adds them up as whole numbers."""
+    batch, values = gradient.shape[0], gradient[0].numel()
+    count_bits = values.bit_length()
+    largest = gradient.new_zeros(batch, dtype=torch.int64)
+    launch, blocks = _elementwise(gradients._largest_kernel, values)
+    launch((batch * blocks, 1, 1), largest, gradient, chosen, values, blocks)
+    sums = [gradient.new_zeros(shape, dtype=torch.int64) for shape in shapes]
+    add(largest, count_bits, *sums)
+    results = [torch.empty_like(whole, dtype=gradient.dtype) for whole in sums]
+    for result, whole in zip(results, sums, strict=True):
+        values = whole[0].numel()
+        launch, blocks = _elementwise(gradients._scale_kernel, values)
+        launch((batch * blocks, 1, 1), result, whole, largest, values, blocks, count_bits)
+    return results
+
+
+def _elementwise(kernel: Any, values: int) -> tuple[Launcher, int]:
+    """Return the launcher of a kernel that reads or writes each value of a graph once, and its programs for each graph."""
+    block = _block(values)
+    return _launcher(kernel, block), triton.cdiv(values, block)
+
+
+def _block(values: int) -> int:
+    return min(_BLOCK, max(32, triton.next_power_of_2(values)))
+
+
+@cache
+def _launcher(kernel: Any, block: int) -> Launcher:
+    return Launcher(kernel, {"BLOCK": block, "num_warps": 4})
 
 
 def argmin(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -40,7 +87,7 @@ def argmin(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
     if found.numel():
         constants = argmin_constants()
-        tiles = -(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"])
+        tiles = triton.cdiv(m, constants["BLOCK_M"]) * triton.cdiv(n, constants["BLOCK_N"])
         _argmin_launcher()((batch * tiles, 1, 1), found, a.mT.contiguous(), b.contiguous(), c, m, n, a.shape[2])
     return found
 
@@ -52,30 +99,4 @@ def argmin_constants() -> dict[str, int]:
 
 @cache
 def _argmin_launcher() -> Launcher:
-    from tri_apsp.kernels.shared.argmin import _argmin_kernel
-
-    return Launcher(_argmin_kernel, argmin_constants())
-
-
-def factor_gradients(gradient: torch.Tensor, chosen: torch.Tensor, depth: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """See Engine.factor_gradients."""
-    batch, m, n = gradient.shape
-    terms, scale = _whole_numbers(gradient, chosen >= 0)
-    place = chosen.clamp(min=0).to(torch.int64)
-    of_a = terms.new_zeros((batch, m, depth)).scatter_add_(2, place, terms)
-    of_b = terms.new_zeros((batch, depth, n)).scatter_add_(1, place, terms)
-    return _gradients(of_a, scale, gradient.dtype), _gradients(of_b, scale, gradient.dtype)
-
-
-def _whole_numbers(gradient: torch.Tensor, used: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients (batch, m, n) that are used, and 0 elsewhere, as int64; and what they were multiplied by."""
-    values = torch.where(used, gradient, 0).to(torch.float64)
-    largest = values.abs().amax(dim=(1, 2), keepdim=True)
-    bits = torch.ceil(torch.log2(largest * (values.shape[1] * values.shape[2])))
-    scale = torch.exp2((_BITS - bits).clamp(max=1000))
-    return (values * scale).round_().to(torch.int64), scale
-
-
-def _gradients(sums: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the gradients that sums of whole numbers stand for; NaN where a gradient was not finite."""
-    return torch.where(scale > 0, sums.to(torch.float64) / scale, torch.nan).to(dtype)
+    return Launcher(argmin_kernels._argmin_kernel, argmin_constants())

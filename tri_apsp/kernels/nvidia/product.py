@@ -29,7 +29,7 @@ from tri_apsp.kernels.nvidia.int16x2 import broadcast_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.synchronization import acquire_lock, release_lock
 from tri_apsp.kernels.nvidia.tiles import rank_k_update
 
-__all__ = ["ProductLayouts", "_product_kernel"]
+__all__ = ["ProductLayouts", "_product_kernel", "start_copies", "tile_of_program"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ProductLayouts:
 
 
 @gluon.jit
-def _tile_of_program(pid, m, n, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, GROUP_M: gl.constexpr):
+def tile_of_program(pid, m, n, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, GROUP_M: gl.constexpr):
     """Return the first row and column of tile `pid`; GROUP_M rows of tiles in turn share columns of B in the L2 cache."""
     group = pid // (GROUP_M * gl.cdiv(n, BLOCK_N))
     group_m = gl.minimum(gl.cdiv(m, BLOCK_M) - group * GROUP_M, GROUP_M)
@@ -75,7 +75,7 @@ def _load_full(a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, k_left, BLOCK_K: gl
 
 
 @gluon.jit
-def _start_copies(
+def start_copies(
     a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
     NO_EDGE: gl.constexpr, BLOCK_K: gl.constexpr,
 ):  # fmt: skip
@@ -113,7 +113,7 @@ def _accumulate(
     acc = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
     # Prologue: start to fill all buffers but one.
     for stage in gl.static_range(NUM_STAGES - 1):
-        _start_copies(
+        start_copies(
             a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
             NO_EDGE, BLOCK_K,
         )  # fmt: skip
@@ -126,7 +126,7 @@ def _accumulate(
         # The buffer that the previous step read. Triton itself inserts a barrier before the copies, because other warps may
         # still be reading it; so a step has two barriers.
         free = stage - 1 if stage > 0 else NUM_STAGES - 1
-        _start_copies(
+        start_copies(
             a_smem.index(free), b_smem.index(free), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
             NO_EDGE, BLOCK_K,
         )  # fmt: skip
@@ -254,7 +254,7 @@ def _product_kernel(
         c_ptr, a_ptr, b_ptr = c1_ptr + pid_b * stride_c1b, a1_ptr + pid_b * stride_a1b, b1_ptr + pid_b * stride_b1b
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
         fresh, keep_start, keep_stop = fresh1, 0, 0
-    start_m, start_n = _tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    start_m, start_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
 
     # The part of k that this program sums over: all of it, or one of split_k parts.
     k_steps = gl.cdiv(k, BLOCK_K)

@@ -1,0 +1,113 @@
+"""Which term of a min-plus product is the minimum, in Gluon: the first slice of k that has it, then the first k of that slice.
+
+    for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
+        least, slot = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
+        for each slice of BLOCK_K of k:                    # copied to shared memory as in product.py
+            of_slice = A slice B slice
+            slot = the slice, where of_slice < least
+            least = min(least, of_slice)
+        argmin = the first k of slice `slot` with A[i, k] + B[k, j] = C     # read from global memory
+
+A slice costs its product, and a comparison, a selection and a minimum for each element of the tile; so the search takes little
+longer than the product. To compare every sum would take half as many instructions again.
+"""
+
+from __future__ import annotations
+
+from tri_apsp.kernels.nvidia.gluon_names import barrier, gl, gluon, wait_group
+from tri_apsp.kernels.nvidia.product import start_copies, tile_of_program
+from tri_apsp.kernels.nvidia.tiles import rank_k_update
+
+__all__ = ["_argmin_kernel"]
+
+
+@gluon.jit
+def _find_slot(
+    a_ptr, b_ptr, m_left, n_left, depth, stride_am, stride_bk,
+    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr,
+    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
+):  # fmt: skip
+    """Return the first slice of k that has the minimum of each element of a tile [BLOCK_M, BLOCK_N]; 0 if all are NO_EDGE."""
+    ACC: gl.constexpr = LAYOUTS.ACC
+    dtype: gl.constexpr = a_ptr.dtype.element_ty
+    offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.LOAD_A))[:, None]  # [BLOCK_M, 1]
+    offs_ak = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(0, LAYOUTS.LOAD_A))[None, :]  # [1, BLOCK_K]
+    offs_bk = gl.arange(0, BLOCK_K, layout=gl.SliceLayout(1, LAYOUTS.LOAD_B))[:, None]  # [BLOCK_K, 1]
+    offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.LOAD_B))[None, :]  # [1, BLOCK_N]
+    offs_a = offs_am * stride_am + offs_ak  # [BLOCK_M, BLOCK_K]
+    offs_b = offs_bk * stride_bk + offs_bn  # [BLOCK_K, BLOCK_N]
+    mask_a, mask_b = offs_am < m_left, offs_bn < n_left
+    a_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_M, BLOCK_K], LAYOUTS.SHARED)
+    b_smem = gl.allocate_shared_memory(dtype, [NUM_STAGES, BLOCK_K, BLOCK_N], LAYOUTS.SHARED)
+    # Prologue: start to fill all buffers but one.
+    k_left = depth
+    for stage in gl.static_range(NUM_STAGES - 1):
+        start_copies(
+            a_smem.index(stage), b_smem.index(stage), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
+            NO_EDGE, BLOCK_K,
+        )  # fmt: skip
+        a_ptr += BLOCK_K
+        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+        k_left -= BLOCK_K
+    # Main loop, as in product.py.
+    least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+    slot = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
+    stage = 0
+    for step in range(gl.cdiv(depth, BLOCK_K)):
+        free = stage - 1 if stage > 0 else NUM_STAGES - 1
+        start_copies(
+            a_smem.index(free), b_smem.index(free), a_ptr, b_ptr, offs_a, offs_b, mask_a, mask_b, offs_ak, offs_bk, k_left,
+            NO_EDGE, BLOCK_K,
+        )  # fmt: skip
+        a_ptr += BLOCK_K
+        b_ptr += BLOCK_K * stride_bk.to(gl.int64)
+        k_left -= BLOCK_K
+        wait_group(NUM_STAGES - 1)
+        barrier()
+        of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
+        of_slice = rank_k_update(of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
+        slot = gl.where(of_slice < least, step, slot)
+        least = gl.minimum(least, of_slice)
+        stage = stage + 1 if stage + 1 < NUM_STAGES else 0
+    return slot
+
+
+@gluon.jit(do_not_specialize=["depth"])
+def _argmin_kernel(
+    argmin_ptr,  # (batch, m, n) of int32, contiguous
+    a_ptr, b_ptr, c_ptr,  # A (batch, m, depth), B (batch, depth, n), C = A B (batch, m, n), all contiguous
+    m, n, depth,
+    NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
+    NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
+):  # fmt: skip
+    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not NO_EDGE; -1 if there is none.
+
+    A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after another.
+    """
+    # Program id to tile. Triton takes a size of 1 for a constant, which has no dtype.
+    n = gl.to_tensor(n)
+    tiles = gl.cdiv(m, BLOCK_M) * gl.cdiv(n, BLOCK_N)
+    pid_b = (gl.program_id(0) // tiles).to(gl.int64)
+    start_m, start_n = tile_of_program(gl.program_id(0) % tiles, m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    a_ptr += (pid_b * m + start_m) * depth
+    b_ptr += pid_b * depth * n + start_n
+    m_left, n_left = m - start_m, n - start_n
+    slot = _find_slot(
+        a_ptr, b_ptr, m_left, n_left, depth, depth, n, NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS
+    )
+    # The first k of the slice; past `depth` there is none.
+    offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
+    offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
+    inside = (offs_m < m_left) & (offs_n < n_left)
+    offs_c = (pid_b * m + start_m) * n + start_n + (offs_m * n + offs_n)
+    c_tile = gl.load(c_ptr + offs_c, mask=inside, other=NO_EDGE)
+    inside = inside & (c_tile < NO_EDGE)
+    found = gl.full([BLOCK_M, BLOCK_N], -1, gl.int32, layout=LAYOUTS.ACC)
+    for step in range(BLOCK_K):
+        k = slot * BLOCK_K + (BLOCK_K - 1 - step)
+        valid = inside & (k < depth)
+        a = gl.load(a_ptr + (offs_m * depth + k), mask=valid, other=NO_EDGE)
+        b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
+        found = gl.where(valid & (a + b == c_tile), k, found)
+    offs_c = (pid_b * m + start_m) * n + start_n + (offs_m * n + offs_n)
+    gl.store(argmin_ptr + offs_c, found, mask=(offs_m < m_left) & (offs_n < n_left))
