@@ -207,7 +207,7 @@ NAMES = {
         reduce=_reduce,
         gather=lambda x, index, axis: _tensor(np.take_along_axis(x, index, axis)),
         to_tensor=_tensor,
-        convert_layout=lambda x, layout, assert_trivial: x,
+        convert_layout=lambda x, layout, assert_trivial=False: x,
         allocate_shared_memory=_allocate,
         load=Pointer.load,
         store=Pointer.store,

@@ -6,8 +6,8 @@ import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import STRIDES, Pointer, import_kernels, launch
-from kernels.test_small_graphs_on_numpy import graphs
+from kernels.gluon_stand_in import Pointer, import_kernels, launch
+from kernels.test_small_graphs_on_numpy import STRIDES, graphs
 
 from tri_apsp.kernels.nvidia.small_graphs import SmallGraphs
 from tri_apsp.reference import floyd_warshall
@@ -24,8 +24,8 @@ def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2) -> np.n
     gradient, whole = np.full_like(d, np.nan), (n * n, n, 1)
     launch(
         kernel, (programs, 1),
-        Pointer(gradient, whole), Pointer(g, whole), Pointer(w, (*STRIDES[0], 2)), Pointer(d, whole),
-        batch, n, *STRIDES[0], 2, C=constants,
+        Pointer(gradient, whole), Pointer(g, whole), Pointer(w, (*STRIDES, 2)), Pointer(d, whole),
+        batch, n, *STRIDES, 2, C=constants,
     )  # fmt: skip
     return gradient
 
@@ -56,3 +56,28 @@ def test_a_cycle_of_weight_0() -> None:
     d = floyd_warshall(w[0])[None].astype(np.float32)
     gradient = find(w, d, np.where(np.isfinite(d), 1, 0).astype(np.float32))
     assert (gradient[0] * np.where(np.isfinite(w[0]), w[0], 0)).sum() == d[np.isfinite(d)].sum()
+
+
+def rounded_graphs(kind: str, n: int) -> np.ndarray:
+    """Graphs (6, n, n) in which sums of floats that should be equal are rounded differently."""
+    rng = np.random.default_rng(n)
+    if kind == "tenths":
+        tenths = (rng.integers(1, 30, (6, n, n)) / 10).astype(np.float32)
+        return np.where(rng.random(tenths.shape) < 4 / n, tenths, np.float32(np.inf))
+    potentials = rng.random((6, n)).astype(np.float32)
+    weights = potentials[:, None, :] - potentials[:, :, None]  # all paths from i to j have the same weight, but for rounding
+    return weights if kind == "equal paths" else weights + rng.integers(0, 2, (6, n, n)).astype(np.float32) / 10
+
+
+@pytest.mark.parametrize("kind", ["tenths", "equal paths", "equal paths or tenths"])
+@pytest.mark.parametrize("n", [5, 16, 32])
+def test_rounding_loses_no_gradient(kind: str, n: int) -> None:
+    """What flows out of a vertex but not into it is what its distances brought."""
+    w = rounded_graphs(kind, n)
+    d = np.stack([floyd_warshall(graph.astype(np.float64)) for graph in w]).astype(np.float32)
+    g = np.random.default_rng(n).integers(-9, 10, w.shape).astype(np.float32)
+    g[:, range(n), range(n)] = 0
+    g[np.isinf(d)] = 0
+    found = find(w, d, g)
+    np.testing.assert_array_equal(found.sum(2) - found.sum(1), g.sum(2) - g.sum(1))
+    assert not found[:, range(n), range(n)].any()

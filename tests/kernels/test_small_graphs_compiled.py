@@ -64,12 +64,12 @@ def _quick_gradients(size: int, dtype: torch.dtype, capability: int) -> bool:
 
 @cases("size, dtype, capability", GRADIENTS, quick=_quick_gradients)
 def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: int) -> None:
-    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects once, and adds twice."""
+    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice."""
     compiled = small_gradients(size, dtype, capability).compile()
-    forward, backward = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-2:]
+    forward, backward, _ = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-3:]
     assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 24  # none under Triton 3.6
     if dtype == torch.float32 and capability == 90:
         steps = 32 * (4 if size < 32 else 8)
         assert forward["FADD"] == steps
-        assert forward.total() <= (5.4 if size == 64 else 5) * steps
-        assert backward.total() <= (10.5 if size == 64 else 7.4) * steps
+        assert forward.total() <= (5.7 if size == 64 else 5.1) * steps
+        assert backward.total() <= (10.5 if size == 64 else 9.2) * steps

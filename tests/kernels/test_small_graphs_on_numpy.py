@@ -6,7 +6,7 @@ import cases
 import numpy as np
 import pytest
 import torch
-from kernels.gluon_stand_in import STRIDES, Pointer, import_kernels, launch
+from kernels.gluon_stand_in import Pointer, import_kernels, launch
 from kernels.test_closure_on_numpy import extremes_constants
 
 from tri_apsp.engines.nvidia_constants import strategy
@@ -15,6 +15,7 @@ from tri_apsp.reference import floyd_warshall
 from tri_apsp.semirings import distance_range, floor, no_edge
 
 DTYPES = (torch.float32, torch.float64, torch.int16, torch.int32, torch.int64)
+STRIDES = 2**34, 2**28  # of a graph and of a row: eight rows pass 2**31
 kernel = import_kernels("kernels.nvidia.small_graphs")._small_graphs_kernel
 
 
@@ -35,8 +36,8 @@ def solve(
     partials, finished = np.full((programs, 8), -1000, extremes.COMPUTE), np.array([7])
     launch(
         kernel, (programs, 1),
-        Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES[0], 2)), Pointer(np.array(sizes or [], np.int64), (1,)),
-        Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(found, (1,)), batch, n, 7 + programs, *STRIDES[0], 2,
+        Pointer(d, (n * n, n, 1)), Pointer(w, (*STRIDES, 2)), Pointer(np.array(sizes or [], np.int64), (1,)),
+        Pointer(partials, (8, 1)), Pointer(finished, (1,)), Pointer(found, (1,)), batch, n, 7 + programs, *STRIDES, 2,
         SIZES=sizes is not None, CHECK=True, C=constants,
     )  # fmt: skip
     return d, found

@@ -1,15 +1,23 @@
 """Gradients of the weights of many graphs of at most 64 vertices by those of their distances, in Gluon, in registers.
 
     for each group of GRAPHS graphs:                         # X, M, S [GRAPHS, SIZE, SIZE]
-        X = W
+        p[j] = the least distance to j
+        X[i, j] = max(0, W[i, j] + p[i] - p[j])
         for each k, ascending: where X[i, k] + X[k, j] < X[i, j], X[i, j] = that sum and M[i, j] = k
         S = the gradients of the distances
-        for each k, descending: where M[i, j] = k, add S[i, j] to S[i, k] and to S[k, j]
-        gradient = S where no M was set
+        while S is not 0 where M was set:
+            for each k, descending: where M[i, j] = k, move S[i, j] to S[i, k] and to S[k, j]
+        gradient = S
 
-So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. The
-paths from i to k and from k to j that a sum consists of have vertices less than k between their ends: what step k adds to them
-is passed on by later steps. Each sum is added up in the same order in every run.
+So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. Each sum
+is added up in the same order in every run.
+
+The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. If sums are
+exact, the paths from i to k and from k to j have vertices less than k between their ends, and one turn of the loop moves
+everything. Rounding can hide that a path got shorter by a later k; then further turns follow. They end, because no X is negative:
+among pairs that refer to each other in a circle, all X would be equal, so consider the pair whose M was set last. The pair before
+it was set earlier, from an X that was still greater, and so is greater itself; or by the same k, and k is no vertex between the
+ends of a path from or to k.
 
 X is held as in small_graphs.py.
 """
@@ -23,19 +31,19 @@ __all__ = ["_small_gradients_kernel"]
 
 
 @gluon.jit
-def _find_middles(x, n, C: gl.constexpr):
+def _find_intermediates(x, n, C: gl.constexpr):
     """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path."""
     STEP: gl.constexpr = C.STEP
     BLOCKS: gl.constexpr = C.BLOCKS
-    middles = gl.full(x.shape, -1, gl.int32, BLOCKS)
+    intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(STEP):
             k = first * STEP + place
             total = column_of(x, k, place, C) + row_of(x, k, place, C)
             less = total < x
             x = gl.where(less, total, x)
-            middles = gl.where(less, k, middles)
-    return middles
+            intermediates = gl.where(less, k, intermediates)
+    return intermediates
 
 
 @gluon.jit
@@ -55,15 +63,16 @@ def _indices(C: gl.constexpr):
 
 
 @gluon.jit
-def _share(s, middles, n, C: gl.constexpr):
-    """Return S with all gradients of paths passed on to their edges."""
+def _propagate(s, intermediates, n, C: gl.constexpr):
+    """Return S after each gradient of a path was moved to its two parts, and on to theirs: the loop over k, descending."""
     STEP: gl.constexpr = C.STEP
     block_m, row, block_n, column = _indices(C)
     steps = gl.cdiv(n, STEP)
     for step in range(steps):
         for place in gl.static_range(STEP - 1, -1, -1):
             k = (steps - 1 - step) * STEP + place
-            passed = gl.where(middles == k, s, 0)
+            passed = gl.where(intermediates == k, s, 0)
+            s = gl.where(intermediates == k, 0, s)
             to_column = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 4), 3), 3), 4)
             to_row = gl.expand_dims(gl.expand_dims(gl.sum(gl.sum(passed, 2), 1), 1), 2)
             s = gl.where((column == place % C.COLUMNS) & (block_n == k // C.COLUMNS), s + to_column, s)
@@ -85,12 +94,21 @@ def _small_gradients_kernel(
         graph, i, j = places(group, batch, C)
         inside = (i < n) & (j < n)
         offs = graph.to(gl.int64) * (n * n) + (i * n + j)
+        d = gl.load(d_ptr + offs, mask=inside, other=NO_EDGE)
+        least = gl.min(d, 1)  # [GRAPHS, SIZE]
+        potential_j = gl.expand_dims(least, 1)
+        potential_i = gl.expand_dims(gl.convert_layout(least, gl.SliceLayout(2, C.VALUES)), 2)
         # Where there is no path, a weight may be anything: it may lie in the padding.
-        reached = (gl.load(d_ptr + offs, mask=inside, other=NO_EDGE) < NO_EDGE) & (i != j)
-        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i * stride_wm + j * stride_wn)
-        x = gl.where(i == j, 0, gl.load(w_ptrs, mask=reached, other=NO_EDGE))
-        middles = _find_middles(to_blocks(x, C), n, C)
-        s = _share(to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C), middles, n, C)
-        s = to_values(gl.where(middles < 0, s, 0), C)
+        reached = (d < NO_EDGE) & (i != j)
+        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
+        x = gl.maximum(gl.load(w_ptrs, mask=reached, other=NO_EDGE) + potential_i - potential_j, 0)
+        x = gl.where(reached, x, gl.where(i == j, 0, NO_EDGE))
+        intermediates = _find_intermediates(to_blocks(x, C), n, C)
+        s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
+        left = 1
+        while left > 0:
+            s = _propagate(s, intermediates, n, C)
+            left = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
+        s = to_values(s, C)
         graph, i, j = places(group, batch, C)  # again, as in small_graphs.py
         gl.store(gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n))

@@ -218,7 +218,7 @@ def _small_graphs_kernel(
     below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
         graph, i, j = places(group, batch, C)
-        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i * stride_wm + j * stride_wn)
+        w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
         x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
         size = n
         if SIZES:
