@@ -145,6 +145,48 @@ class TestGradients:
         for operand, wanted in zip(operands, expected, strict=True):
             assert torch.equal(operand.grad.cpu(), wanted)
 
+    @CPU_OR_GPU
+    def test_no_second_derivatives(self, device: str) -> None:
+        """Neither 0 nor another wrong value, by autograd and by torch.func, of dense and of packed weights."""
+        weights = random_weights(5, 5, device=device)
+        offsets = torch.tensor([0, 9, 25])
+        functions: list[tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = [
+            (lambda w: distances(w).square().sum(), weights),
+            (lambda w: tri_apsp.min_plus(w, w).square().sum(), weights),
+            (lambda w: distances(w, offsets=offsets).square().sum(), weights.abs().flatten()),
+        ]
+        for function, at in functions:
+            given = at.clone().requires_grad_()
+            (first,) = torch.autograd.grad(function(given), given, create_graph=True)
+            with pytest.raises(InputError, match="no second derivatives; take them without create_graph=True"):
+                first.square().sum().backward()
+        for function, at in functions[:2]:
+            inner = torch.func.grad(function)
+            with pytest.raises(InputError, match="no second derivatives"):
+                torch.func.grad(lambda w, inner=inner: inner(w).square().sum())(at)
+
+    def test_results_are_no_views(self) -> None:
+        """So that torch lets a caller change them in place where they are not needed again."""
+        weights = random_weights(5, 5, density=0.3).requires_grad_()
+        for found in (distances(weights), tri_apsp.min_plus(weights, weights), distances(weights[None])):
+            assert found._base is None
+            found.clamp_(max=1)
+
+    def test_graphs_in_another_layout(self) -> None:
+        """Gradients of what is packed and unpacked, and of what from_edge_index makes."""
+        weights, sizes = random_weights(3, 6, 6), torch.tensor([2, 4, 0])
+        values, offsets = tri_apsp.pack(weights, sizes)
+        assert torch.autograd.gradcheck(lambda w: tri_apsp.pack(w, sizes)[0], weights.clone().requires_grad_())
+        assert torch.autograd.gradcheck(lambda v: tri_apsp.unpack(v, offsets, fill=0)[0], values.clone().requires_grad_())
+        edges = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 0, 4, 0]])
+        batch = torch.tensor([0, 0, 0, 1, 1])
+
+        def solve(edge_weight: torch.Tensor) -> torch.Tensor:
+            weights, sizes = tri_apsp.from_edge_index(edges, edge_weight, batch)
+            return distances(weights, sizes=sizes).nan_to_num(posinf=0)
+
+        assert torch.autograd.gradcheck(solve, (torch.rand(5, dtype=torch.float64) + 1).requires_grad_())
+
     def test_no_graph_without_need(self) -> None:
         weights = random_weights(5, 5)
         assert not distances(weights).requires_grad
@@ -185,6 +227,12 @@ class TestGradients:
             distances(weights[:2])
         with pytest.raises(InputError, match="NaN"):
             distances(weights.log() * INF)
+        with pytest.raises(InputError, match="`sizes` must be a dense torch tensor, but is list"):
+            distances(weights[None], sizes=[3])
+        with pytest.raises(InputError, match="`check` must be True or False"):
+            distances(weights, check="no")
+        with pytest.raises(InputError, match="`c` must be a torch tensor, but is str"):
+            tri_apsp.min_plus(weights, weights, "c")
 
     def test_sparse_weights_have_no_gradient(self) -> None:
         with pytest.raises(InputError, match="must not require a gradient"):
@@ -218,18 +266,20 @@ class TestOperations:
         torch.library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
         torch.library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device)))
 
-    def test_gradients(self, device: str, requires_grad: bool) -> None:
-        weights = random_weights(4, 4, device=device)
-        result = tri_apsp.shortest_paths(weights, predecessors=True)
-        for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
-            arguments = (weights, weights, result.distances, None, predecessors, True)
-            torch.library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
-        product = tri_apsp.min_plus(weights, weights)
-        torch.library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
-
     def test_reachability(self, device: str, requires_grad: bool) -> None:
         adjacency = random_weights(5, 5, device=device, density=0.3).requires_grad_(requires_grad)
         torch.library.opcheck(torch.ops.tri_apsp.reachability.default, (adjacency, True))
+
+
+@CPU_OR_GPU
+def test_operations_of_gradients(device: str) -> None:
+    weights = random_weights(4, 4, device=device)
+    result = tri_apsp.shortest_paths(weights, predecessors=True)
+    for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
+        arguments = (weights, weights, result.distances, None, predecessors, True)
+        torch.library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
+    product = tri_apsp.min_plus(weights, weights)
+    torch.library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
 
 
 @CPU_OR_GPU
@@ -286,6 +336,7 @@ class TestTransforms:
         expected = distances(weights)
         assert torch.equal(torch.func.vmap(distances)(weights), expected)
         assert torch.equal(torch.func.vmap(distances, in_dims=2, out_dims=2)(weights.movedim(0, 2)), expected.movedim(0, 2))
+        assert torch.func.vmap(distances)(weights[:, :0, :0]).shape == (4, 0, 0)
         batches = weights[None].expand(3, 4, 6, 6)
         assert torch.equal(torch.func.vmap(distances)(batches), expected.expand(3, 4, 6, 6))
         sizes = torch.tensor([[6, 2, 0, 5], [1, 6, 6, 6]], device=device)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import Config
-from tri_apsp.solver.packed import pack, unpack
+from tri_apsp.solver import packed
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import NegativeCycle, Result, Selection
@@ -225,3 +225,57 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
 
         return ops.reachability(adjacency, weights)
     return closure(adjacency, weights)
+
+
+def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the graphs of a padded batch one after another.
+
+    Args:
+        matrices: (batch, n, n) of any dtype, such as weights, distances or predecessors; graph g is matrices[g, :s, :s] with
+            s = sizes[g].
+        sizes: (batch,) of int64 or int32, each in [0, n].
+
+    Returns:
+        values: (total,): the sizes[g]^2 values of each graph in row order; differentiable by `matrices`.
+        offsets: (batch + 1,) of int64, on the device of `matrices`: graph g begins at offsets[g].
+
+    Raises:
+        InputError: other shapes, dtypes or sizes.
+        TooLargeError: the values do not fit the memory of the device.
+        EngineError: the device is a GPU, but Triton is not installed.
+
+    Cost: a copy; the host waits for the sizes.
+    """
+    if needs_operation(matrices):
+        from tri_apsp import ops
+
+        return ops.pack(matrices, sizes)
+    return packed.pack(matrices, sizes)
+
+
+def unpack(
+    values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the graphs of a packed tensor as a padded batch, and their sizes: the inverse of pack.
+
+    Args:
+        values: (total,) of any dtype.
+        offsets: (batch + 1,) of int64 or int32, as shortest_paths takes them.
+        fill: the value of padding; None: no_edge(dtype). For predecessors, give -1.
+
+    Returns:
+        matrices: (batch, n, n), n being the vertices of the largest graph; differentiable by `values`.
+        sizes: (batch,) of int64, on the device of the values.
+
+    Raises:
+        InputError: as shortest_paths for `offsets`; a `fill` that the dtype cannot hold, or none for a dtype without no_edge.
+        TooLargeError: the matrices do not fit the memory of the device.
+        EngineError: the device is a GPU, but Triton is not installed.
+
+    Cost: a copy; the host waits for the offsets.
+    """
+    if needs_operation(values):
+        from tri_apsp import ops
+
+        return ops.unpack(values, offsets, fill)
+    return packed.unpack(values, offsets, fill=fill)

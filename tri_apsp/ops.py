@@ -10,16 +10,17 @@ import dataclasses
 import json
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.errors import InputError
-from tri_apsp.solver.arguments import check_config
+from tri_apsp.solver import packed
+from tri_apsp.solver.arguments import check_config, check_flags, check_negative_cycles, check_operands, check_weights
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
-from tri_apsp.solver.packed import packed_gradient, solve_packed
+from tri_apsp.solver.packed import packed_gradient, refuse_with_offsets, solve_packed
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result
@@ -31,7 +32,7 @@ from tri_apsp.transforms import is_transformed
 if TYPE_CHECKING:
     from tri_apsp.configs import MethodChoice
 
-__all__ = ["min_plus", "reachability", "shortest_paths"]
+__all__ = ["min_plus", "pack", "reachability", "shortest_paths", "unpack"]
 
 Tensor = torch.Tensor
 
@@ -52,11 +53,12 @@ def shortest_paths(
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
     """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
-    packed = offsets is not None
-    given = {
-        "sources": sources is not None, "sizes": packed and sizes is not None, "overwrite": overwrite,
-        "method='johnson'": method == "johnson", "offsets": packed and (torch.compiler.is_compiling() or is_transformed(weights)),
-    }  # fmt: skip
+    check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
+    check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
+    given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
+    if offsets is not None:
+        refuse_with_offsets({"sizes": sizes is not None, **given})
+    given["offsets"] = offsets is not None and (torch.compiler.is_compiling() or is_transformed(weights))
     for option in [name for name, is_given in given.items() if is_given]:
         raise InputError(
             f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
@@ -64,25 +66,20 @@ def shortest_paths(
         )
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
-    if packed:
-        results: list[Result] = []
-
-        def solve(values: Tensor) -> Result:
-            results.append(
-                solve_packed(
-                    values, offsets, solve_dense, predecessors=wanted, method=method, config=config, check=check,
-                    negative_cycles=negative_cycles,
-                )
-            )  # fmt: skip
-            return results[0]
-
-        distances = _PackedSolve.apply(weights, offsets, solve, check)
-        return dataclasses.replace(
-            results[0], distances=distances, predecessors=results[0].predecessors if predecessors else None
+    if offsets is not None:
+        solve = partial(solve_packed, solve=solve_dense, predecessors=wanted, method=method, config=config, check=check,
+                        negative_cycles=negative_cycles)  # fmt: skip
+        operation: Any = _PackedSolve.apply
+        distances, result = operation(weights, offsets, solve, check)
+        found: Result = dataclasses.replace(
+            result, distances=distances, predecessors=result.predecessors if predecessors else None
         )
+        return found
+    if sizes is not None and not isinstance(sizes, torch.Tensor):
+        check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
     chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
+    operation = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
@@ -136,7 +133,14 @@ def _shortest_paths(
         weights.detach(), sizes=sizes, method=method, config=_config(config), check=check,  # type: ignore[arg-type]
         predecessors=predecessors, negative_cycles=negative_cycles,  # type: ignore[arg-type]
     )  # fmt: skip
-    return result.distances, weights.new_empty(0, dtype=torch.int32) if result.predecessors is None else result.predecessors
+    found = weights.new_empty(0, dtype=torch.int32) if result.predecessors is None else result.predecessors
+    return _no_view(result.distances), _no_view(found)
+
+
+def _no_view(tensor: Tensor) -> Tensor:
+    """Return the same memory as a tensor of its own, which a caller may change in place although it has a gradient."""
+    found: Tensor = torch.ops.aten._unsafe_view(tensor, tensor.shape)
+    return found
 
 
 @_shortest_paths.register_fake
@@ -169,14 +173,36 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
     ctx.check = check
 
 
-@torch.no_grad()
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    found = torch.ops.tri_apsp.shortest_paths_backward(gradient, weights, distances, sizes, predecessors, ctx.check)
+    transformed = is_transformed(gradient, weights, distances)
+    operation: Any = _SolveBackward.apply if transformed else torch.ops.tri_apsp.shortest_paths_backward
+    found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
 
+def _save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
+    pass
+
+
+def _refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[Tensor | None, ...]:
+    raise InputError(
+        "gradients of shortest_paths and min_plus must not be differentiated again, since there are no second derivatives; "
+        "take them without create_graph=True, or call .detach() on them."
+    )
+
+
 _shortest_paths.register_autograd(_gradient_of_solve, setup_context=_save_solve)
+_shortest_paths_backward.register_autograd(_refuse_second_derivatives)
+
+
+class _SolveBackward(torch.autograd.Function):
+    """The gradient of _Solve."""
+
+    generate_vmap_rule = True
+    forward = staticmethod(_shortest_paths_backward)
+    setup_context = staticmethod(_save_nothing)
+    backward = staticmethod(_refuse_second_derivatives)
 
 
 class _Solve(torch.autograd.Function):
@@ -189,20 +215,75 @@ class _Solve(torch.autograd.Function):
 
 
 class _PackedSolve(torch.autograd.Function):
-    """A solve of packed graphs, whose distances have a gradient."""
+    """A solve of packed graphs: returns the distances, which have a gradient, and the whole result."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, offsets: Tensor, solve: Callable[[Tensor], Result], check: bool) -> Tensor:
-        result = solve(weights.detach())
+    def forward(
+        ctx: Any, weights: Tensor, offsets: Tensor, solve: Callable[[Tensor, Tensor], Result], check: bool
+    ) -> tuple[Tensor, Result]:
+        result = solve(weights.detach(), offsets)
         ctx.save_for_backward(weights, result.distances, offsets, result.predecessors)
         ctx.check = check
-        return result.distances
+        return result.distances, result
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor, _: object) -> tuple[Tensor | None, ...]:
         weights, distances, offsets, predecessors = ctx.saved_tensors
-        return packed_gradient(gradient, weights, distances, offsets, predecessors, check=ctx.check), None, None, None
+        operation: Any = _PackedSolveBackward.apply
+        return operation(gradient, weights, distances, offsets, predecessors, ctx.check), None, None, None
+
+
+class _PackedSolveBackward(torch.autograd.Function):
+    """The gradient of _PackedSolve."""
+
+    forward = staticmethod(packed_gradient)
+    setup_context = staticmethod(_save_nothing)
+    backward = staticmethod(_refuse_second_derivatives)
+
+
+def pack(matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """As tri_apsp.pack."""
+    operation: Any = _Packed.apply
+    values, offsets = operation(matrices, sizes)
+    return values, offsets
+
+
+def unpack(values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
+    """As tri_apsp.unpack."""
+    operation: Any = _Unpacked.apply
+    matrices, sizes = operation(values, offsets, fill)
+    return matrices, sizes
+
+
+class _Packed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+        values, offsets = packed.pack(matrices.detach(), sizes)
+        ctx.save_for_backward(offsets)
+        ctx.mark_non_differentiable(offsets)
+        ctx.n = matrices.shape[-1]
+        return values, offsets
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None]:
+        (offsets,) = ctx.saved_tensors
+        matrices, _ = unpack(gradient, offsets, 0)
+        missing = ctx.n - matrices.shape[-1]  # beyond the largest graph
+        return torch.nn.functional.pad(matrices, (0, missing, 0, missing)), None
+
+
+class _Unpacked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
+        matrices, sizes = packed.unpack(values.detach(), offsets, fill=fill)
+        ctx.save_for_backward(sizes)
+        ctx.mark_non_differentiable(sizes)
+        return matrices, sizes
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        (sizes,) = ctx.saved_tensors
+        return pack(gradient, sizes)[0], None, None
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
@@ -210,7 +291,7 @@ def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> T
     if tensor is None:
         return None
     tensor = tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.reshape(-1, *tensor.shape[tensor.dim() - last :])
+    return tensor.flatten(0, tensor.dim() - last - 1)
 
 
 @_shortest_paths.register_vmap
@@ -240,6 +321,8 @@ def _(
 
 def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
+    if not all(isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))):
+        check_operands(a, b, c)  # refuses them
     operation: Any = _Product.apply if is_transformed(a, b, c) else torch.ops.tri_apsp.min_plus
     result: Tensor = operation(a, b, c)
     return result
@@ -247,7 +330,7 @@ def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
 
 @torch.library.custom_op("tri_apsp::min_plus", mutates_args=())
 def _min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
-    return product(a.detach(), b.detach(), None if c is None else c.detach())
+    return _no_view(product(a.detach(), b.detach(), None if c is None else c.detach()))
 
 
 @_min_plus.register_fake
@@ -272,14 +355,28 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(a, b, c, output)
 
 
-@torch.no_grad()
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    found = torch.ops.tri_apsp.min_plus_backward(gradient, a, b, c, result)
+    transformed = is_transformed(gradient, a, b, c, result)
+    operation: Any = _ProductBackward.apply if transformed else torch.ops.tri_apsp.min_plus_backward
+    found = operation(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None
 
 
 _min_plus.register_autograd(_gradients_of_product, setup_context=_save_product)
+_min_plus_backward.register_autograd(_refuse_second_derivatives)
+
+
+class _ProductBackward(torch.autograd.Function):
+    """The gradients of _Product."""
+
+    generate_vmap_rule = True
+    setup_context = staticmethod(_save_nothing)
+    backward = staticmethod(_refuse_second_derivatives)
+
+    @staticmethod
+    def forward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_min_plus_backward(gradient, a, b, c, result))
 
 
 class _Product(torch.autograd.Function):

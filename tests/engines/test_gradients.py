@@ -15,7 +15,6 @@ from tri_apsp import engines
 from tri_apsp.configs import default_config
 from tri_apsp.engines import Engine, MatrixSpec
 
-
 INTERPRETER = os.environ.get("TRITON_INTERPRET") == "1"
 interpreted = pytest.mark.skipif(not INTERPRETER, reason="runs in a process of its own, with TRITON_INTERPRET=1")
 

@@ -1,4 +1,4 @@
-"""The kernel that finds the terms of a product, run on NumPy arrays: indices, masks, and which of several equal terms it takes."""
+"""The kernel that finds the terms of a product, run on NumPy arrays: indices, masks, and the first of several equal terms."""
 
 from __future__ import annotations
 

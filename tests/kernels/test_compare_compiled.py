@@ -21,7 +21,15 @@ def test_every_kernel_has_variants() -> None:
         "nvidia.arithmetic", "nvidia.small_graphs", "nvidia.small_gradients", "shared.argmin", "shared.packed",
         "nvidia.argmin", "shared.gradients",
     }  # fmt: skip
-    assert {name.split()[0] for name in names} == {"nvidia", "portable", "shared", "boolean", "arithmetic", "small", "gradients"}
+    assert {name.split()[0] for name in names} == {
+        "nvidia",
+        "portable",
+        "shared",
+        "boolean",
+        "arithmetic",
+        "small",
+        "gradients",
+    }
 
 
 def test_differences_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -305,9 +305,10 @@ def argmin(dtype: torch.dtype, capability: int) -> Variant:
     return Variant(_argmin_kernel, signature, constants, capability, num_warps)
 
 
-def packed(pack: bool, capability: int) -> Variant:
-    constants = {"PACK": pack, "FILL": no_edge(torch.float32), "BLOCK": 1024}
-    signature = _signature(_packed_kernel, torch.float32, constants, starts_ptr="*i64", sizes_ptr="*i64")
+def packed(pack: bool, wide: bool, capability: int) -> Variant:
+    """Of values of 32 bits; `wide` matrices have more than 2**31 of them."""
+    constants = {"PACK": pack, "FILL": no_edge(torch.int32), "WIDE": wide, "BLOCK": 1024}
+    signature = _signature(_packed_kernel, torch.int32, constants, starts_ptr="*i64", sizes_ptr="*i64")
     return Variant(_packed_kernel, signature, constants, capability, 4)
 
 
@@ -370,8 +371,8 @@ def _runs_on_nvidia(dtype: torch.dtype, capability: int) -> bool:
 def all_variants() -> dict[str, Callable[[], Variant]]:
     """Return every variant by name.
 
-    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic", "small" or "gradients",
-    on which no tuned file depends.
+    It begins with its engine, with "shared" if both GPU engines launch it, or with "boolean", "arithmetic", "small" or
+    "gradients", on which no tuned file depends.
     """
     found: dict[str, Callable[[], Variant]] = {}
 
@@ -402,7 +403,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for name in SUM_KERNELS:
         add(gradient_sums, "gradients", name, torch.float32, 90)
     for pack in (False, True):
-        add(packed, "shared packed", pack, 90)
+        add(packed, "shared packed", pack, False, 90)
     for dtype, size in ((torch.float32, 32), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
     add(small_gradients, "small gradients", 32, torch.float32, 90)

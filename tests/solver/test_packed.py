@@ -178,9 +178,9 @@ class TestErrors:
         for options in ({"sizes": torch.tensor([2, 3])}, {"sources": [0]}, {"overwrite": True}, {"method": "johnson"}):
             with pytest.raises(InputError, match="must not be given with `offsets`"):
                 tri_apsp.shortest_paths(weights, offsets=offsets, **options)
-        with pytest.raises(InputError, match="`sizes` must not be given with weights that require a gradient"):
+        with pytest.raises(InputError, match="`sizes` must not be given with `offsets`"):
             tri_apsp.shortest_paths(weights.clone().requires_grad_(), offsets=offsets, sizes=torch.tensor([2, 3]))
-        with pytest.raises(InputError, match="`offsets` must not be given with weights that .* are traced"):
+        with pytest.raises(InputError, match=r"`offsets` must not be given with weights that .* are traced"):
             torch.func.vmap(lambda values: tri_apsp.shortest_paths(values, offsets=offsets).distances)(weights[None])
         with pytest.raises(InputError, match=r"one dimension.*\(2, 2\) of float32; make one with tri_apsp.pack"):
             tri_apsp.shortest_paths(torch.rand(2, 2), offsets=offsets)
@@ -194,7 +194,7 @@ class TestErrors:
     def test_pack(self) -> None:
         with pytest.raises(InputError, match=r"\(batch, n, n\), but is \(3, 3\)"):
             tri_apsp.pack(torch.rand(3, 3), torch.tensor([3]))
-        with pytest.raises(InputError, match=r"`sizes` must lie in \[0, 3\].* but one is 4"):
+        with pytest.raises(InputError, match=r"`sizes` must lie in \[0, 3\].* but sizes\[0\] is 4"):
             tri_apsp.pack(torch.rand(1, 3, 3), torch.tensor([4]))
         with pytest.raises(InputError, match=r"`sizes` must be a tensor \(1,\)"):
             tri_apsp.pack(torch.rand(1, 3, 3), torch.tensor([1, 2]))

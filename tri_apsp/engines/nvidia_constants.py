@@ -68,7 +68,8 @@ def argmin_constants(dtype: torch.dtype, capability: tuple[int, int] | None) -> 
     return tiles, {
         "NO_EDGE": no_edge(dtype), "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k,
         "GROUP_M": tiles.group_m, "NUM_STAGES": tiles.num_stages, "STRATEGY": strategy(dtype, False),
-        "LAYOUTS": product_layouts(tiles, dtype), "num_warps": tiles.num_warps, "maxnreg": product_registers(capability, tiles.num_warps),
+        "LAYOUTS": product_layouts(tiles, dtype), "num_warps": tiles.num_warps,
+        "maxnreg": product_registers(capability, tiles.num_warps),
     }  # fmt: skip
 
 

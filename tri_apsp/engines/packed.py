@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import torch
 
 from tri_apsp.device import current
@@ -13,10 +12,12 @@ from tri_apsp.gpu.launcher import Launcher, has_triton
 
 __all__ = ["pack_into", "unpacked"]
 
-# Values of a task on a CPU, and the most of a program on a GPU.
+# Values per task on a CPU, and at most per program on a GPU.
 _TASK, _BLOCK = 1 << 16, 1024
 # The time to copy a value, in min-plus operations.
 _COPY = 4
+# Values are moved as integers of their size, whatever their dtype is.
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def unpacked(values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n: int, fill: float | int) -> torch.Tensor:
@@ -42,6 +43,10 @@ def _move(
 ) -> None:
     if not matrices.numel():
         return
+    if matrices.dtype.itemsize in _BITS:
+        bits = _BITS[matrices.dtype.itemsize]
+        fill = torch.tensor(fill, dtype=matrices.dtype).view(bits).item()
+        matrices, values = matrices.view(bits), values.view(bits)
     if values.device.type != "cpu":
         _move_on_gpu(matrices, values, starts, sizes, fill, pack)
         return
@@ -49,7 +54,7 @@ def _move(
 
     graphs = max(1, _TASK // matrices[0].numel())
     flat = values.numpy()
-    padding = np.asarray(fill).astype(flat.dtype)[()]
+    padding = flat.dtype.type(fill)
     tasks = [
         (matrices[part].numpy(), flat, starts[part].numpy(), sizes[part].numpy(), padding)
         for part in (slice(first, first + graphs) for first in range(0, len(sizes), graphs))
@@ -64,12 +69,12 @@ def _move_on_gpu(
     block = min(_BLOCK, 1 << max(5, (n * n - 1).bit_length()))
     blocks = -(-n * n // block)
     with current(values.device):
-        _launcher(pack, fill, block)((graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks)
+        _launcher(pack, fill, n * n >= 1 << 31, block)((graphs * blocks, 1, 1), matrices, values, starts, sizes, n, blocks)
 
 
 @cache
-def _launcher(pack: bool, fill: float | int, block: int) -> Launcher:
+def _launcher(pack: bool, fill: float | int, wide: bool, block: int) -> Launcher:
     assert has_triton()
     from tri_apsp.kernels.shared.packed import _packed_kernel
 
-    return Launcher(_packed_kernel, {"PACK": pack, "FILL": fill, "BLOCK": block, "num_warps": 4})
+    return Launcher(_packed_kernel, {"PACK": pack, "FILL": fill, "WIDE": wide, "BLOCK": block, "num_warps": 4})

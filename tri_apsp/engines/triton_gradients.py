@@ -73,7 +73,7 @@ def _elementwise(kernel: Any, values: int) -> tuple[Launcher, int]:
 
 
 def _block(values: int) -> int:
-    return min(_BLOCK, max(32, triton.next_power_of_2(values)))
+    return min(_BLOCK, max(32, 1 << (values - 1).bit_length()))
 
 
 @cache

@@ -33,18 +33,20 @@ def from_edge_index(
     Args:
         edge_index: (2, edges) of int64 or int32, the vertices from which and to which each edge leads.
         edge_weight: (edges,) of float32, float64, int16, int32 or int64, on the same device; None: every edge weighs 1.
-        batch: (num_nodes,) of int64 or int32, the graph of each vertex, in ascending order; None: there is one graph.
+        batch: (num_nodes,) of int64 or int32, the graph of each vertex, in ascending order; None: all are of the first graph.
         num_nodes: the vertices of all graphs; None: as many as `batch` has, or up to the last one that has an edge.
         max_num_nodes: n of the result, at least the vertices of the largest graph; None: as many as that has, for which the
             host waits.
         batch_size: the number of graphs; None: that which `batch` shows, for which the host waits.
         dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are solved fastest.
         check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or `batch`, `max_num_nodes` and
-            `batch_size`, the host waits for nothing; values that break a rule have an undefined result.
+            `batch_size`, the host waits for nothing; for values that break a rule the result is undefined, or torch raises an
+            error of its own.
 
     Returns:
         weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest, no_edge where there is none,
-            and at most 0 on the diagonal.
+            and at most 0 on the diagonal. Differentiable by `edge_weight`; of parallel edges of one weight, each gets a share.
+            Values of the weights are not checked, which shortest_paths does; an integer beyond no_edge is no edge.
         sizes: (batch_size,) of int64, the vertices of each graph; the rows and columns behind them are padding.
 
     Raises:
@@ -69,9 +71,9 @@ def from_edge_index(
     if batch is None:
         batch = torch.zeros(known, dtype=torch.int64, device=edge_index.device)
     sizes = torch.zeros(graphs, dtype=torch.int64, device=edge_index.device)
+    weights.diagonal(dim1=1, dim2=2).fill_(0)
     if weights.numel() and edge_index.numel():
-        _add_edges(weights, edge_index, edge_weight, batch)
-    weights.diagonal(dim1=1, dim2=2).clamp_(max=0)
+        weights = _with_edges(weights, edge_index, edge_weight, batch)
     return weights, sizes.index_add_(0, batch.to(torch.int64), torch.ones_like(batch, dtype=torch.int64))
 
 
@@ -138,7 +140,8 @@ def _no_edges(
     graphs: int, n: int, edge_weight: torch.Tensor | None, dtype: torch.dtype | None, device: torch.device
 ) -> torch.Tensor:
     of_weights = edge_weight.dtype if edge_weight is not None else dtype or torch.float32
-    check_memory(n, graphs, of_weights, device)
+    if not torch.compiler.is_compiling():  # which cannot trace it
+        check_memory(n, graphs, of_weights, device)
     return torch.full((graphs, n, n), no_edge(of_weights), dtype=of_weights, device=device)
 
 
@@ -147,14 +150,19 @@ def _places(batch: torch.Tensor) -> torch.Tensor:
     return torch.arange(len(batch), device=batch.device) - torch.searchsorted(batch, batch)
 
 
-def _add_edges(weights: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, batch: torch.Tensor) -> None:
-    """Lower the weights (graphs, n, n) to those of the edges."""
+def _with_edges(
+    weights: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None, batch: torch.Tensor
+) -> torch.Tensor:
+    """Return the weights (graphs, n, n), at most those of the edges; in their memory, unless an edge has a gradient."""
     n = weights.shape[-1]
     place = _places(batch)
     source, target = edge_index.to(torch.int64)
     index = (batch[source].to(torch.int64) * n + place[source]) * n + place[target]
     values = weights.new_ones(len(index)) if edge_weight is None else edge_weight
-    weights.view(-1).scatter_reduce_(0, index, values, "amin")
+    flat = weights.view(-1)
+    if values.requires_grad:
+        return flat.scatter_reduce(0, index, values, "amin").view(weights.shape)
+    return flat.scatter_reduce_(0, index, values, "amin").view(weights.shape)
 
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
@@ -206,5 +214,5 @@ def _check_tensors(edge_index: Any, edge_weight: Any, batch: Any, dtype: torch.d
         )
     if dtype is not None and dtype != edge_weight.dtype:
         raise InputError(
-            f"`dtype` must be that of `edge_weight`, {dtype_name(edge_weight.dtype)}, but is {shown(dtype)}; leave it out."
+            f"`dtype` must be that of `edge_weight`, {dtype_name(edge_weight.dtype)}, but is {dtype_name(dtype)}; leave it out."
         )

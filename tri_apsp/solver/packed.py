@@ -10,20 +10,25 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from tri_apsp.configs import Config
+from tri_apsp.engines import choose
 from tri_apsp.engines.packed import pack_into, unpacked
-from tri_apsp.errors import ApspError, InputError, NegativeCycleError
+from tri_apsp.errors import ApspError, DistanceRangeError, InputError, NegativeCycleError
+from tri_apsp.messages import shown
 from tri_apsp.semirings import DTYPES, dtype_name, no_edge
+from tri_apsp.solver.arguments import check_size_values
 from tri_apsp.solver.gradient import weights_gradient
 from tri_apsp.solver.memory import memory_for
-from tri_apsp.solver.result import NegativeCycle, Result
+from tri_apsp.solver.result import Result
 
-__all__ = ["pack", "packed_gradient", "solve_packed", "unpack"]
+__all__ = ["pack", "packed_gradient", "refuse_with_offsets", "solve_packed", "unpack"]
 
 # Graphs of up to 8, 16, 32 or 64 vertices are padded to the largest among them; larger ones by at most a quarter.
 _SMALLEST, _POWERS_UP_TO, _STEPS = 8, 64, 4
 # The most values of padded graphs that are solved together.
 _VALUES = 1 << 27
 _OFFSET_DTYPES = (torch.int64, torch.int32)
+_FEWER = "solve fewer graphs at a time"
 
 
 @dataclass(frozen=True)
@@ -41,24 +46,14 @@ class _Group:
     sizes: torch.Tensor
     n: int
 
+    @property
+    def values(self) -> int:
+        """Return how many values they have, padded to the largest."""
+        return len(self.graphs) * self.n * self.n
+
 
 def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the graphs of a padded batch one after another.
-
-    Args:
-        matrices: (batch, n, n) of any dtype, such as weights, distances or predecessors; graph g is matrices[g, :s, :s] with
-            s = sizes[g].
-        sizes: (batch,) of int64 or int32, each in [0, n].
-
-    Returns:
-        values: (total,): the sizes[g]^2 values of each graph in row order.
-        offsets: (batch + 1,) of int64, on the device of `matrices`: graph g begins at offsets[g].
-
-    Raises:
-        InputError: other shapes, dtypes or sizes.
-
-    Cost: a copy; the host waits for the sizes.
-    """
+    """See tri_apsp.pack."""
     if not isinstance(matrices, torch.Tensor) or matrices.dim() != 3 or matrices.shape[1] != matrices.shape[2]:
         raise InputError(f"`matrices` must be a tensor (batch, n, n), but is {_kind(matrices)}; add a dimension if need be.")
     if not isinstance(sizes, torch.Tensor) or sizes.shape != matrices.shape[:1] or sizes.dtype not in _OFFSET_DTYPES:
@@ -66,50 +61,64 @@ def pack(matrices: torch.Tensor, sizes: torch.Tensor) -> tuple[torch.Tensor, tor
             f"`sizes` must be a tensor ({len(matrices)},) of int64 or int32, one size for each graph, but is {_kind(sizes)}; "
             "give torch.tensor(sizes)."
         )
+    _require_kernels(matrices.device)
     host = sizes.cpu().to(torch.int64)
-    if len(host) and not 0 <= int(host.min()) <= int(host.max()) <= matrices.shape[1]:
-        raise InputError(
-            f"`sizes` must lie in [0, {matrices.shape[1]}], the vertices of a matrix, but one is "
-            f"{int(host.min()) if int(host.min()) < 0 else int(host.max())}; count the vertices of each graph again."
-        )
+    check_size_values(host, matrices.shape[1])
     offsets = torch.zeros(len(host) + 1, dtype=torch.int64)
     torch.cumsum(host * host, 0, out=offsets[1:])
-    values = matrices.new_empty(int(offsets[-1]))
-    offsets = offsets.to(matrices.device)
-    pack_into(values, matrices, offsets[:-1], host.to(matrices.device))
+    total = int(offsets[-1])
+    with memory_for("packed graphs", total * matrices.itemsize, matrices.device, "pack fewer at a time"):
+        values = matrices.new_empty(total)
+        offsets = offsets.to(matrices.device)
+        pack_into(values, matrices, offsets[:-1], host.to(matrices.device))
     return values, offsets
 
 
 def unpack(
     values: torch.Tensor, offsets: torch.Tensor, *, fill: float | int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the graphs of a packed tensor as a padded batch, and their sizes: the inverse of pack.
-
-    Args:
-        values: (total,) of any dtype.
-        offsets: (batch + 1,) of int64 or int32, as shortest_paths takes them.
-        fill: the value of padding; None: no_edge(dtype). For predecessors, give -1.
-
-    Returns:
-        matrices: (batch, n, n), n being the vertices of the largest graph.
-        sizes: (batch,) of int64, on the device of the values.
-
-    Raises:
-        InputError: as shortest_paths for `offsets`; no `fill` for a dtype that has no no_edge.
-        TooLargeError: the matrices do not fit the memory of the device.
-
-    Cost: a copy; the host waits for the offsets.
-    """
+    """See tri_apsp.unpack."""
     starts, sizes = _checked(values, offsets, "values")
-    if fill is None:
-        fill = no_edge(values.dtype)
+    _require_kernels(values.device)
+    fill = _checked_fill(fill, values.dtype)
     n = int(sizes.max(initial=0))
     device = values.device
     size = len(sizes) * n * n * values.itemsize
     with memory_for("graphs padded to the largest", size, device, "keep them packed, or unpack fewer at a time"):
-        on_device = (torch.from_numpy(array).to(device) for array in (starts, sizes))
-        moved_starts, moved_sizes = on_device
-        return unpacked(values, moved_starts, moved_sizes, n, fill), moved_sizes
+        starts_there, sizes_there = (torch.from_numpy(array).to(device) for array in (starts, sizes))
+        return unpacked(values, starts_there, sizes_there, n, fill), sizes_there
+
+
+def _checked_fill(fill: object, dtype: torch.dtype) -> float | int:
+    """Return the value of padding; None is no_edge."""
+    if fill is None:
+        if dtype not in DTYPES:
+            raise InputError(f"`fill` must be given for values of {dtype_name(dtype)}, which have no no_edge; give one.")
+        return no_edge(dtype)
+    try:
+        found = torch.tensor(fill, dtype=dtype).item()
+        fits = found == fill or (dtype.is_floating_point and isinstance(fill, (int, float)))
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        fits = False
+    if not fits:
+        raise InputError(f"`fill` must be a value of {dtype_name(dtype)}, as the others are, but is {shown(fill)}; give one.")
+    return found
+
+
+def _require_kernels(device: torch.device) -> None:
+    """Raise EngineError if `device` is a GPU whose kernels cannot run, because Triton is not installed."""
+    if device.type != "cpu":
+        choose(device, Config(engine="portable"))
+
+
+def refuse_with_offsets(given: dict[str, bool]) -> None:
+    """Refuse options that packed graphs do not have."""
+    because = {
+        "sizes": "which state the size of each graph", "sources": "whose graphs are solved from every vertex",
+        "overwrite": "whose graphs are padded to be solved", "method='johnson'": "whose graphs are solved by dense methods",
+    }  # fmt: skip
+    for option in (name for name, is_given in given.items() if is_given):
+        raise InputError(f"`{option}` must not be given with `offsets`, {because[option]}; leave it out.")
 
 
 def solve_packed(
@@ -127,35 +136,29 @@ def solve_packed(
         As shortest_paths; the graph is named as the caller numbers it.
     """
     starts, sizes = _checked(weights, offsets, "weights")
-    if weights.dtype not in (*DTYPES, torch.bool):
-        solve(weights.new_empty((0, 1, 1)))  # refuses it
-    device, dtype = weights.device, torch.float32 if weights.dtype == torch.bool else weights.dtype
-    remedy = "solve fewer graphs at a time"
-    with memory_for("distances of packed graphs", len(weights) * dtype.itemsize, device, remedy):
+    # Checks the dtype and all options, so that a later error comes from the values of one graph.
+    last = solve(weights.new_empty((0, 0, 0)), predecessors=predecessors, **options)
+    device, dtype = weights.device, last.distances.dtype
+    size = len(weights) * (dtype.itemsize + (torch.int32.itemsize if predecessors else 0))
+    with memory_for("distances of packed graphs", size, device, _FEWER):
         distances = weights.new_empty(len(weights), dtype=dtype)
         found = weights.new_empty(len(weights), dtype=torch.int32) if predecessors else None
-    results = []
+    cycles = []
+    fill = no_edge(weights.dtype) if weights.dtype != torch.bool else False
     for group in _groups(starts, sizes, device):
-        fill = no_edge(weights.dtype) if weights.dtype != torch.bool else False
-        padded = unpacked(weights, group.starts, group.sizes, group.n, fill)
+        with memory_for("padded graphs", group.values * weights.itemsize, device, _FEWER):
+            padded = unpacked(weights, group.starts, group.sizes, group.n, fill)
         try:
-            result = solve(padded, sizes=group.sizes, predecessors=predecessors, **options)
+            last = solve(padded, sizes=group.sizes, predecessors=predecessors, **options)
         except ApspError as error:
             raise _renumbered(error, group, padded, solve, options) from None
-        pack_into(distances, result.distances, group.starts, group.sizes)
-        if found is not None and result.predecessors is not None:
-            pack_into(found, result.predecessors, group.starts, group.sizes)
-        cycle = result.negative_cycle
-        if cycle is not None:
-            own = dataclasses.replace(cycle, graph=int(group.graphs[cycle.graph]))
-            result = dataclasses.replace(result, negative_cycle=own)
-        results.append(result)
-    if not results:
-        results.append(solve(weights.new_empty((0, 0, 0)), **options))
-    largest = results[-1]
-    cycles = [result.negative_cycle for result in results if result.negative_cycle is not None]
-    first: NegativeCycle | None = min(cycles, key=lambda cycle: cycle.graph, default=None)
-    return dataclasses.replace(largest, distances=distances, predecessors=found, negative_cycle=first)
+        pack_into(distances, last.distances, group.starts, group.sizes)
+        if found is not None and last.predecessors is not None:
+            pack_into(found, last.predecessors, group.starts, group.sizes)
+        if last.negative_cycle is not None:
+            cycles.append(dataclasses.replace(last.negative_cycle, graph=int(group.graphs[last.negative_cycle.graph])))
+    first = min(cycles, key=lambda cycle: cycle.graph, default=None)
+    return dataclasses.replace(last, distances=distances, predecessors=found, negative_cycle=first)
 
 
 def packed_gradient(
@@ -164,7 +167,6 @@ def packed_gradient(
     distances: torch.Tensor,
     offsets: torch.Tensor,
     predecessors: torch.Tensor | None = None,
-    *,
     check: bool = True,
 ) -> torch.Tensor:
     """Return the gradient of packed weights by that of their distances; as solver.gradient.weights_gradient, all (total,)."""
@@ -176,11 +178,13 @@ def packed_gradient(
         def padded(values: torch.Tensor, fill: float, group: _Group = group) -> torch.Tensor:
             return unpacked(values, group.starts, group.sizes, group.n, fill)
 
-        of_group = weights_gradient(
-            padded(gradient, 0), padded(weights, infinity), padded(distances, infinity), group.sizes,
-            None if predecessors is None else padded(predecessors, -1), check=check,
-        )  # fmt: skip
-        pack_into(result, of_group, group.starts, group.sizes)
+        matrices = 4 if predecessors is None else 5  # with the result
+        with memory_for("padded graphs", matrices * group.values * weights.itemsize, weights.device, _FEWER):
+            of_group = weights_gradient(
+                padded(gradient, 0), padded(weights, infinity), padded(distances, infinity), group.sizes,
+                None if predecessors is None else padded(predecessors, -1), check=check,
+            )  # fmt: skip
+            pack_into(result, of_group, group.starts, group.sizes)
     return result
 
 
@@ -192,32 +196,34 @@ def _renumbered(
         graphs = [int(group.graphs[graph]) for graph in error.graphs]
         batch = int(group.graphs[error.batch or 0])
         return NegativeCycleError(error.vertices, batch, error.base, error.weight, graphs, error.mark)
-    for place, graph in enumerate(group.graphs):
-        size = int(group.sizes[place])
-        try:
-            solve(padded[place, :size, :size], **options)
-        except ApspError as alone:
-            return type(alone)(f"graph {graph} of the packed batch: {alone}")
+    if isinstance(error, InputError | DistanceRangeError):  # of the values of some graph
+        for graph, matrix, size in zip(group.graphs, padded, group.sizes.tolist(), strict=True):
+            try:
+                solve(matrix[:size, :size], **options)
+            except type(error) as alone:
+                return type(error)(f"graph {graph} of the packed batch: {alone}")
+            except ApspError:  # another error than that of the group
+                continue
     return error
 
 
 def _groups(starts: np.ndarray, sizes: np.ndarray, device: torch.device) -> Iterator[_Group]:
     """Yield groups of graphs of similar sizes, the smallest first."""
-    kinds = _classes(sizes)
-    order = np.argsort(kinds, kind="stable")
-    bounds = np.flatnonzero(np.diff(kinds[order], prepend=-1, append=-1))
+    buckets = _padded_sizes(sizes)
+    order = np.argsort(buckets, kind="stable")
+    bounds = np.flatnonzero(np.diff(buckets[order], prepend=-1, append=-1))
     for begin, end in itertools.pairwise(bounds):
         members = order[begin:end]
         n = int(sizes[members].max())
         step = max(1, _VALUES // max(1, n * n))
         for first in range(0, len(members), step):
-            some = np.sort(members[first : first + step])
+            some = members[first : first + step]  # ascending, as the order is stable
             moved = [torch.from_numpy(array[some]).to(device) for array in (starts, sizes)]
             yield _Group(some, moved[0], moved[1], n)
 
 
-def _classes(sizes: np.ndarray) -> np.ndarray:
-    """Return for each size that to which graphs of its class may be padded; 0 for graphs without a vertex."""
+def _padded_sizes(sizes: np.ndarray) -> np.ndarray:
+    """Return the size to which each graph may be padded: the upper end of its bucket; 0 for graphs without a vertex."""
     exponent = np.ceil(np.log2(np.maximum(sizes, _SMALLEST))).astype(np.int64)
     step = np.where(sizes > _POWERS_UP_TO, np.left_shift(1, exponent - 1) // _STEPS, np.left_shift(1, exponent))
     return np.where(sizes > 0, -(-sizes // step) * step, 0)
@@ -235,6 +241,11 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each graph begin and the last "
             f"end, but is {_kind(offsets)}; give torch.tensor(offsets)."
         )
+    if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
+        raise InputError(
+            f"`offsets` must be on the CPU or on the device of `{name}`, {values.device}, but are on {offsets.device}; move "
+            "them."
+        )
     bounds = offsets.cpu().numpy().astype(np.int64)
     if bounds[0] != 0 or bounds[-1] != len(values):
         raise InputError(
@@ -250,7 +261,7 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
             f"`offsets` must leave a square number of values to each graph, but leave {lengths[graph]} to graph {graph}; "
             "correct them."
         )
-    return bounds[:-1].copy(), sizes
+    return bounds[:-1], sizes
 
 
 def _kind(value: object) -> str:

@@ -23,7 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
     with_sizes,
 )
-from tri_apsp.solver.packed import solve_packed
+from tri_apsp.solver.packed import refuse_with_offsets, solve_packed
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve_problem
 from tri_apsp.solver.run import solve as solve_dense
@@ -107,7 +107,7 @@ def solve(
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     if offsets is not None:
         beside = {"sources": sources is not None, "sizes": sizes is not None, "overwrite": overwrite}
-        _refuse_with_offsets(beside | {f"method={JOHNSON!r}": method == JOHNSON})
+        refuse_with_offsets(beside | {f"method={JOHNSON!r}": method == JOHNSON})
         return solve_packed(
             weights, offsets, solve_dense, predecessors=predecessors, method=method, config=config, check=check,
             negative_cycles=negative_cycles,
@@ -166,11 +166,6 @@ def select(
     elif read_values and given.n:
         nonnegative = bool(given.dense().amin() >= 0)
     return select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
-
-
-def _refuse_with_offsets(given: dict[str, bool]) -> None:
-    for option in (name for name, is_given in given.items() if is_given):
-        raise InputError(f"`{option}` must not be given with `offsets`, which state the size of each graph; leave it out.")
 
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:

@@ -49,6 +49,17 @@ class VectorCode:
     def less(self, x: Any, y: Any) -> Any:
         return self._builder.fcmp_ordered("<", x, y) if self.is_float else self._builder.icmp_signed("<", x, y)
 
+    def lesser(self, x: Any, y: Any) -> Any:
+        """Emit the lesser of two values, of which none is NaN.
+
+        Said so, LLVM takes a minimum of floats. Else it makes a masked store of a value that is compared, selected and stored,
+        which takes six times as long with AVX2.
+        """
+        if not self.is_float:
+            return self._builder.select(self.less(x, y), x, y)
+        flags = ("nnan", "nsz")
+        return self._builder.select(self._builder.fcmp_ordered("<", x, y, flags=flags), x, y, flags=flags)
+
     def magnitude(self, x: Any) -> Any:
         negative = self._builder.fneg(x) if self.is_float else self._builder.sub(self.zero, x)
         return self._builder.select(self.less(x, self.zero), negative, x)

@@ -9,15 +9,15 @@
             for each k, descending: where M[i, j] = k, move S[i, j] to S[i, k] and to S[k, j]
         gradient = S
 
-So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. Each sum
-is added up in the same order in every run.
+So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. Each
+sum is added up in the same order in every run.
 
-The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. If sums are
-exact, the paths from i to k and from k to j have vertices less than k between their ends, and one turn of the loop moves
-everything. Rounding can hide that a path got shorter by a later k; then further turns follow. They end, because no X is negative:
-among pairs that refer to each other in a circle, all X would be equal, so consider the pair whose M was set last. The pair before
-it was set earlier, from an X that was still greater, and so is greater itself; or by the same k, and k is no vertex between the
-ends of a path from or to k.
+The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. If sums
+are exact, the paths from i to k and from k to j have vertices less than k between their ends, and one turn of the loop moves
+everything. Rounding can hide that a path got shorter by a later k; then further turns follow. They end, because no X is
+negative: among pairs that refer to each other in a circle, all X would be equal, so consider the pair whose M was set last. The
+pair before it was set earlier, from an X that was still greater, and so is greater itself; or by the same k, which is no vertex
+between the ends of a path from or to k.
 
 X is held as in small_graphs.py.
 """

@@ -5,8 +5,9 @@
             or each element of a factor                             # _factor_sums_kernel
     gradient of an edge = sums / scale                              # _scale_kernel
 
-Sums of whole numbers do not depend on their order, so that every run gives the same bits although programs add at the same time.
-Of a graph with `count` gradients, q is such that their sum has at most 62 bits.
+Sums of whole numbers do not depend on their order, so that every run gives the same bits, although programs add concurrently.
+q is such that a sum of all gradients of a graph has at most 62 bits: of 2^c gradients, each keeps its bits down to 2^(c - 62)
+times the largest.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def _edge_sums_kernel(
 
     A program takes every so many sources in turn. The shortest paths of a source form a tree. Sums over subtrees take a round
     for each doubling of the depth: in round r, ancestors are those 2^r edges up, or the source, and sums are those of all
-    vertices less than 2^r edges down; each vertex adds its sum to that of its ancestor. Rounds read one half of the workspace and
-    write the other.
+    vertices less than 2^r edges down; each vertex adds its sum to that of its ancestor. Rounds read one half of the workspace
+    and write the other.
     """
     pid = tl.program_id(0).to(tl.int64)
     sums_ptr += pid * 2 * n

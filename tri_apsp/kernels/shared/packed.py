@@ -16,20 +16,26 @@ def _packed_kernel(
     n, blocks,
     PACK: tl.constexpr,  # whether to write the values; else the matrices
     FILL: tl.constexpr,  # outside of a graph
+    WIDE: tl.constexpr,  # whether n * n passes 2**31
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Copy BLOCK elements of one graph, of `blocks` times BLOCK."""
     pid = tl.program_id(0)
     graph = (pid // blocks).to(tl.int64)
-    start, size = tl.load(starts_ptr + graph), tl.load(sizes_ptr + graph).to(tl.int32)
-    place = pid % blocks * BLOCK + tl.arange(0, BLOCK)
+    start, size = tl.load(starts_ptr + graph), tl.load(sizes_ptr + graph)
+    first = pid % blocks
+    if WIDE:
+        n, first = n.to(tl.int64), first.to(tl.int64)
+    else:
+        size = size.to(tl.int32)
+    offs = first * BLOCK + tl.arange(0, BLOCK)
     matrices_ptr += graph * n * n
     values_ptr += start
     if PACK:
-        i, j = place // tl.maximum(size, 1), place % tl.maximum(size, 1)
-        inside = place < size * size
-        tl.store(values_ptr + place, tl.load(matrices_ptr + i * n + j, mask=inside), mask=inside)
+        i, j = offs // tl.maximum(size, 1), offs % tl.maximum(size, 1)
+        inside = offs < size * size
+        tl.store(values_ptr + offs, tl.load(matrices_ptr + i * n + j, mask=inside), mask=inside)
     else:
-        i, j = place // n, place % n
+        i, j = offs // n, offs % n
         x = tl.load(values_ptr + i * size + j, mask=(i < size) & (j < size), other=FILL)
-        tl.store(matrices_ptr + place, x, mask=place < n * n)
+        tl.store(matrices_ptr + offs, x, mask=offs < n * n)
