@@ -184,3 +184,17 @@ def gradient_of_weights(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray
     for i, j in np.argwhere(np.isfinite(distances) & (np.eye(n) == 0)):
         follow(int(i), int(j), gradient[i, j])
     return found
+
+
+ROUNDED = ("tenths", "equal paths", "equal paths or tenths")
+
+
+def rounded_graphs(kind: str, n: int, dtype: type[np.floating] = np.float32) -> np.ndarray:
+    """Graphs (6, n, n) in which sums of floats that should be equal are rounded differently."""
+    rng = np.random.default_rng(n)
+    if kind == "tenths":
+        tenths = (rng.integers(1, 30, (6, n, n)) / 10).astype(dtype)
+        return np.where(rng.random(tenths.shape) < 4 / n, tenths, dtype(np.inf))
+    potentials = rng.random((6, n)).astype(dtype)
+    weights = potentials[:, None, :] - potentials[:, :, None]  # all paths from i to j have the same weight, but for rounding
+    return weights if kind == "equal paths" else weights + rng.integers(0, 2, (6, n, n)).astype(dtype) / dtype(10)

@@ -71,10 +71,10 @@ def shortest_paths(
                         negative_cycles=negative_cycles)  # fmt: skip
         operation: Any = _PackedSolve.apply
         distances, result = operation(weights, offsets, solve, check)
-        found: Result = dataclasses.replace(
+        whole: Result = dataclasses.replace(
             result, distances=distances, predecessors=result.predecessors if predecessors else None
         )
-        return found
+        return whole
     if sizes is not None and not isinstance(sizes, torch.Tensor):
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace

@@ -167,26 +167,72 @@ def test_argmin_on_a_gpu(name: str, dtype: torch.dtype, shape: tuple[int, int, i
     check_argmin(name, dtype, shape, "cuda")
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (9, 8), (70, 13), (2, 16), (3, 20), (5, 32), (2, 33), (3, 64), (5000, 16)])
-def test_small_graphs(dtype: torch.dtype, shape: tuple[int, int]) -> None:
-    """Of the nvidia engine, for weights of each sign, with ties, and padded; without strides of whole rows."""
-    batch, n = shape
-    for negative, padded in ((False, False), (True, False), (True, True)):
-        drawn = [(cases.negative_graph if negative else cases.random_graph)(n, seed=i, degree=3) for i in range(min(batch, 5))]
-        weights = cases.tensor(np.stack(drawn), dtype, "cuda").repeat(-(-batch // 5), 1, 1)[:batch].mT.contiguous().mT
-        sizes = (torch.arange(batch, device="cuda") * 3 + 1) % (n + 1) if padded else None
-        if sizes is not None:
-            padding = torch.arange(n, device="cuda") >= sizes[:, None]
-            weights.masked_fill_(padding[:, None], -float("inf")).masked_fill_(padding[:, :, None], float("nan"))
+SMALL = [(1, 1), (3, 2), (9, 8), (70, 13), (2, 16), (3, 20), (5, 32), (2, 33), (3, 64), (5000, 16)]
+
+
+class SmallGraphsContract:
+    name: ClassVar[str]
+    device: ClassVar[str]
+
+    def gradient(
+        self, gradient: torch.Tensor, weights: torch.Tensor, sizes: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The gradient of the weights, and the distances."""
         distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
-        gradient = whole(batch, n, n).to("cuda", dtype)
-        made = engines.make("nvidia", MatrixSpec(n, dtype, weights.device, False, sizes), default_config("nvidia", dtype))
-        result = made.weights_gradient(gradient, weights, distances)
-        for i in range(min(batch, 30)):
-            size = n if sizes is None else int(sizes[i])
-            expected = np.zeros((n, n))
-            of_graph, of_gradient = (x[i, :size, :size].double().cpu().numpy() for x in (weights, gradient))
-            expected[:size, :size] = cases.gradient_of_weights(of_graph, of_gradient)
-            np.testing.assert_array_equal(result[i].cpu().numpy(), expected)
+        spec = MatrixSpec(weights.shape[-1], weights.dtype, weights.device, False, sizes)
+        made = engines.make(self.name, spec, default_config(self.name, weights.dtype))
+        assert made.finds_gradient(weights)
+        return made.weights_gradient(gradient, weights, distances), distances
+
+    @FLOATS
+    @pytest.mark.parametrize("shape", SMALL)
+    def test_whole_numbers(self, dtype: torch.dtype, shape: tuple[int, int]) -> None:
+        """For weights of each sign, with ties, and padded; without strides of whole rows."""
+        batch, n = shape
+        for negative, padded in ((False, False), (True, False), (True, True)):
+            make = cases.negative_graph if negative else cases.random_graph
+            drawn = np.stack([make(n, seed=i, degree=3) for i in range(min(batch, 5))])
+            weights = cases.tensor(drawn, dtype, self.device).repeat(-(-batch // 5), 1, 1)[:batch].mT.contiguous().mT
+            sizes = (torch.arange(batch, device=self.device) * 3 + 1) % (n + 1) if padded else None
+            if sizes is not None:
+                padding = torch.arange(n, device=self.device) >= sizes[:, None]
+                weights.masked_fill_(padding[:, None], -float("inf")).masked_fill_(padding[:, :, None], float("nan"))
+            gradient = whole(batch, n, n).to(self.device, dtype)
+            result, _ = self.gradient(gradient, weights, sizes)
+            for i in range(min(batch, 30)):
+                size = n if sizes is None else int(sizes[i])
+                expected = np.zeros((n, n))
+                of_graph, of_gradient = (x[i, :size, :size].double().cpu().numpy() for x in (weights, gradient))
+                expected[:size, :size] = cases.gradient_of_weights(of_graph, of_gradient)
+                np.testing.assert_array_equal(result[i].cpu().numpy(), expected)
+
+    @FLOATS
+    @pytest.mark.parametrize("kind", cases.ROUNDED)
+    @pytest.mark.parametrize("n", [5, 16, 31, 64])
+    def test_rounding_loses_no_gradient(self, kind: str, n: int, dtype: torch.dtype) -> None:
+        """What flows out of a vertex but not into it is what its distances brought."""
+        weights = torch.from_numpy(cases.rounded_graphs(kind, n, np.float32 if dtype == torch.float32 else np.float64))
+        weights = weights.to(self.device)
+        gradient = whole(*weights.shape).to(self.device, dtype)
+        found, distances = self.gradient(gradient, weights)
+        gradient = gradient.masked_fill(distances.isinf(), 0)
+        gradient.diagonal(dim1=1, dim2=2).zero_()
+        assert torch.equal(found.sum(2) - found.sum(1), gradient.sum(2) - gradient.sum(1))
+
+    def test_a_gradient_that_is_not_finite(self) -> None:
+        weights = torch.full((2, 4, 4), float("inf"), device=self.device)
+        weights.diagonal(1, 1, 2).fill_(1)
+        gradient = torch.ones(2, 4, 4, device=self.device)
+        gradient[0, 0, 2] = float("nan")
+        found, _ = self.gradient(gradient, weights)
+        assert found[0].isnan().nonzero().tolist() == [[0, 1], [1, 2]]
+        assert found[1].isfinite().all()
+
+
+class TestSmallGraphsOnACpu(SmallGraphsContract):
+    name = device = "cpu"
+
+
+@pytest.mark.gpu
+class TestSmallGraphsOnAGpu(SmallGraphsContract):
+    name, device = "nvidia", "cuda"

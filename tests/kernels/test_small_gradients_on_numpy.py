@@ -58,22 +58,11 @@ def test_a_cycle_of_weight_0() -> None:
     assert (gradient[0] * np.where(np.isfinite(w[0]), w[0], 0)).sum() == d[np.isfinite(d)].sum()
 
 
-def rounded_graphs(kind: str, n: int) -> np.ndarray:
-    """Graphs (6, n, n) in which sums of floats that should be equal are rounded differently."""
-    rng = np.random.default_rng(n)
-    if kind == "tenths":
-        tenths = (rng.integers(1, 30, (6, n, n)) / 10).astype(np.float32)
-        return np.where(rng.random(tenths.shape) < 4 / n, tenths, np.float32(np.inf))
-    potentials = rng.random((6, n)).astype(np.float32)
-    weights = potentials[:, None, :] - potentials[:, :, None]  # all paths from i to j have the same weight, but for rounding
-    return weights if kind == "equal paths" else weights + rng.integers(0, 2, (6, n, n)).astype(np.float32) / 10
-
-
-@pytest.mark.parametrize("kind", ["tenths", "equal paths", "equal paths or tenths"])
+@pytest.mark.parametrize("kind", cases.ROUNDED)
 @pytest.mark.parametrize("n", [5, 16, 32])
 def test_rounding_loses_no_gradient(kind: str, n: int) -> None:
     """What flows out of a vertex but not into it is what its distances brought."""
-    w = rounded_graphs(kind, n)
+    w = cases.rounded_graphs(kind, n)
     d = np.stack([floyd_warshall(graph.astype(np.float64)) for graph in w]).astype(np.float32)
     g = np.random.default_rng(n).integers(-9, 10, w.shape).astype(np.float32)
     g[:, range(n), range(n)] = 0

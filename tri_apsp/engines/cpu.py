@@ -14,6 +14,7 @@ from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
 from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
+from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 from tri_apsp.semirings import dtype_name
@@ -21,7 +22,7 @@ from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded
 
 __all__ = ["CpuEngine"]
 
-# Graphs of at most so many vertices are solved whole, at most so many of them in a task.
+# The largest n of graphs that one kernel solves whole, and the most graphs of a task.
 _SMALL_GRAPH, _GRAPHS = 64, 64
 # Rows of A packed at a time: with block_k of 512, 192 KB of the L2 cache.
 _PACKED_ROWS = 96
@@ -79,7 +80,7 @@ class CpuEngine(Engine):
 
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges]:
         batch, n, _ = weights.shape
-        distances = torch.from_numpy(np.empty(weights.shape, dtype_name(weights.dtype)))  # NumPy asks for huge pages
+        distances = _empty_like(weights)
         w, d = weights.numpy(), distances.numpy()
         smallest, _ = limits(weights.dtype)
         valid, sizes = True, np.full(batch, n)
@@ -88,8 +89,7 @@ class CpuEngine(Engine):
             sizes = given.clip(0, n).astype(np.intp)
             valid = bool((sizes == given).all())
         constants = self._constants[0], d.dtype.type(smallest), self._constants[1], VECTOR_BYTES // d.itemsize
-        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads)))
-        parts = [slice(first, first + graphs) for first in range(0, batch, graphs)]
+        parts = self._parts(batch)
         extremes = np.empty((len(parts), 5), d.dtype)
         tasks = [(w[part], d[part], sizes[part], *constants, row) for part, row in zip(parts, extremes, strict=True)]
         run_tasks(small_graphs_kernel(d.dtype), tasks, batch * n**3, self._threads)
@@ -124,6 +124,23 @@ class CpuEngine(Engine):
         graphs = weights.contiguous().numpy(), distances.numpy()
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
 
+    @classmethod
+    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+        return weights.shape[-1] <= _SMALL_GRAPH
+
+    def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:
+        found = _empty_like(gradient)
+        arrays = [tensor.numpy() for tensor in (found, gradient, weights.contiguous(), distances)]
+        kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize
+        tasks = [(*(array[part] for array in arrays), width) for part in self._parts(len(gradient))]
+        run_tasks(kernel, tasks, 4 * gradient.numel() * gradient.shape[-1], self._threads)
+        return found
+
+    def _parts(self, batch: int) -> list[slice]:
+        """Return the small graphs of each task."""
+        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads)))
+        return [slice(first, first + graphs) for first in range(0, batch, graphs)]
+
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
         found = cpu_gradients.edge_gradient(gradient.numpy(), predecessors.numpy(), self._threads)
         return torch.from_numpy(found)
@@ -156,6 +173,11 @@ class CpuEngine(Engine):
 
     def _close(self, d: Array) -> None:
         self._closure(d, *self._constants, self._width)
+
+
+def _empty_like(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a contiguous tensor of the shape and dtype of another; NumPy asks for huge pages, unlike torch."""
+    return torch.from_numpy(np.empty(tensor.shape, dtype_name(tensor.dtype)))
 
 
 def _outside(skip: tuple[int, int], length: int) -> list[slice]:

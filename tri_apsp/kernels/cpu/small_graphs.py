@@ -77,7 +77,7 @@ def _relax(typing_context, x, k, floor):  # type: ignore[no-untyped-def]
                 offset = builder.mul(loop.index, ir.Constant(wide.type, VECTOR_BYTES))
                 address = builder.add(base, offset)
                 known, total = code.load(address), code.add(a, code.load(builder.add(pivot, offset)))
-                lower = code.lesser(total, known)
+                _, lower = code.less_and_lesser(total, known)
                 if least is not None:
                     lower = builder.select(code.less(lower, least), least, lower)
                 code.store(lower, address)

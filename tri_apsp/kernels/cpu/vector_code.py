@@ -49,16 +49,18 @@ class VectorCode:
     def less(self, x: Any, y: Any) -> Any:
         return self._builder.fcmp_ordered("<", x, y) if self.is_float else self._builder.icmp_signed("<", x, y)
 
-    def lesser(self, x: Any, y: Any) -> Any:
-        """Emit the lesser of two values, of which none is NaN.
+    def less_and_lesser(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Emit whether x is less than y, and the lesser of them; none is NaN.
 
         Said so, LLVM takes a minimum of floats. Else it makes a masked store of a value that is compared, selected and stored,
         which takes six times as long with AVX2.
         """
         if not self.is_float:
-            return self._builder.select(self.less(x, y), x, y)
+            less = self.less(x, y)
+            return less, self._builder.select(less, x, y)
         flags = ("nnan", "nsz")
-        return self._builder.select(self._builder.fcmp_ordered("<", x, y, flags=flags), x, y, flags=flags)
+        less = self._builder.fcmp_ordered("<", x, y, flags=flags)
+        return less, self._builder.select(less, x, y, flags=flags)
 
     def magnitude(self, x: Any) -> Any:
         negative = self._builder.fneg(x) if self.is_float else self._builder.sub(self.zero, x)
