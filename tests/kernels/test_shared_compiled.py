@@ -143,6 +143,15 @@ def test_sums_of_gradients(name: str, dtype: torch.dtype, capability: int) -> No
     assert compiled.registers <= 128
 
 
+def test_gradients_of_one_vertex() -> None:
+    """Triton takes a size of 1 for a constant, which has no dtype."""
+    sizes = {"largest": ["values"], "edge_sums": ["n"], "factor_sums": ["m", "n", "depth"], "scale": ["values"]}
+    for name in SUM_KERNELS:
+        assert gradient_sums(name, torch.float32, 90, **dict.fromkeys(sizes[name], 1)).compile().instructions
+    for one in ({"m": 1}, {"n": 1}, {"m": 1, "n": 1}):
+        assert nvidia_argmin(torch.float32, 90, **one).compile().instructions
+
+
 @cases(
     "pack, wide, capability", [*itertools.product((False, True), (False, True), CAPABILITIES)],
     quick=lambda pack, wide, capability: capability == 90,

@@ -289,12 +289,12 @@ def nvidia_argmin(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-def gradient_sums(name: str, dtype: torch.dtype, capability: int) -> Variant:
-    """The kernel of that name, of those of sums of gradients."""
+def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
+    """The kernel of that name, of those of sums of gradients; `more` are constants."""
     kernel = getattr(gradient_kernels, f"_{name}_kernel")
     integers = dict.fromkeys(("edge_sums_ptr", "a_sums_ptr", "b_sums_ptr", "sums_ptr", "largest_ptr"), "*i64")
     integers |= dict.fromkeys(("ancestors_ptr", "predecessors_ptr", "chosen_ptr"), "*i32")
-    constants = {"BLOCK": 1024}
+    constants = {"BLOCK": 1024, **more}
     return Variant(kernel, _signature(kernel, dtype, constants, **integers), constants, capability, 4)
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tri_apsp.kernels.shared.tight_edges import wide
+
 __all__ = ["_edge_sums_kernel", "_factor_sums_kernel", "_largest_kernel", "_scale_kernel"]
 
 
@@ -78,7 +80,7 @@ def _edge_sums_kernel(
     blocks = tl.cdiv(n, BLOCK)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         graph, source = row // n, row % n
-        offs_row = n.to(tl.int64) * row
+        offs_row = wide(n) * row
         scale = _power_of_two(_exponent(tl.load(largest_ptr + graph), count_bits))
         # Round 0: a vertex alone, and its predecessor.
         deeper = 0
@@ -118,7 +120,7 @@ def _edge_sums_kernel(
             predecessor = tl.load(predecessors_ptr + offs_row + v, mask=v < n, other=-1)
             reached = predecessor >= 0
             summed = tl.load(sums_ptr + half * n + v, mask=reached, other=0, cache_modifier=".cg")
-            edge = (n.to(tl.int64) * graph + predecessor) * n + v
+            edge = (wide(n) * graph + predecessor) * n + v
             tl.atomic_add(edge_sums_ptr + edge, summed, mask=reached, sem="relaxed")
         tl.debug_barrier()
 
@@ -138,7 +140,7 @@ def _factor_sums_kernel(
     """
     pid_b = (tl.program_id(0) // blocks).to(tl.int64)
     offs = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = offs < m.to(tl.int64) * n
+    inside = offs < wide(m) * n
     i, j = offs // n, offs % n
     offs += pid_b * m * n
     k = tl.load(chosen_ptr + offs, mask=inside, other=-1)
