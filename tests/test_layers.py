@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "transforms": "",
     "ops": "errors configs solver transforms",
     "api": "configs solver transforms ops sparse",
-    "interop": "errors device graphs api",
+    "interop": "errors messages device semirings graphs api",
     "__init__": "api configs errors graphs paths semirings",
     "csgraph": "errors api",
     "console": "errors messages device engines __init__",

@@ -12,8 +12,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def needs_operation(*tensors: Any) -> bool:
-    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch (ops.py)."""
-    if torch.compiler.is_compiling():
+    """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch (ops/)."""
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return True
     gradients = torch.is_grad_enabled()
     for tensor in tensors:

@@ -179,3 +179,51 @@ class TestPredecessorsInterpreted(PredecessorContract):
     def test_several_blocks_of_vertices(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "_WIDTH", 32)
         self.check(cases.tensor(cases.random_graph(40, low=0, high=1), torch.int16))
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+class TestTermsOfAProductInterpreted:
+    """The check of predecessors that are the first terms of the product of distances and weights."""
+
+    def predecessors(self, weights: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """Predecessors of (batch, n, n), and whether there may be a loop of them."""
+        from tri_apsp.gpu.launcher import Launcher
+        from tri_apsp.kernels.shared.closer import _closer_kernel
+
+        batch, n, _ = weights.shape
+        distances = tri_apsp.shortest_paths(weights, config=tri_apsp.Config(engine="cpu")).distances.contiguous()
+        edges = weights.clone()
+        edges.diagonal(dim1=1, dim2=2).fill_(tri_apsp.no_edge(weights.dtype))
+        sums = distances.double()[:, :, :, None] + edges.double()[:, None]
+        found = sums.argmin(2).int()
+        found[sums.amin(2) >= tri_apsp.no_edge(weights.dtype)] = -1
+        loops = torch.zeros((), dtype=torch.int32)
+        relative = 4 * torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0
+        constants = {"RELATIVE": relative, "NO_EDGE": tri_apsp.no_edge(weights.dtype), "BLOCK": 64, "num_warps": 4}
+        blocks = -(-n * n // 64)
+        Launcher(_closer_kernel, constants)(
+            (batch * blocks, 1, 1), found, loops, weights, distances, n, blocks, *weights.stride()
+        )
+        return found, bool(loops)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+    @pytest.mark.parametrize("n", [1, 2, 19])
+    def test_interpreted(self, dtype: torch.dtype, n: int) -> None:
+        """The same as of the cpu engine, with ties, without paths, and with any strides."""
+        graphs = [cases.tensor(cases.random_graph(n, seed=seed, low=1, high=4), dtype) for seed in range(3)]
+        weights = torch.stack(graphs).mT
+        found, loops = self.predecessors(weights)
+        config = tri_apsp.Config(engine="cpu")
+        assert torch.equal(found, tri_apsp.shortest_paths(weights, config=config, predecessors=True).predecessors)
+        assert not loops
+
+    def test_a_cycle_of_weight_0_interpreted(self) -> None:
+        for dtype, zero in ((torch.int32, 0), (torch.float32, 0), (torch.float32, 1e-9)):
+            weights = torch.full((2, 6, 6), tri_apsp.no_edge(dtype), dtype=dtype)
+            weights[1, 0, 1] = 5
+            weights[1, [1, 2, 3], [2, 3, 1]] = torch.tensor(zero).to(dtype)
+            assert self.predecessors(weights)[1]
+            weights[1, 2, 3] = 1
+            assert self.predecessors(weights)[1]  # vertices 1 and 2 are equally far from 0
+            weights[1, [1, 2, 3], [2, 3, 1]] = 1
+            assert not self.predecessors(weights)[1]

@@ -52,6 +52,7 @@ from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
+from tri_apsp.kernels.shared.closer import _closer_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.packed import _packed_kernel
@@ -280,13 +281,20 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
 
 
-def nvidia_argmin(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
+def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any) -> Variant:
     """The terms of a product; `more` are constants."""
-    _, constants = argmin_constants(dtype, (capability // 10, 0))
+    _, constants = argmin_constants(dtype, nonnegative, (capability // 10, 0))
     constants |= more
     options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
     signature = _signature(_nvidia_argmin_kernel, dtype, constants, argmin_ptr="*i32")
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
+
+
+def closer(dtype: torch.dtype, capability: int) -> Variant:
+    """The check of predecessors that are terms of a product."""
+    constants = {"RELATIVE": 1e-6 if dtype.is_floating_point else 0, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
+    signature = _signature(_closer_kernel, dtype, constants, pred_ptr="*i32", loops_ptr="*i32")
+    return Variant(_closer_kernel, signature, constants, capability, 4)
 
 
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
@@ -399,7 +407,8 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     add(boolean_unpack, "boolean unpack", 90)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
-        add(nvidia_argmin, "gradients argmin", dtype, 90)
+        add(nvidia_argmin, "gradients argmin", dtype, False, 90)
+    add(closer, "gradients closer", torch.float32, 90)
     for name in SUM_KERNELS:
         add(gradient_sums, "gradients", name, torch.float32, 90)
     for pack in (False, True):

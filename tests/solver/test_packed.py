@@ -80,7 +80,7 @@ def test_batches(device: str, batch: int) -> None:
 
 
 @every_device
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.bool, torch.float16, torch.bfloat16, torch.complex64])
 def test_pack_and_unpack(device: str, dtype: torch.dtype) -> None:
     sizes = torch.tensor([3, 0, 7, 1], device=device)
     matrices = torch.randint(0, 2, (4, 9, 9), device=device).to(dtype)
@@ -92,7 +92,7 @@ def test_pack_and_unpack(device: str, dtype: torch.dtype) -> None:
     outside = torch.arange(7, device=device) >= sizes[:, None]
     expected = matrices[:, :7, :7].masked_fill(outside[:, :, None] | outside[:, None, :], 1)
     assert torch.equal(back, expected)
-    if dtype != torch.bool:
+    if dtype in cases.DTYPES:
         assert (tri_apsp.unpack(values, offsets)[0][1] == no_edge(dtype)).all()
     assert tri_apsp.unpack(values[:0], offsets[:1], fill=0)[0].shape == (0, 0, 0)
 
@@ -116,11 +116,18 @@ def test_a_large_graph_beside_many_small_ones_is_not_padded_to(monkeypatch: pyte
 
 
 def test_groups_are_split_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tri_apsp.solver.packed._VALUES", 300)
+    monkeypatch.setattr("tri_apsp.solver.packed._VALUES", 100)
+    shapes = []
+    unpacked = moves.unpacked
+    monkeypatch.setattr(
+        "tri_apsp.solver.packed.unpacked", lambda *arguments: shapes.append((found := unpacked(*arguments)).shape) or found
+    )
     parts = graphs((9, 4, 20, 8, 7, 6), torch.float32)
     weights, offsets = packed(parts)
     found = tri_apsp.shortest_paths(weights, offsets=offsets).distances
     assert torch.equal(found, packed([tri_apsp.shortest_paths(part).distances for part in parts])[0])
+    assert all(count == 1 or count * n * n <= 100 for count, n, _ in shapes)
+    assert len(shapes) > 3  # as many as there are sizes to pad to
 
 
 class TestErrors:
@@ -143,6 +150,31 @@ class TestErrors:
         assert marked.negative_cycle.graph == 3
         alone = [tri_apsp.shortest_paths(part, negative_cycles="mark").distances for part in parts]
         assert torch.equal(marked.distances, packed(alone)[0])
+
+    def test_the_first_wrong_graph_among_others(self) -> None:
+        """One has a negative cycle, another NaN; and options are not those of a graph."""
+        parts = graphs((9, 9, 9), torch.float32)
+        parts[0][:2, :2] = torch.tensor([[0.0, -5], [4, 0]])
+        parts[1][2, 4] = float("nan")
+        weights, offsets = packed(parts)
+        with pytest.raises(InputError, match=r"graph 1 of the packed batch: `weights` must hold numbers"):
+            tri_apsp.shortest_paths(weights, offsets=offsets)
+        for options in ({"negative_cycles": "foo"}, {"negative_cycles": "mark", "check": False}, {"method": "foo"}):
+            with pytest.raises(InputError) as caught:
+                tri_apsp.shortest_paths(weights, offsets=offsets, **options)
+            assert "packed batch" not in str(caught.value)
+
+    def test_paths_of_a_packed_batch(self) -> None:
+        result = tri_apsp.shortest_paths(torch.rand(13), offsets=torch.tensor([0, 4, 13]), predecessors=True)
+        for call in (lambda: result.path(0, 1), lambda: result.paths([0], [1]), result.next_hops):
+            with pytest.raises(InputError, match=r"packed; give its predecessors to tri_apsp\.unpack"):
+                call()
+
+    @pytest.mark.parametrize("fill", [1e9, 0.5, float("inf"), "x", None])
+    def test_fill(self, fill: object) -> None:
+        values, offsets = torch.ones(4, dtype=torch.uint8), torch.tensor([0, 4])
+        with pytest.raises(InputError, match="`fill` must be"):
+            tri_apsp.unpack(values, offsets, fill=fill)
 
     def test_distances_out_of_range(self) -> None:
         path = torch.full((5, 5), no_edge(torch.int16), dtype=torch.int16)

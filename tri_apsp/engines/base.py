@@ -199,16 +199,17 @@ class Engine(BlockOperations):
         Returns:
             (batch, n, n) of the dtype of `gradient`, contiguous; the same bits in every run.
 
-        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and about four matrices of
-        64-bit values.
+        Cost: a few passes over n^2 values (GPU: for each doubling of the most edges of a path), and a matrix of 64-bit values
+        (GPU: and at most 24 bytes for each pair of vertices).
         """
 
     @abstractmethod
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 if there is none or c is no_edge.
+        """Return the first k with a[i, k] + b[k, j] = c[i, j], (batch, m, n) of int32; -1 where c is no_edge.
 
         Args:
-            a, b, c: (batch, m, depth), (batch, depth, n) and (batch, m, n) of one floating dtype, contiguous.
+            a, b: (batch, m, depth) and (batch, depth, n) of one floating dtype, contiguous.
+            c: (batch, m, n), contiguous: their product. Where it is less, the result may be any term, or -1.
 
         Cost: m * n * depth additions and comparisons.
         """

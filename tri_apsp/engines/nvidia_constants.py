@@ -59,7 +59,9 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
     )
 
 
-def argmin_constants(dtype: torch.dtype, capability: tuple[int, int] | None) -> tuple[GpuTiles, dict[str, Any]]:
+def argmin_constants(
+    dtype: torch.dtype, nonnegative: bool, capability: tuple[int, int] | None
+) -> tuple[GpuTiles, dict[str, Any]]:
     """Return the tiles of the kernel that finds the terms of a product, and its constants and options.
 
     A thread holds three values for each element of its part of a tile, so tiles are half as large as those of a product.
@@ -67,7 +69,7 @@ def argmin_constants(dtype: torch.dtype, capability: tuple[int, int] | None) -> 
     tiles = GpuTiles(block_m=64, block_n=256 // dtype.itemsize, block_k=16, num_warps=4, num_stages=2)
     return tiles, {
         "NO_EDGE": no_edge(dtype), "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k,
-        "GROUP_M": tiles.group_m, "NUM_STAGES": tiles.num_stages, "STRATEGY": strategy(dtype, False),
+        "GROUP_M": tiles.group_m, "NUM_STAGES": tiles.num_stages, "STRATEGY": strategy(dtype, nonnegative),
         "LAYOUTS": product_layouts(tiles, dtype), "num_warps": tiles.num_warps,
         "maxnreg": product_registers(capability, tiles.num_warps),
     }  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import operator
+from typing import Any, NamedTuple, SupportsIndex
 
 import torch
 
@@ -40,8 +41,7 @@ def from_edge_index(
         batch_size: the number of graphs; None: that which `batch` shows, for which the host waits.
         dtype: of the weights if `edge_weight` is None; None: float32. In int16, small graphs are solved fastest.
         check: check the values of `edge_index` and `batch`. Without it, with `num_nodes` or `batch`, `max_num_nodes` and
-            `batch_size`, the host waits for nothing; for values that break a rule the result is undefined, or torch raises an
-            error of its own.
+            `batch_size`, the host waits for nothing; values that break a rule give an undefined result, or an error of torch.
 
     Returns:
         weights: (batch_size, n, n) on the device of `edge_index`: of parallel edges the lightest, no_edge where there is none,
@@ -167,7 +167,7 @@ def _with_edges(
 
 def _check_counts(batch: torch.Tensor | None, **counts: int | None) -> None:
     for name, value in counts.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        if value is not None and (not isinstance(value, SupportsIndex) or isinstance(value, bool) or operator.index(value) < 0):
             raise InputError(f"`{name}` must be a whole number from 0 on, but is {shown(value)}; give one, or leave it out.")
     if batch is not None and counts["num_nodes"] not in (None, len(batch)):
         raise InputError(

@@ -5,18 +5,22 @@ Source: Ying et al., Do Transformers Really Perform Bad for Graph Representation
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import operator
+from typing import Any, NamedTuple, SupportsIndex
 
 import torch
 
 from tri_apsp.api import shortest_paths
+from tri_apsp.device import check_memory
 from tri_apsp.errors import InputError
 from tri_apsp.graphs import from_edge_index
+from tri_apsp.messages import shown
+from tri_apsp.semirings import no_edge
 
-__all__ = ["Encodings", "encodings", "features_along"]
+__all__ = ["Encodings", "check_max_distance", "encodings", "features_along"]
 
 # Distances, counted in edges, fit int16 for graphs of at most so many vertices.
-_SMALL = 1 << 12
+_MOST_OF_INT16 = 1 << 12
 
 
 class Encodings(NamedTuple):
@@ -55,15 +59,15 @@ def encodings(
         InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a solve with predecessors, and max_distance lookups for each pair; 8 (max_distance + 8) bytes for each pair.
+    Cost: a solve with predecessors, and max_distance + log2(n) lookups for each pair; 8 (max_distance + 8) bytes for each pair.
     """
-    if isinstance(max_distance, bool) or not isinstance(max_distance, int) or max_distance < 1:
-        raise InputError(f"`max_distance` must be a whole number from 1 on, but is {max_distance!r}; give one.")
+    max_distance = check_max_distance(max_distance)
     weights, sizes = from_edge_index(
         edge_index, None, batch, num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size, dtype=torch.int32
     )
-    if weights.shape[-1] <= _SMALL:  # no_edge(int32) is not no_edge(int16)
-        weights = torch.where(weights <= 1, weights, 16383).to(torch.int16)
+    check_memory(weights.shape[-1], len(sizes), torch.int64, weights.device, matrices=max_distance + 8)
+    if weights.shape[-1] <= _MOST_OF_INT16:
+        weights = torch.where(weights <= 1, weights, no_edge(torch.int16)).to(torch.int16)
     result = shortest_paths(weights, sizes=sizes, check=False, predecessors=True)
     assert result.predecessors is not None
     predecessors = result.predecessors.to(torch.int64)
@@ -71,7 +75,7 @@ def encodings(
     vertex = torch.arange(n, device=weights.device)
     reachable = (predecessors >= 0) | ((vertex[:, None] == vertex) & (vertex < sizes[:, None])[:, :, None])
     distances = torch.where(reachable, result.distances.to(torch.int64), max_distance + 1)
-    paths = _edge_paths(predecessors, distances, reachable, _first_edges(edge_index, batch, weights), max_distance)
+    paths = _edge_paths(predecessors, distances, reachable, _first_parallel_edges(edge_index, batch, weights), max_distance)
     outside = vertex >= sizes[:, None]
     positions = torch.where(reachable, distances.clamp(max=max_distance), max_distance + 1)
     positions.masked_fill_(outside[:, :, None] | outside[:, None, :], max_distance + 2)
@@ -86,14 +90,49 @@ def features_along(edge_paths: torch.Tensor, edge_features: torch.Tensor) -> tor
         edge_features: (edges, features).
 
     Returns:
-        (batch, n, n, max_distance, features); differentiable by `edge_features`. With weights w (max_distance, features), the
-        edge encoding c of the paper is (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
+        (batch, n, n, max_distance, features) of the dtype of `edge_features`, by which it is differentiable. With weights w
+        (max_distance, features), the edge encoding c of the paper is
+        (features * w).sum((-1, -2)) / spatial_positions.clamp(min=1).
+
+    Raises:
+        InputError: another shape, dtype or device; on a CPU also an edge without features.
+
+    Cost: a value for each feature of each of max_distance edges of each pair of vertices.
     """
+    for name, tensor, kind in (
+        ("edge_paths", edge_paths, "a tensor of int64, as encodings() returns"),
+        ("edge_features", edge_features, "a tensor (edges, features)"),
+    ):
+        if not isinstance(tensor, torch.Tensor) or (name == "edge_paths" and tensor.dtype != torch.int64) or not tensor.dim():
+            raise InputError(f"`{name}` must be {kind}, but is {shown(tensor)}; convert it.")
+    if edge_features.device != edge_paths.device:
+        raise InputError(
+            f"`edge_features` must be on the device of `edge_paths`, {edge_paths.device}, but are on {edge_features.device}; "
+            "move them."
+        )
+    if edge_paths.device.type == "cpu" and edge_paths.numel():
+        lowest, highest = (int(value) for value in edge_paths.aminmax())
+        if lowest < -1 or highest >= len(edge_features):
+            raise InputError(
+                f"`edge_paths` must hold edges in [0, {len(edge_features)}), which have features, or -1, but one is "
+                f"{lowest if lowest < -1 else highest}; give the features of all edges."
+            )
     none = edge_features.new_zeros((1, *edge_features.shape[1:]))
     return torch.cat((edge_features, none))[edge_paths]  # -1 is the last row
 
 
-def _first_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, weights: torch.Tensor) -> torch.Tensor:
+def check_max_distance(value: Any) -> int:
+    """Return the most edges that are told apart.
+
+    Raises:
+        InputError: no whole number from 1 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
+        raise InputError(f"`max_distance` must be a whole number from 1 on, but is {shown(value)}; give one.")
+    return operator.index(value)
+
+
+def _first_parallel_edges(edge_index: torch.Tensor, batch: torch.Tensor | None, weights: torch.Tensor) -> torch.Tensor:
     """Return the first column of `edge_index` with each edge, (batch, n, n) of int64."""
     graphs, n, _ = weights.shape
     edges = edge_index.shape[1]
@@ -118,13 +157,14 @@ def _edge_paths(
     source = torch.arange(n, device=predecessors.device)[:, None]
     before = torch.where(predecessors >= 0, predecessors, source)
     vertex = torch.arange(n, device=predecessors.device).expand(graphs, n, n).contiguous()
-    if bool((reachable & (distances > max_distance)).any()):  # to the last vertex that is near enough
-        while bool((far := reachable & (distances.gather(2, vertex) > max_distance)).any()):
-            vertex = torch.where(far, before.gather(2, vertex), vertex)
-    flat = edges.view(graphs, -1)
+    # From far vertices to the last before them that is near enough: each round doubles how far a path is followed.
+    nearer = torch.where(reachable & (distances > max_distance), before, vertex)
+    for _ in range(max(1, n).bit_length()):
+        nearer = nearer.gather(2, nearer)
+    vertex, flat = nearer, edges.flatten(1)
     for _ in range(max_distance):
         previous = before.gather(2, vertex)
-        edge = flat.gather(1, (previous * n + vertex).view(graphs, -1)).view(graphs, n, n)
+        edge = flat.gather(1, (previous * n + vertex).flatten(1)).view(graphs, n, n)
         moves = reachable & (previous != vertex)
         place = torch.where(moves, distances.gather(2, vertex) - 1, max_distance)
         paths.scatter_(3, place.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3))

@@ -10,21 +10,24 @@ from typing import Any
 
 import torch
 
+from tri_apsp.api import pack, shortest_paths, unpack
+from tri_apsp.errors import ApspError, InputError
+from tri_apsp.graphs import from_edge_index
+from tri_apsp.interop.graphormer import check_max_distance, encodings
+from tri_apsp.messages import remedy_of_extra, shown
+
+
+class MissingPackageError(ApspError, ImportError):
+    """PyTorch Geometric is not installed."""
+
+
 try:
-    from torch_geometric.data import Batch
+    from torch_geometric.data import Batch, Data
     from torch_geometric.transforms import BaseTransform
 except ImportError as error:
-    from tri_apsp.errors import ApspError
-
-    class MissingPackageError(ApspError, ImportError):
-        """PyTorch Geometric is not installed."""
-
-    raise MissingPackageError("tri_apsp.interop.pyg needs torch_geometric, but it is not installed; pip install it.") from error
-
-from tri_apsp.api import pack, shortest_paths, unpack
-from tri_apsp.errors import InputError
-from tri_apsp.graphs import from_edge_index
-from tri_apsp.interop.graphormer import encodings
+    raise MissingPackageError(
+        f"tri_apsp.interop.pyg needs torch_geometric, but it is not installed; {remedy_of_extra('pyg')}."
+    ) from error
 
 __all__ = ["GraphormerEncodings", "ShortestPathDistances", "padded"]
 
@@ -33,7 +36,8 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
     """Add the distances between all vertices of a graph, to `Data` or in one call to all graphs of a `Batch`.
 
     Args:
-        max_distance: larger distances, and those without a path, become this; None: they stay, and inf is no path.
+        max_distance: larger distances, and those without a path, become this, of integers its whole part; None: they stay, and
+            no_edge of the dtype, which is inf for floats, is no path.
         edge_weight: the attribute with the weights of the edges, (edges,) as from_edge_index takes them; None: each weighs 1.
         name: the attribute to add: (sum of n * n,) of the dtype of the weights, or float32.
     """
@@ -41,19 +45,22 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
     def __init__(
         self, max_distance: float | None = None, *, edge_weight: str | None = None, name: str = "shortest_path_distances"
     ) -> None:
-        if max_distance is not None and not max_distance > 0:
-            raise InputError(f"`max_distance` must be greater than 0, but is {max_distance!r}; give such a number, or None.")
+        if max_distance is not None and (not isinstance(max_distance, (int, float)) or not max_distance > 0):
+            raise InputError(
+                f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a number, or None."
+            )
         self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
 
     def forward(self, data: Any) -> Any:
-        """Return the data with the attribute; as called with a shallow copy."""
-        edge_weight = None
-        if self.edge_weight is not None:
-            edge_weight = _attribute(data, self.edge_weight)
+        """Return the data with the attribute; BaseTransform passes a shallow copy, so that the caller's data are unchanged."""
+        _check(data)
+        edge_weight = None if self.edge_weight is None else _attribute(data, self.edge_weight)
         weights, sizes = from_edge_index(data.edge_index, edge_weight, *_vertices(data), batch_size=_graphs(data))
         distances = shortest_paths(weights, sizes=sizes).distances
         if self.max_distance is not None:
-            distances.clamp_(max=self.max_distance)
+            whole = not distances.is_floating_point()
+            most = min(int(self.max_distance), torch.iinfo(distances.dtype).max) if whole else self.max_distance
+            distances = distances.clamp(max=most)
         _add(data, self.name, *pack(distances, sizes))
         return data
 
@@ -72,14 +79,15 @@ class GraphormerEncodings(BaseTransform):  # type: ignore[misc]
     """
 
     def __init__(self, max_distance: int) -> None:
-        self.max_distance = max_distance
+        self.max_distance = check_max_distance(max_distance)
 
     def forward(self, data: Any) -> Any:
-        """Return the data with the attributes; as called with a shallow copy."""
+        """Return the data with the attributes, as ShortestPathDistances does."""
+        _check(data)
         batch, num_nodes = _vertices(data)
         found = encodings(data.edge_index, batch, num_nodes, max_distance=self.max_distance, batch_size=_graphs(data))
         positions, offsets = pack(found.spatial_positions, found.sizes)
-        first = _first_edges(data, len(found.sizes))[:, None, None, None]
+        first = _edge_offsets(data, len(found.sizes))[:, None, None, None]
         paths = torch.where(found.edge_paths >= 0, found.edge_paths - first, -1)
         columns = [pack(column, found.sizes)[0] for column in paths.unbind(3)]
         _add(data, "spatial_positions", positions, offsets)
@@ -101,7 +109,14 @@ def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> t
 
     Returns:
         (batch, n, n) or (batch, n, n, columns), and (batch,) of int64.
+
+    Raises:
+        InputError: the data lack the attribute, or it has other than n * n values for each graph of n vertices, as after
+            vertices were removed; a `fill` that its dtype cannot hold.
+
+    Cost: a copy; the host waits for the sizes, once for each column.
     """
+    _check(data)
     values = _attribute(data, name)
     graphs = _graphs(data)
     device = data.edge_index.device
@@ -109,10 +124,15 @@ def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> t
     sizes = one if graphs is None else torch.bincount(data.batch, minlength=graphs)
     offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64, device=device)
     torch.cumsum(sizes * sizes, 0, out=offsets[1:])
+    if values.dim() not in (1, 2) or len(values) != int(offsets[-1]):
+        raise InputError(
+            f"the attribute {name!r} must hold {int(offsets[-1])} values, n * n for each graph of n vertices, but has shape "
+            f"{tuple(values.shape)}; apply the transform again after vertices were removed."
+        )
     columns = values[:, None] if values.dim() == 1 else values
     matrices = torch.stack([unpack(column.contiguous(), offsets, fill=fill)[0] for column in columns.unbind(1)], 3)
     if edges:
-        first = _first_edges(data, len(sizes))[:, None, None, None]
+        first = _edge_offsets(data, len(sizes))[:, None, None, None]
         matrices = torch.where(matrices >= 0, matrices + first, matrices)
     return (matrices[..., 0] if values.dim() == 1 else matrices), sizes
 
@@ -120,8 +140,20 @@ def padded(data: Any, name: str, *, fill: float | int, edges: bool = False) -> t
 def _attribute(data: Any, name: str) -> torch.Tensor:
     if name not in data:
         raise InputError(f"the data must have the attribute {name!r}, but has {', '.join(data.keys())}; add it first.")
-    found: torch.Tensor = data[name]
+    found = data[name]
+    if not isinstance(found, torch.Tensor):
+        raise InputError(f"the attribute {name!r} must be a tensor, but is {shown(found)}; name another one.")
     return found
+
+
+def _check(data: Any) -> None:
+    if not isinstance(data, Data):  # as a Batch is, too
+        raise InputError(
+            f"the data must be a torch_geometric.data.Data, or a Batch of them, but is {shown(data)}; convert it first, a "
+            "HeteroData with .to_homogeneous()."
+        )
+    if getattr(data, "edge_index", None) is None:
+        raise InputError("the data must have the attribute 'edge_index', but has none; set it to a tensor (2, edges).")
 
 
 def _vertices(data: Any) -> tuple[torch.Tensor | None, int]:
@@ -134,7 +166,7 @@ def _graphs(data: Any) -> int | None:
     return int(data.num_graphs) if isinstance(data, Batch) else None
 
 
-def _first_edges(data: Any, graphs: int) -> torch.Tensor:
+def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
     """Return the first edge of each graph, (graphs,) of int64."""
     device = data.edge_index.device
     if _graphs(data) is None:

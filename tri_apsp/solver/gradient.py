@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tri_apsp import engines, tuned
-from tri_apsp.device import current
+from tri_apsp.device import current, is_captured
 from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import Problem, check_operands, check_weights
@@ -74,6 +74,13 @@ def _bounds(engine: Engine, problem: Problem) -> Bounds | None:
     return Bounds(found.lowest, found.highest_below)
 
 
+def _is_nonnegative(engine: type[Engine], *operands: torch.Tensor) -> bool:
+    return all(
+        operand.numel() == 0 or found.lowest >= 0
+        for operand, found in zip(operands, engine.value_ranges(operands, None), strict=True)
+    )
+
+
 def product_gradients(
     gradient: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, result: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
@@ -94,7 +101,9 @@ def product_gradients(
     depth, device, dtype = left.shape[2], left.device, left.dtype
     name = engines.choose(device, tuned.with_forced(None), dtype)
     config = tuned.find(name, device, dtype)
-    engine = engines.make(name, MatrixSpec(depth, dtype, device, False), config)
+    # A GPU then has less to do for each term.
+    nonnegative = device.type != "cpu" and not is_captured(device) and _is_nonnegative(engines.type_of(name), left, right)
+    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
     with memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"), current(device):
         chosen = engine.argmin(left.contiguous(), right.contiguous(), product)

@@ -184,6 +184,11 @@ class Result:
         """Return the predecessors (batch, n, n)."""
         if self.predecessors is None:
             raise InputError(f"{wanted} need predecessors, but the result has none; solve with predecessors=True.")
+        if self.predecessors.dim() == 1:
+            raise InputError(
+                f"{wanted} need a result of matrices, but this one is packed; give its predecessors to tri_apsp.unpack, with "
+                "fill=-1, and follow these."
+            )
         return self.predecessors if self.predecessors.dim() == 3 else self.predecessors[None]
 
 

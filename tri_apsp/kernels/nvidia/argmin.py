@@ -6,7 +6,7 @@
             of_slice = A slice B slice
             slot = the slice, where of_slice < least
             least = min(least, of_slice)
-        argmin = the first k of slice `slot` with A[i, k] + B[k, j] = C     # read from global memory
+        argmin = the first k of slice `slot` with the least A[i, k] + B[k, j]     # read from global memory
 
 A slice costs its product, and a comparison, a selection and a minimum for each element of the tile; so the search takes little
 longer than the product. To compare every sum would take half as many instructions again.
@@ -75,12 +75,12 @@ def _find_slot(
 @gluon.jit(do_not_specialize=["depth"])
 def _argmin_kernel(
     argmin_ptr,  # (batch, m, n) of int32, contiguous
-    a_ptr, b_ptr, c_ptr,  # A (batch, m, depth), B (batch, depth, n), C = A B (batch, m, n), all contiguous
+    a_ptr, b_ptr,  # A (batch, m, depth) and B (batch, depth, n), contiguous
     m, n, depth,
     NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
     NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
 ):  # fmt: skip
-    """argmin[i, j] = the first k with A[i, k] + B[k, j] = C[i, j], which is not NO_EDGE; -1 if there is none.
+    """argmin[i, j] = the first k with the least A[i, k] + B[k, j], if that is less than NO_EDGE; else -1.
 
     A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after another.
     """
@@ -99,15 +99,14 @@ def _argmin_kernel(
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
     offs_n = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, LAYOUTS.ACC))[None, :]
     inside = (offs_m < m_left) & (offs_n < n_left)
-    offs_c = (pid_b * m + start_m) * n + start_n + (offs_m * n + offs_n)
-    c_tile = gl.load(c_ptr + offs_c, mask=inside, other=NO_EDGE)
-    inside = inside & (c_tile < NO_EDGE)
     found = gl.full([BLOCK_M, BLOCK_N], -1, gl.int32, layout=LAYOUTS.ACC)
+    least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, a_ptr.dtype.element_ty, layout=LAYOUTS.ACC)
     for step in range(BLOCK_K):
-        k = slot * BLOCK_K + (BLOCK_K - 1 - step)
+        k = slot * BLOCK_K + step
         valid = inside & (k < depth)
         a = gl.load(a_ptr + (offs_m * depth + k), mask=valid, other=NO_EDGE)
         b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
-        found = gl.where(valid & (a + b == c_tile), k, found)
-    offs_c = (pid_b * m + start_m) * n + start_n + (offs_m * n + offs_n)
-    gl.store(argmin_ptr + offs_c, found, mask=(offs_m < m_left) & (offs_n < n_left))
+        found = gl.where(valid & (a + b < least), k, found)
+        least = gl.minimum(least, a + b)
+    argmin_ptr += (pid_b * m + start_m) * n + start_n
+    gl.store(argmin_ptr + (offs_m * n + offs_n), found, mask=inside)

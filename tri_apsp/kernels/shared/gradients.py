@@ -58,6 +58,36 @@ def _largest_kernel(
     tl.atomic_max(largest_ptr + pid_b, tl.max(bits, 0), sem="relaxed")
 
 
+@triton.jit
+def _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK: tl.constexpr):
+    """Add up the subtrees of a tree, in a workspace of two halves [2, n]; return the half that holds the sums.
+
+    In round r, the ancestor of a vertex is that 2^r edges up, or the source, and its sum is that of all vertices less than 2^r
+    edges down, itself included. A round adds the sum of each vertex to that of its ancestor; it reads one half and writes the
+    other. `deeper` is whether some ancestor is not the source. Sums of the source are not used.
+    """
+    half = 0
+    while deeper > 0:
+        read, write = half * n, (1 - half) * n
+        for block in range(tl.cdiv(n, BLOCK)):
+            v = block * BLOCK + tl.arange(0, BLOCK)
+            tl.store(sums_ptr + write + v, tl.load(sums_ptr + read + v, mask=v < n, cache_modifier=".cg"), mask=v < n)
+        tl.debug_barrier()
+        deeper = 0
+        for block in range(tl.cdiv(n, BLOCK)):
+            v = block * BLOCK + tl.arange(0, BLOCK)
+            ancestor = tl.load(ancestors_ptr + read + v, mask=v < n, other=source)
+            below = ancestor != source
+            summed = tl.load(sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg")  # of atomics, and so not from L1
+            tl.atomic_add(sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta")
+            ancestor = tl.load(ancestors_ptr + read + ancestor, mask=below, other=source)
+            tl.store(ancestors_ptr + write + v, ancestor, mask=v < n)
+            deeper = tl.maximum(deeper, tl.max((ancestor != source).to(tl.int32), 0))
+        tl.debug_barrier()
+        half = 1 - half
+    return half
+
+
 @triton.jit(do_not_specialize=["rows", "count_bits"])
 def _edge_sums_kernel(
     edge_sums_ptr,  # (batch, n, n) of int64, 0 before the launch
@@ -69,10 +99,8 @@ def _edge_sums_kernel(
 ):  # fmt: skip
     """edge_sums[b, p, v] = the sum of the gradients of all distances in graph b whose path uses edge (p, v).
 
-    A program takes every so many sources in turn. The shortest paths of a source form a tree. Sums over subtrees take a round
-    for each doubling of the depth: in round r, ancestors are those 2^r edges up, or the source, and sums are those of all
-    vertices less than 2^r edges down; each vertex adds its sum to that of its ancestor. Rounds read one half of the workspace
-    and write the other.
+    A program takes every so many sources in turn. The shortest paths of a source form a tree, whose sums over subtrees
+    _add_to_ancestors finds.
     """
     pid = tl.program_id(0).to(tl.int64)
     sums_ptr += pid * 2 * n
@@ -94,26 +122,7 @@ def _edge_sums_kernel(
             tl.store(ancestors_ptr + v, ancestor, mask=v < n)
             deeper = tl.maximum(deeper, tl.max((ancestor != source).to(tl.int32), 0))
         tl.debug_barrier()
-        # Rounds, until all ancestors are the source.
-        half = 0
-        while deeper > 0:
-            read, write = half * n, (1 - half) * n
-            for block in range(blocks):
-                v = block * BLOCK + tl.arange(0, BLOCK)
-                tl.store(sums_ptr + write + v, tl.load(sums_ptr + read + v, mask=v < n, cache_modifier=".cg"), mask=v < n)
-            tl.debug_barrier()
-            deeper = 0
-            for block in range(blocks):
-                v = block * BLOCK + tl.arange(0, BLOCK)
-                ancestor = tl.load(ancestors_ptr + read + v, mask=v < n, other=source)
-                below = ancestor != source
-                summed = tl.load(sums_ptr + read + v, mask=below, other=0, cache_modifier=".cg")
-                tl.atomic_add(sums_ptr + write + ancestor, summed, mask=below, sem="relaxed", scope="cta")
-                ancestor = tl.load(ancestors_ptr + read + ancestor, mask=below, other=source)
-                tl.store(ancestors_ptr + write + v, ancestor, mask=v < n)
-                deeper = tl.maximum(deeper, tl.max((ancestor != source).to(tl.int32), 0))
-            tl.debug_barrier()
-            half = 1 - half
+        half = _add_to_ancestors(sums_ptr, ancestors_ptr, source, deeper, n, BLOCK)
         # The sum over the subtree below an edge belongs to that edge.
         for block in range(blocks):
             v = block * BLOCK + tl.arange(0, BLOCK)

@@ -1,26 +1,21 @@
-"""Operations of torch.library: what autograd, torch.compile and torch.func need to see in place of a solve or a product.
-
-A call that needs none of these goes to the solver itself (see transforms.py): an operation takes the host some 10 us more, and
-torch.library imports the compiler of torch, which takes seconds.
-"""
+"""Operations of torch.library for dense weights: a solve, a product and a closure, with their gradients."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import operator
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.errors import InputError
-from tri_apsp.solver import packed
+from tri_apsp.ops.packed import solve_packed
+from tri_apsp.ops.second_derivatives import refuse_second_derivatives, save_nothing
 from tri_apsp.solver.arguments import check_config, check_flags, check_negative_cycles, check_operands, check_weights
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
-from tri_apsp.solver.packed import packed_gradient, refuse_with_offsets, solve_packed
+from tri_apsp.solver.packed import refuse_with_offsets
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import Result
@@ -32,7 +27,7 @@ from tri_apsp.transforms import is_transformed
 if TYPE_CHECKING:
     from tri_apsp.configs import MethodChoice
 
-__all__ = ["min_plus", "pack", "reachability", "shortest_paths", "unpack"]
+__all__ = ["min_plus", "reachability", "shortest_paths"]
 
 Tensor = torch.Tensor
 
@@ -67,19 +62,13 @@ def shortest_paths(
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)
     if offsets is not None:
-        solve = partial(solve_packed, solve=solve_dense, predecessors=wanted, method=method, config=config, check=check,
-                        negative_cycles=negative_cycles)  # fmt: skip
-        operation: Any = _PackedSolve.apply
-        distances, result = operation(weights, offsets, solve, check)
-        whole: Result = dataclasses.replace(
-            result, distances=distances, predecessors=result.predecessors if predecessors else None
-        )
-        return whole
+        options = {"method": method, "config": config, "check": check, "negative_cycles": negative_cycles}
+        return solve_packed(weights, offsets, predecessors=predecessors, wanted=wanted, **options)
     if sizes is not None and not isinstance(sizes, torch.Tensor):
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
     chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
+    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
@@ -181,19 +170,8 @@ def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | 
     return found, None, None, None, None, None, None
 
 
-def _save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
-    pass
-
-
-def _refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[Tensor | None, ...]:
-    raise InputError(
-        "gradients of shortest_paths and min_plus must not be differentiated again, since there are no second derivatives; "
-        "take them without create_graph=True, or call .detach() on them."
-    )
-
-
 _shortest_paths.register_autograd(_gradient_of_solve, setup_context=_save_solve)
-_shortest_paths_backward.register_autograd(_refuse_second_derivatives)
+_shortest_paths_backward.register_autograd(refuse_second_derivatives)
 
 
 class _SolveBackward(torch.autograd.Function):
@@ -201,8 +179,8 @@ class _SolveBackward(torch.autograd.Function):
 
     generate_vmap_rule = True
     forward = staticmethod(_shortest_paths_backward)
-    setup_context = staticmethod(_save_nothing)
-    backward = staticmethod(_refuse_second_derivatives)
+    setup_context = staticmethod(save_nothing)
+    backward = staticmethod(refuse_second_derivatives)
 
 
 class _Solve(torch.autograd.Function):
@@ -212,78 +190,6 @@ class _Solve(torch.autograd.Function):
     forward = staticmethod(_shortest_paths)
     setup_context = staticmethod(_save_solve)
     backward = staticmethod(_gradient_of_solve)
-
-
-class _PackedSolve(torch.autograd.Function):
-    """A solve of packed graphs: returns the distances, which have a gradient, and the whole result."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, weights: Tensor, offsets: Tensor, solve: Callable[[Tensor, Tensor], Result], check: bool
-    ) -> tuple[Tensor, Result]:
-        result = solve(weights.detach(), offsets)
-        ctx.save_for_backward(weights, result.distances, offsets, result.predecessors)
-        ctx.check = check
-        return result.distances, result
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: object) -> tuple[Tensor | None, ...]:
-        weights, distances, offsets, predecessors = ctx.saved_tensors
-        operation: Any = _PackedSolveBackward.apply
-        return operation(gradient, weights, distances, offsets, predecessors, ctx.check), None, None, None
-
-
-class _PackedSolveBackward(torch.autograd.Function):
-    """The gradient of _PackedSolve."""
-
-    forward = staticmethod(packed_gradient)
-    setup_context = staticmethod(_save_nothing)
-    backward = staticmethod(_refuse_second_derivatives)
-
-
-def pack(matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """As tri_apsp.pack."""
-    operation: Any = _Packed.apply
-    values, offsets = operation(matrices, sizes)
-    return values, offsets
-
-
-def unpack(values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
-    """As tri_apsp.unpack."""
-    operation: Any = _Unpacked.apply
-    matrices, sizes = operation(values, offsets, fill)
-    return matrices, sizes
-
-
-class _Packed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-        values, offsets = packed.pack(matrices.detach(), sizes)
-        ctx.save_for_backward(offsets)
-        ctx.mark_non_differentiable(offsets)
-        ctx.n = matrices.shape[-1]
-        return values, offsets
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None]:
-        (offsets,) = ctx.saved_tensors
-        matrices, _ = unpack(gradient, offsets, 0)
-        missing = ctx.n - matrices.shape[-1]  # beyond the largest graph
-        return torch.nn.functional.pad(matrices, (0, missing, 0, missing)), None
-
-
-class _Unpacked(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
-        matrices, sizes = packed.unpack(values.detach(), offsets, fill=fill)
-        ctx.save_for_backward(sizes)
-        ctx.mark_non_differentiable(sizes)
-        return matrices, sizes
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        (sizes,) = ctx.saved_tensors
-        return pack(gradient, sizes)[0], None, None
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
@@ -364,15 +270,15 @@ def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ..
 
 
 _min_plus.register_autograd(_gradients_of_product, setup_context=_save_product)
-_min_plus_backward.register_autograd(_refuse_second_derivatives)
+_min_plus_backward.register_autograd(refuse_second_derivatives)
 
 
 class _ProductBackward(torch.autograd.Function):
     """The gradients of _Product."""
 
     generate_vmap_rule = True
-    setup_context = staticmethod(_save_nothing)
-    backward = staticmethod(_refuse_second_derivatives)
+    setup_context = staticmethod(save_nothing)
+    backward = staticmethod(refuse_second_derivatives)
 
     @staticmethod
     def forward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> tuple[Tensor, ...]:

@@ -1,0 +1,42 @@
+"""Predecessors from the terms of the product of distances and weights, in plain Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tri_apsp.kernels.shared.tight_edges import limit, wide
+
+__all__ = ["_closer_kernel"]
+
+
+@triton.jit(do_not_specialize=["blocks"])
+def _closer_kernel(
+    pred_ptr,  # (batch, n, n) of int32, contiguous: the first k with the least D[i, k] + W[k, j]; then predecessors
+    loops_ptr,  # one int32, 0 before the launch; then 1 if a predecessor may lie on a loop
+    w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
+    n, blocks,  # programs per graph
+    stride_wb, stride_wm, stride_wn,
+    RELATIVE: tl.constexpr, NO_EDGE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """pred[i, j] = i where edge (i, j) is a shortest path; -1 without a path, and for i = j. A program owns BLOCK pairs.
+
+    If every predecessor is closer to the source than its vertex, following them leads to the source.
+    """
+    pid = tl.program_id(0)
+    pid_b = (pid // blocks).to(tl.int64)
+    offs = wide(pid % blocks) * BLOCK + tl.arange(0, BLOCK)
+    i, j = offs // n, offs % n
+    d_ptr += pid_b * n * n
+    pred_ptr += pid_b * n * n
+    inside = offs < wide(n) * n
+    d = tl.load(d_ptr + offs, mask=inside, other=NO_EDGE)
+    reached = (d < NO_EDGE) & (i != j)
+    w = tl.load(w_ptr + pid_b * stride_wb + i * stride_wm + j * stride_wn, mask=reached, other=NO_EDGE)
+    k = tl.load(pred_ptr + offs, mask=reached, other=-1)
+    k = tl.where(reached & (w <= limit(d, 0, RELATIVE)), i.to(tl.int32), k)
+    tl.store(pred_ptr + offs, k, mask=inside)
+    between = reached & (k != i)
+    before = tl.load(d_ptr + i * n + k, mask=between & (k >= 0), other=NO_EDGE)
+    loops = between & (before >= d)
+    tl.atomic_max(loops_ptr, tl.max(loops.to(tl.int32), 0), sem="relaxed")

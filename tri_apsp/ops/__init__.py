@@ -1,0 +1,10 @@
+"""What autograd, torch.compile and torch.func need to see in place of a call: operations of torch.library, and of autograd.
+
+A call that needs none of these goes to the solver itself (see transforms.py): an operation takes the host some 10 us more, and
+torch.library imports the compiler of torch, which takes seconds.
+"""
+
+from tri_apsp.ops.dense import min_plus, reachability, shortest_paths
+from tri_apsp.ops.packed import pack, unpack
+
+__all__ = ["min_plus", "pack", "reachability", "shortest_paths", "unpack"]
