@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tri_apsp.configs import Config
+from tri_apsp.dispatch import needs_operation
 from tri_apsp.solver import packed
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
@@ -21,7 +22,6 @@ from tri_apsp.sparse.hops import hops
 from tri_apsp.sparse.measures import closeness, diameter, eccentricities, mean_distance
 from tri_apsp.sparse.read import read_sparse_graph
 from tri_apsp.sparse.single_source import single_source
-from tri_apsp.transforms import needs_operation
 
 __all__ = [
     "NegativeCycle",
@@ -96,8 +96,9 @@ def shortest_paths(
             are ignored, and the result is no_edge there, on the diagonal too. None: every graph has n vertices.
         offsets: for a batch of graphs whose sizes differ by much, (batch + 1,) of int64 or int32, on the device of the weights
             or on the CPU. `weights` are then (total,), the values of one graph after another, as pack() returns them: graph g
-            has offsets[g + 1] - offsets[g] values, a square number, in row order. The result has the same layout. Graphs of
-            similar size are solved together; for offsets on a GPU, the host waits. Not with `sizes` and `overwrite`.
+            has offsets[g + 1] - offsets[g] values, a square number, in row order. The result has the same layout; to follow
+            paths, give its predecessors to unpack(). Graphs of similar size are solved together; for offsets on a GPU, the
+            host waits. Not with `sizes`, `sources`, `overwrite` and method="johnson".
         method: "auto"; "floyd_warshall", "kleene", "squaring" or "iterative", which are dense methods; or "johnson", for graphs
             of few edges. See select() for what "auto" takes.
         config: engine, tiles and cutoffs to use instead of the tuned or default ones; unset fields are filled in. With tiles or
@@ -129,13 +130,16 @@ def shortest_paths(
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
 
-    Gradients: `distances` are differentiable by weights of floats. The gradient of a distance flows to the edges of its
-    shortest path; of several to one, which is a subgradient: to the edge itself if it is one; else, with predecessors=True, to
-    the path that these name, and without it to the same path, except that for graphs of at most 64 vertices on an NVIDIA GPU
-    the greatest vertex between its ends is as small as can be. It has the same bits in every run.
+    Gradients: `distances` are differentiable with respect to weights of floats. The gradient of a distance is added to every
+    edge of one shortest path (a subgradient, if there are several): to the edge itself if it is a shortest path, else to the
+    path that `predecessors` name, or would name; without them, for graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to
+    the path whose largest intermediate vertex is smallest. The best engine for the weights computes it, whatever `config`
+    names. Every run gives the same bits; of 2^c gradients of a graph, each keeps its bits down to 2^(c - 62) times the largest.
+    There are no second derivatives, which raise InputError, and no forward mode.
     Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch of what it
-    maps over) are solved by a dense method, without `sources` and `overwrite`; the result's method, engine and configuration
-    are constants of the trace. A CUDA graph captures a call with check=False, once an earlier call has compiled its kernels.
+    maps over) are solved by a dense method, without `sources` and `overwrite`, and but for gradients without `offsets`; the
+    result's method, engine and configuration are fixed when the call is traced. A call with check=False can be captured into a
+    CUDA graph, after an earlier call has compiled its kernels.
 
     Cost: n^3 min-plus operations per graph ("squaring": up to log2 n times as many); besides the result at most 5% of the
     matrix, or 1% of a GPU's memory, as workspace ("squaring": one more matrix). If 16 does not divide n, a GPU also takes one

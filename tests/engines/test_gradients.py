@@ -180,7 +180,7 @@ class SmallGraphsContract:
         distances = tri_apsp.shortest_paths(weights, sizes=sizes).distances
         spec = MatrixSpec(weights.shape[-1], weights.dtype, weights.device, False, sizes)
         made = engines.make(self.name, spec, default_config(self.name, weights.dtype))
-        assert made.finds_gradient(weights)
+        assert made.supports_weights_gradient(weights)
         return made.weights_gradient(gradient, weights, distances), distances
 
     @FLOATS

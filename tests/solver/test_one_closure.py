@@ -25,7 +25,7 @@ class BySign(CpuEngine):
     """Whether each solve was for weights of which none is negative."""
 
     @classmethod
-    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
         return True
 
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges]:

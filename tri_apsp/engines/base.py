@@ -174,7 +174,7 @@ class Engine(BlockOperations):
         """Return the most memory that predecessors() allocates beside its result, in matrices of the size of `weights`."""
 
     @classmethod
-    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         """Return whether weights_gradient() takes weights (batch, n, n)."""
         return False
 
@@ -292,7 +292,7 @@ class Engine(BlockOperations):
         return check and cls.reads_values_asynchronously(weights)
 
     @classmethod
-    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
         """Return whether queue_solve runs other code for weights of which none is negative than for those of any sign."""
         return False
 
@@ -301,7 +301,7 @@ class Engine(BlockOperations):
 
         Args:
             weights: as the engine was made for, of any strides. The diagonal counts as 0 unless it is negative; what `sizes`
-                leaves out is ignored. No value was checked; sizes were, unless `checks_sizes`. If it `solves_by_sign`, the
+                leaves out is ignored. No value was checked; sizes were, unless `checks_sizes`. If it `specializes_on_sign`, the
                 engine is made for weights of which none is negative, and one is, then the distances are meaningless.
             check: whether value ranges are needed. Without it the launches may be captured into a CUDA graph.
 

@@ -125,7 +125,7 @@ class CpuEngine(Engine):
         return torch.from_numpy(find_predecessors(*graphs, sizes, constants, self._threads))
 
     @classmethod
-    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         return weights.shape[-1] <= _SMALL_GRAPH
 
     def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:

@@ -66,7 +66,7 @@ _MIN_PART = 16
 # fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
 MOST_VERTICES = {2: 64, 4: 32, 8: 32}
-"""Graphs of so many vertices stay in the registers of a warp, for each size of a value in bytes.
+"""The largest n whose graphs a warp keeps in its registers, by bytes per value.
 
 On an H200, 65536 graphs of 64 vertices in int16 take 1.0 ms instead of 2.5. In float32 they would take 2.4 ms instead of 2.6,
 and with negative weights 4.0 instead of 3.4; and the kernel some seconds to compile.
@@ -77,7 +77,7 @@ _MOST_VERTICES_OF_GRADIENT = 64
 _LEAST_OF_PRODUCT, _MOST_OF_PRODUCT = 65, 1536
 # Pairs of vertices of a program that checks them.
 _PAIRS = 1024
-# The most programs of either for each multiprocessor.
+# The most programs per multiprocessor, of both kernels of small graphs.
 _SMALL_PROGRAMS = 16
 
 
@@ -136,7 +136,7 @@ class NvidiaEngine(TritonEngine):
         return is_readable(weights) and (check or weights.shape[-1] <= MOST_VERTICES[weights.itemsize])
 
     @classmethod
-    def solves_by_sign(cls, weights: torch.Tensor) -> bool:
+    def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
         return weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > MOST_VERTICES[weights.itemsize]
 
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
@@ -155,7 +155,7 @@ class NvidiaEngine(TritonEngine):
         if count > 1:
             arrived, before = buffer.counters(batch, _arrivals(n, tile, count) + 2 * count, sizes is not None)
         alignment = ALIGNMENT if n > tile and size % ALIGNMENT == 0 else 1
-        nonnegative = self.spec.nonnegative and self.solves_by_sign(weights)
+        nonnegative = self.spec.nonnegative and self.specializes_on_sign(weights)
         launch = _solve_launcher(
             weights.dtype, nonnegative, n <= tile, size > n, alignment, sizes is not None, tile, parts, *self._occupancy(count)
         )
@@ -185,7 +185,7 @@ class NvidiaEngine(TritonEngine):
         return distances, pending
 
     @classmethod
-    def finds_gradient(cls, weights: torch.Tensor) -> bool:
+    def supports_weights_gradient(cls, weights: torch.Tensor) -> bool:
         return weights.shape[-1] <= _MOST_VERTICES_OF_GRADIENT
 
     def weights_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, distances: torch.Tensor) -> torch.Tensor:

@@ -85,7 +85,7 @@ class Launcher:
 def compiling_side_by_side() -> Iterator[None]:
     """Compile and load the kernels of launches inside a `with` side by side; leaving it waits for them.
 
-    Triton compiles mostly without the interpreter's lock, and the C code that launches a kernel by another process.
+    Triton compiles mostly without holding the interpreter's lock; another process compiles the C code that launches a kernel.
     """
     from triton import AsyncCompileMode
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
+from tri_apsp.dispatch import has_functorch_wrapper
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed import solve_packed
 from tri_apsp.ops.second_derivatives import refuse_second_derivatives, save_nothing
@@ -22,7 +23,6 @@ from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import NegativeCycles
 from tri_apsp.solver.run import solve as solve_dense
 from tri_apsp.solver.selection import select_dense
-from tri_apsp.transforms import is_transformed
 
 if TYPE_CHECKING:
     from tri_apsp.configs import MethodChoice
@@ -53,7 +53,7 @@ def shortest_paths(
     given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
     if offsets is not None:
         refuse_with_offsets({"sizes": sizes is not None, **given})
-    given["offsets"] = offsets is not None and (torch.compiler.is_compiling() or is_transformed(weights))
+    given["offsets"] = offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights))
     for option in [name for name, is_given in given.items() if is_given]:
         raise InputError(
             f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
@@ -68,7 +68,7 @@ def shortest_paths(
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
     chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
+    operation: Any = _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
@@ -164,7 +164,7 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    transformed = is_transformed(gradient, weights, distances)
+    transformed = has_functorch_wrapper(gradient, weights, distances)
     operation: Any = _SolveBackward.apply if transformed else torch.ops.tri_apsp.shortest_paths_backward
     found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
@@ -229,7 +229,7 @@ def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
     if not all(isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))):
         check_operands(a, b, c)  # refuses them
-    operation: Any = _Product.apply if is_transformed(a, b, c) else torch.ops.tri_apsp.min_plus
+    operation: Any = _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
     result: Tensor = operation(a, b, c)
     return result
 
@@ -263,7 +263,7 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    transformed = is_transformed(gradient, a, b, c, result)
+    transformed = has_functorch_wrapper(gradient, a, b, c, result)
     operation: Any = _ProductBackward.apply if transformed else torch.ops.tri_apsp.min_plus_backward
     found = operation(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None

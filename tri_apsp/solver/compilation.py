@@ -30,7 +30,8 @@ def compile_solve(
         matrix: that the solve starts from.
         nonnegative: whether no weight is negative.
 
-    Cost: some microseconds if an earlier call had the same arguments, else of each launch what Triton takes to look it up.
+    Cost: microseconds if an earlier call had the same arguments; else one look-up in Triton's cache, or one compilation, for
+    each kernel.
     """
     if not method.launches_are_fixed or matrix.device.type != "cuda":
         return

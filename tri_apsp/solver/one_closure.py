@@ -39,7 +39,7 @@ def solve_by_one_closure(
         NegativeCycleError, DistanceRangeError: as verify.
     """
     weights = problem.weights
-    by_sign = check and engine_type.solves_by_sign(weights)
+    by_sign = check and engine_type.specializes_on_sign(weights)
     nonnegative = by_sign and not _expects_negative(weights)
     engine = make(nonnegative)
     distances, pending = engine.queue_solve(weights, check=check)

@@ -25,7 +25,7 @@ X is held as in small_graphs.py.
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-from tri_apsp.kernels.nvidia.small_graphs import column_of, places, row_of, to_blocks, to_values
+from tri_apsp.kernels.nvidia.small_graphs import column_of, graph_and_indices, row_of, to_blocks, to_values
 
 __all__ = ["_small_gradients_kernel"]
 
@@ -91,7 +91,7 @@ def _small_gradients_kernel(
     """gradient <- the sum of the gradients of all distances whose path uses an edge; programs take every so many groups."""
     NO_EDGE: gl.constexpr = C.NO_EDGE
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
-        graph, i, j = places(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, C)
         inside = (i < n) & (j < n)
         offs = graph.to(gl.int64) * (n * n) + (i * n + j)
         d = gl.load(d_ptr + offs, mask=inside, other=NO_EDGE)
@@ -110,5 +110,5 @@ def _small_gradients_kernel(
             s = _propagate(s, intermediates, n, C)
             left = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
         s = to_values(s, C)
-        graph, i, j = places(group, batch, C)  # again, as in small_graphs.py
+        graph, i, j = graph_and_indices(group, batch, C)  # again, as in small_graphs.py
         gl.store(gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n))

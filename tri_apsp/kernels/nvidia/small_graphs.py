@@ -27,7 +27,7 @@ from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
 
-__all__ = ["SmallGraphs", "_small_graphs_kernel", "column_of", "places", "row_of", "to_blocks", "to_values"]
+__all__ = ["SmallGraphs", "_small_graphs_kernel", "column_of", "graph_and_indices", "row_of", "to_blocks", "to_values"]
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def to_values(x, C: gl.constexpr):
 
 
 @gluon.jit
-def places(group, batch, C: gl.constexpr):
+def graph_and_indices(group, batch, C: gl.constexpr):
     """Return the number of each graph [GRAPHS, 1, 1], and of its rows and columns; graphs past the last are the last one."""
     VALUES: gl.constexpr = C.VALUES
     graph = group * C.GRAPHS + gl.arange(0, C.GRAPHS, gl.SliceLayout(1, gl.SliceLayout(2, VALUES)))
@@ -217,7 +217,7 @@ def _small_graphs_kernel(
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
     below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
-        graph, i, j = places(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, C)
         w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
         x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
         size = n
@@ -241,7 +241,7 @@ def _small_graphs_kernel(
             x = _close_nonnegative(x, n, C)
         x = to_values(x, C)
         # Addresses and masks are computed again, which takes less time than registers to keep them would.
-        graph, i, j = places(group, batch, C)
+        graph, i, j = graph_and_indices(group, batch, C)
         if SIZES:  # negative weights may have lowered the padding
             size = gl.load(sizes_ptr + graph).to(gl.int32)
             x = gl.where((i < size) & (j < size), x, NO_EDGE)

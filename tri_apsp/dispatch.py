@@ -1,4 +1,4 @@
-"""Whether torch transforms a call: for gradients, torch.compile, torch.func, or a subclass of tensors."""
+"""Which calls must be operations of torch: for gradients, torch.compile, torch.jit, torch.func, or a subclass of tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["is_transformed", "needs_operation"]
+__all__ = ["has_functorch_wrapper", "needs_operation"]
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -20,12 +20,12 @@ def needs_operation(*tensors: Any) -> bool:
         if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
             if gradients and tensor.requires_grad:
                 return True
-            if type(tensor) not in _PLAIN or is_transformed(tensor):
+            if type(tensor) not in _PLAIN or has_functorch_wrapper(tensor):
                 return True
     return False
 
 
-def is_transformed(*tensors: torch.Tensor | None) -> bool:
+def has_functorch_wrapper(*tensors: torch.Tensor | None) -> bool:
     """Return whether torch.func transforms a call with these arguments, and torch.compile does not trace it."""
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
