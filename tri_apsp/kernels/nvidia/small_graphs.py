@@ -220,33 +220,34 @@ def _small_graphs_kernel(
         graph, i, j = graph_and_indices(group, batch, C)
         w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
         x = gl.load(w_ptrs, mask=(i < n) & (j < n), other=NO_EDGE).to(COMPUTE)
-        size = n
+        diagonal = i == j
         if SIZES:
-            given_size = gl.load(sizes_ptr + graph)
-            size = given_size.to(gl.int32)
-            x = gl.where((i < size) & (j < size), x, NO_EDGE)
-            x = gl.where((given_size >= 0) & (given_size <= n), x, SMALLEST)
+            size = gl.load(sizes_ptr + graph)
+            outside = gl.where((size >= 0) & (size <= n), NO_EDGE, SMALLEST).to(COMPUTE)
+            lowest_w = _lower(lowest_w, _lowest(outside))
+            inside = (i < size.to(gl.int32)) & (j < size.to(gl.int32))
+            x = gl.where(inside, x, NO_EDGE)
+            diagonal = diagonal & inside  # padding stays NO_EDGE
         low = _lowest(x)
         lowest_w = _lower(lowest_w, low)
         below_w = gl.maximum(below_w, gl.max(gl.ravel(gl.where(x < NO_EDGE, x, SMALLEST)), 0))
         if C.INTEGERS:
             highest_w = gl.maximum(highest_w, gl.max(gl.ravel(x), 0))
-        x = to_blocks(gl.where(i == j, gl.minimum(x, 0), x), C)
+        x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), C)
+        # Indices and masks are computed again after a closure, which takes less time than registers to keep them would.
         if _vote(gl.where(low >= 0, 0, 1)):
-            x = _close(x, n, FLOOR, C)
-            values = to_values(x, C)
-            lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(values), 0))
-            lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where((i == j) & (i < size), values, 0)), 0))
+            d = to_values(_close(x, n, FLOOR, C), C)
+            graph, i, j = graph_and_indices(group, batch, C)
+            if SIZES:  # sums with negative weights may have lowered the padding
+                size = gl.load(sizes_ptr + graph)
+                d = gl.where((i < size.to(gl.int32)) & (j < size.to(gl.int32)), d, NO_EDGE)
+            lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(d), 0))
+            lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where(i == j, d, 0)), 0))
         else:
-            x = _close_nonnegative(x, n, C)
-        x = to_values(x, C)
-        # Addresses and masks are computed again, which takes less time than registers to keep them would.
+            d = to_values(_close_nonnegative(x, n, C), C)
         graph, i, j = graph_and_indices(group, batch, C)
-        if SIZES:  # negative weights may have lowered the padding
-            size = gl.load(sizes_ptr + graph).to(gl.int32)
-            x = gl.where((i < size) & (j < size), x, NO_EDGE)
         d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
-        gl.store(d_ptrs, x.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
+        gl.store(d_ptrs, d.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))
     if CHECK:
         lowest_w = gl.where(lowest_w == lowest_w, lowest_w, SMALLEST)
         row = extremes_row(lowest_w, lowest_d, lowest_diagonal, highest_w, below_w, NO_EDGE, SMALLEST, EXTREMES)
