@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -43,6 +44,10 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
 
+_NO_EDGE: Mapping[object, float | int] = {
+    dtype: float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2 for dtype in DTYPES
+}
+
 
 Sign: TypeAlias = Literal["nonnegative", "any"]
 
@@ -64,12 +69,12 @@ def no_edge(dtype: torch.dtype) -> float | int:
 
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
+    if isinstance(dtype, torch.dtype) and dtype in _NO_EDGE:
+        return _NO_EDGE[dtype]
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these.")
-    if dtype not in DTYPES:
-        valid = ", ".join(DTYPES_BY_NAME)
-        raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
-    return float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2
+    valid = ", ".join(DTYPES_BY_NAME)
+    raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
 
 
 def from_bool(edges: torch.Tensor) -> torch.Tensor:
@@ -97,6 +102,7 @@ def remedy_for(dtype: torch.dtype | np.dtype[Any]) -> str:
     return f"convert it with {'.to(torch.float32)' if isinstance(dtype, torch.dtype) else '.astype(np.float32)'}"
 
 
+@cache
 def floor(dtype: torch.dtype) -> float | int:
     """Return the least value that a matrix may hold: the sum of two such values does not overflow."""
     return -torch.finfo(dtype).max / 4 if dtype.is_floating_point else -no_edge(dtype)
@@ -116,6 +122,7 @@ class DistanceRange:
     ceiling: float | int
 
 
+@cache
 def distance_range(dtype: torch.dtype, *, negative: bool) -> DistanceRange:
     """Return the distances that `dtype` can hold; `negative`: whether any weight is negative."""
     if dtype.is_floating_point:

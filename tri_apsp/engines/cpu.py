@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,12 +13,12 @@ from tri_apsp.configs import CpuConfig
 from tri_apsp.engines import cpu_gradients
 from tri_apsp.engines.base import Block, Engine, MatrixSpec, Tolerance, Update
 from tri_apsp.engines.cpu_predecessors import Constants, find_predecessors
-from tri_apsp.engines.cpu_tasks import Array, Task, run_tasks
+from tri_apsp.engines.cpu_tasks import Array, Task, is_shared, run_tasks
 from tri_apsp.kernels.cpu import min_plus as kernels
 from tri_apsp.kernels.cpu.small_gradients import small_gradients_kernel
 from tri_apsp.kernels.cpu.small_graphs import small_graphs_kernel
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
-from tri_apsp.semirings import dtype_name
+from tri_apsp.semirings import dtype_name, floor, no_edge
 from tri_apsp.value_range import KnownRanges, PendingRanges, ValueRange, bounded_distances, limits
 
 __all__ = ["CpuEngine"]
@@ -43,11 +44,7 @@ class CpuEngine(Engine):
     def __init__(self, spec: MatrixSpec, config: CpuConfig) -> None:
         super().__init__(spec, config)
         self._tiles = config.product
-        dtype = torch.empty(0, dtype=spec.dtype).numpy().dtype
-        self._width = kernels.tile_n(dtype)
-        self._product = kernels.product_kernel(dtype)
-        self._closure = kernels.closure_kernel(dtype)
-        self._constants = (dtype.type(self.no_edge), dtype.type(self.floor))
+        self._width, self._product, self._closure, self._constants = _kernels_of(spec.dtype)
         self._threads = torch.get_num_threads()
 
     def product(self, *updates: Update) -> None:
@@ -89,12 +86,13 @@ class CpuEngine(Engine):
             sizes = given.clip(0, n).astype(np.intp)
             valid = bool((sizes == given).all())
         constants = self._constants[0], d.dtype.type(smallest), self._constants[1], VECTOR_BYTES // d.itemsize
-        parts = self._parts(batch)
+        parts = self._parts(batch, batch * n**3)
         extremes = np.empty((len(parts), 5), d.dtype)
         tasks = [(w[part], d[part], sizes[part], *constants, row) for part, row in zip(parts, extremes, strict=True)]
         run_tasks(small_graphs_kernel(d.dtype), tasks, batch * n**3, self._threads)
-        lowest, lowest_d, lowest_diagonal = extremes[:, :3].min(0).tolist()
-        highest, below = extremes[:, 3:].max(0).tolist()
+        if len(parts) > 1:
+            extremes = np.concatenate((extremes[:, :3].min(0), extremes[:, 3:].max(0)))
+        lowest, lowest_d, lowest_diagonal, highest, below = extremes.ravel().tolist()
         found = ValueRange(lowest if valid else smallest, highest, None if below == smallest else below)
         return distances, KnownRanges([found, bounded_distances(found, lowest_d, lowest_diagonal, n, weights.dtype)])
 
@@ -132,13 +130,15 @@ class CpuEngine(Engine):
         found = _empty_like(gradient)
         arrays = [tensor.numpy() for tensor in (found, gradient, weights.contiguous(), distances)]
         kernel, width = small_gradients_kernel(arrays[0].dtype), VECTOR_BYTES // gradient.itemsize
-        tasks = [(*(array[part] for array in arrays), width) for part in self._parts(len(gradient))]
-        run_tasks(kernel, tasks, 4 * gradient.numel() * gradient.shape[-1], self._threads)
+        work = 4 * gradient.numel() * gradient.shape[-1]
+        tasks = [(*(array[part] for array in arrays), width) for part in self._parts(len(gradient), work)]
+        run_tasks(kernel, tasks, work, self._threads)
         return found
 
-    def _parts(self, batch: int) -> list[slice]:
-        """Return the small graphs of each task."""
-        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads)))
+    def _parts(self, batch: int, work: int) -> list[slice]:
+        """Return the small graphs of each task; `work` as for run_tasks."""
+        shared = is_shared(work, self._threads)
+        graphs = max(1, min(_GRAPHS, batch // (8 * self._threads))) if shared else max(1, batch)
         return [slice(first, first + graphs) for first in range(0, batch, graphs)]
 
     def edge_gradient(self, gradient: torch.Tensor, predecessors: torch.Tensor) -> torch.Tensor:
@@ -173,6 +173,14 @@ class CpuEngine(Engine):
 
     def _close(self, d: Array) -> None:
         self._closure(d, *self._constants, self._width)
+
+
+@functools.cache
+def _kernels_of(dtype: torch.dtype) -> tuple[int, Any, Any, tuple[Any, Any]]:
+    """Return the width of a tile of C, the kernels of products and closures, and no_edge and the floor as their arguments."""
+    kind = torch.empty(0, dtype=dtype).numpy().dtype
+    constants = kind.type(no_edge(dtype)), kind.type(floor(dtype))
+    return kernels.tile_n(kind), kernels.product_kernel(kind), kernels.closure_kernel(kind), constants
 
 
 def _empty_like(tensor: torch.Tensor) -> torch.Tensor:

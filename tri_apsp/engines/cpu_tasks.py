@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "Task", "run_apart", "run_tasks"]
+__all__ = ["Array", "Task", "is_shared", "run_apart", "run_tasks"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,12 +32,17 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=f"tri_apsp-{process}")
 
 
+def is_shared(work: int, threads: int) -> bool:
+    """Return whether run_tasks() divides so much work among threads."""
+    return threads > 1 and work >= _SHARED_WORK
+
+
 def run_tasks(kernel: Callable[..., None], tasks: list[Task], work: int, threads: int) -> None:
     """Call `kernel` on each task, up to `threads` at once.
 
     `work` is the number of min-plus operations of all tasks, or of other operations that take as long.
     """
-    if threads == 1 or work < _SHARED_WORK:
+    if not is_shared(work, threads):
         _run_each(kernel, tasks)
         return
     pool = _pool(os.getpid(), threads)

@@ -31,6 +31,8 @@ __all__ = ["LookupResult", "environment", "find", "look_up", "nearest"]
 _VARIABLES = (
     "TRI_APSP_CONFIG_DIR", "TRI_APSP_TUNED_FOR", "TRI_APSP_TUNE", "TRI_APSP_REQUIRE_TUNED", "TRI_APSP_OBJECTIVE",
 )  # fmt: skip
+# To read them without the exception that os.environ.get raises and catches for each that is not set: 2 instead of 10 us.
+_KEYS = tuple(map(os.environ.encodekey, _VARIABLES))
 # The most results kept: more sizes than a program is likely to solve, and about a megabyte.
 _MAX_RESULTS = 1024
 
@@ -100,7 +102,7 @@ def environment() -> tuple[object, ...]:
     With the generation, a result from files that another thread has changed meanwhile is not found again.
     """
     forced = with_forced(None)
-    return (generation(), None if forced is None else repr(forced), *map(os.environ.get, _VARIABLES))
+    return (generation(), None if forced is None else repr(forced), *map(os.environ._data.get, _KEYS))  # type: ignore[attr-defined]
 
 
 def look_up(call: Call, given: Config | None = None) -> LookupResult:
