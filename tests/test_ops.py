@@ -11,6 +11,7 @@ import torch
 import tri_apsp
 import tri_apsp.ops  # registers the operations
 from tri_apsp import Config, InputError, NegativeCycleError
+from tri_apsp.configs import CpuTiles
 
 CPU_OR_GPU = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 INF = float("inf")
@@ -258,7 +259,7 @@ class TestOperations:
         weights = random_weights(4, 5, 5, device=device, dtype=torch.float32).requires_grad_(requires_grad)
         sizes = torch.tensor([5, 3, 0, 4], device=device)
         operation = torch.ops.tri_apsp.shortest_paths.default
-        for arguments in ((None, "auto", "", True, False, "raise"), (sizes, "kleene", "", True, True, "raise")):
+        for arguments in ((None, "auto", "[]", True, False, "raise"), (sizes, "kleene", "[]", True, True, "raise")):
             torch.library.opcheck(operation, (weights, *arguments))
 
     def test_product(self, device: str, requires_grad: bool) -> None:
@@ -291,7 +292,7 @@ class TestCompile:
     def compiled(self, function: Callable[..., torch.Tensor], device: str) -> Callable[..., torch.Tensor]:
         return torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
 
-    @pytest.mark.parametrize("config", [None, Config(block_size=64), Config(engine="cpu", method="kleene")])
+    @pytest.mark.parametrize("config", [None, Config(block_size=64), Config(engine="cpu", product=CpuTiles(96, 256, 64))])
     def test_whole_graph(self, device: str, config: Config | None) -> None:
         if config is not None and config.engine == "cpu" and device != "cpu":
             pytest.skip("another engine")

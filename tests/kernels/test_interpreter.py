@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 # Files with tests named "interpreted", and how many there are at least, without and with those marked slow.
 INTERPRETED = {
     "engines/test_bellman_ford.py": (8, 0),
-    "engines/test_gradients.py": (6, 0),
+    "engines/test_gradients.py": (25, 0),
     "engines/test_portable.py": (40, 1),
-    "engines/test_triton_predecessors.py": (22, 22),
+    "engines/test_triton_predecessors.py": (29, 22),
     "methods/test_portable.py": (70, 70),
     "methods/papers/test_contract.py": (35, 35),
     "gpu/test_value_range.py": (65, 6),

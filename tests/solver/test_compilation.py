@@ -35,7 +35,7 @@ KERNELS = {"_product_kernel", "_closure_kernel", "_value_range_kernel"}
 def test_what_a_method_launches(
     monkeypatch: pytest.MonkeyPatch, method: str, nonnegative: bool, sizes: torch.dtype | None
 ) -> None:
-    launched = []
+    launched, calls = [], []
 
     def launch(self: Launcher, grid: Any, first: torch.Tensor, *args: Any) -> None:
         assert first.is_meta
@@ -43,7 +43,7 @@ def test_what_a_method_launches(
 
     @contextmanager
     def compiling() -> Iterator[None]:
-        launched.clear()
+        calls.append(method)
         yield
 
     monkeypatch.setattr(Launcher, "__call__", launch)
@@ -56,6 +56,7 @@ def test_what_a_method_launches(
     compilation._compile.cache_clear()
     for _ in range(2):
         compilation._compile(*arguments, shape, (shape[1] ** 2, shape[2], 1), sizes)
+    assert len(calls) == 1
     assert {kernel._kernel.__name__ for kernel in launched} - {"_copy_kernel"} == KERNELS
     # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to find negative cycles; copies.
     assert len(set(launched)) <= 6

@@ -31,7 +31,9 @@ __all__ = ["min_plus", "reachability", "shortest_paths"]
 
 Tensor = torch.Tensor
 
+# The fields of a configuration and of tiles, by name, which torch.compile can trace.
 _FIELDS = tuple(field.name for field in dataclasses.fields(Config) if field.name != "source")
+_TILES = {kind.__name__: tuple(field.name for field in dataclasses.fields(kind)) for kind in (CpuTiles, GpuTiles)}
 
 
 def shortest_paths(
@@ -91,25 +93,23 @@ def _constants(config: Config | None) -> tuple[Any, ...]:
     values = []
     for field in _FIELDS:
         value = getattr(config, field)
-        if isinstance(value, CpuTiles):
-            value = value.block_m, value.block_n, value.block_k
-        elif isinstance(value, GpuTiles):
-            value = (
-                value.block_m, value.block_n, value.block_k, value.group_m, value.num_warps, value.num_stages, value.thread_n,
-            )  # fmt: skip
+        for kind, names in _TILES.items():
+            if type(value).__name__ == kind:
+                value = kind, *[getattr(value, name) for name in names]
         values.append(value)
     return tuple(values)
 
 
 def _config(text: str) -> Config | None:
     """Return the configuration that _constants made a text of."""
-    values = json.loads(text or "[]")
+    values = json.loads(text)
     if not values:
         return None
-    fields: dict[str, Any] = {
-        field: value if not isinstance(value, list) else (CpuTiles if len(value) == 3 else GpuTiles)(*value)
-        for field, value in zip(_FIELDS, values, strict=True)
-    }
+    fields: dict[str, Any] = dict(zip(_FIELDS, values, strict=True))
+    for field, value in fields.items():
+        if isinstance(value, list):
+            kind = CpuTiles if value[0] == CpuTiles.__name__ else GpuTiles
+            fields[field] = kind(*value[1:])
     return Config(**fields)
 
 
