@@ -186,7 +186,7 @@ def gradient_of_weights(weights: np.ndarray, gradient: np.ndarray) -> np.ndarray
     return found
 
 
-ROUNDED = ("tenths", "equal paths", "equal paths or tenths")
+ROUNDED = ("tenths", "equal paths", "equal paths or tenths", "a large negative weight")
 
 
 def rounded_graphs(kind: str, n: int, dtype: type[np.floating] = np.float32) -> np.ndarray:
@@ -195,6 +195,10 @@ def rounded_graphs(kind: str, n: int, dtype: type[np.floating] = np.float32) -> 
     if kind == "tenths":
         tenths = (rng.integers(1, 30, (6, n, n)) / 10).astype(dtype)
         return np.where(rng.random(tenths.shape) < 4 / n, tenths, dtype(np.inf))
+    if kind == "a large negative weight":  # of all edges from vertex 0, to which none leads
+        weights = rng.random((6, n, n)).astype(dtype)
+        weights[:, 0], weights[:, :, 0] = -1e8 if dtype == np.float32 else -1e16, np.inf
+        return weights
     potentials = rng.random((6, n)).astype(dtype)
     weights = potentials[:, None, :] - potentials[:, :, None]  # all paths from i to j have the same weight, but for rounding
     return weights if kind == "equal paths" else weights + rng.integers(0, 2, (6, n, n)).astype(dtype) / dtype(10)

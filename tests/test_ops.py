@@ -84,6 +84,22 @@ class TestGradients:
         assert not given.grad[1:3].any()
 
     @CPU_OR_GPU
+    @pytest.mark.parametrize("n", [5, 70])
+    def test_a_large_weight_hides_no_other(self, device: str, n: int) -> None:
+        """Of graphs with `sizes` and of packed ones too, the tolerance of sums does not grow with the largest distance."""
+        weights = torch.full((1, n, n), INF, device=device)
+        weights[0, 0, 1], weights[0, 2, 3], weights[0, 2, 4], weights[0, 4, 3] = 1e7, 1, 0.25, 0.25
+        expected = torch.zeros_like(weights)
+        expected[0, 2, 4] = expected[0, 4, 3] = 1
+        for options in ({}, {"sizes": torch.tensor([n], device=device)}):
+            given = weights.clone().requires_grad_()
+            distances(given, **options)[0, 2, 3].backward()
+            assert torch.equal(given.grad, expected)
+        packed = weights.flatten().requires_grad_()
+        distances(packed, offsets=torch.tensor([0, n * n]))[2 * n + 3].backward()
+        assert torch.equal(packed.grad, expected.flatten())
+
+    @CPU_OR_GPU
     def test_equal_paths(self, device: str) -> None:
         """The edge itself comes first, then the path with the smallest vertex before its last."""
         weights = torch.full((5, 5), INF, device=device)

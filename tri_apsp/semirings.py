@@ -44,7 +44,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 DTYPES_BY_NAME: Mapping[str, torch.dtype] = {dtype_name(dtype): dtype for dtype in DTYPES}
 
-_NO_EDGE: Mapping[object, float | int] = {
+_NO_EDGE: Mapping[torch.dtype, float | int] = {
     dtype: float("inf") if dtype.is_floating_point else torch.iinfo(dtype).max // 2 for dtype in DTYPES
 }
 
@@ -69,12 +69,12 @@ def no_edge(dtype: torch.dtype) -> float | int:
 
     Source: Catinello, Parallel Floyd-Warshall, section 1.2.
     """
-    if isinstance(dtype, torch.dtype) and dtype in _NO_EDGE:
-        return _NO_EDGE[dtype]
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"a dtype must be one of torch, such as torch.float32, but is {dtype!r}; give one of these.")
-    valid = ", ".join(DTYPES_BY_NAME)
-    raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
+    if dtype not in _NO_EDGE:
+        valid = ", ".join(DTYPES_BY_NAME)
+        raise InputError(f"weights must have one of the dtypes {valid}, but have {dtype_name(dtype)}; convert them.")
+    return _NO_EDGE[dtype]
 
 
 def from_bool(edges: torch.Tensor) -> torch.Tensor:

@@ -136,6 +136,19 @@ class PredecessorContract:
 class TestPredecessorsOnGpu(PredecessorContract):
     device, engine, sizes = "cuda", "nvidia", (2, 65, 200, 1100)
 
+    @pytest.fixture(params=["search", "product"], autouse=True)
+    def _product(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        if request.param == "search":
+            monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
+
+    @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
+    def test_the_product_finds_what_the_search_finds(self, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype) -> None:
+        for make in (cases.random_graph, cases.negative_graph):
+            weights = cases.tensor(make(700), dtype, "cuda")
+            first = tri_apsp.shortest_paths(weights, predecessors=True).predecessors
+            monkeypatch.setattr("tri_apsp.engines.nvidia._MOST_OF_PRODUCT", {})
+            assert torch.equal(first, tri_apsp.shortest_paths(weights, predecessors=True).predecessors)  # type: ignore[arg-type]
+
     @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float64])
     def test_the_workspace_is_what_was_announced(self, dtype: torch.dtype) -> None:
         n = 1100
@@ -188,7 +201,7 @@ class TestTermsOfAProductInterpreted:
     def predecessors(self, weights: torch.Tensor) -> tuple[torch.Tensor, bool]:
         """Predecessors of (batch, n, n), and whether there may be a loop of them."""
         from tri_apsp.gpu.launcher import Launcher
-        from tri_apsp.kernels.shared.closer import _closer_kernel
+        from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 
         batch, n, _ = weights.shape
         distances = tri_apsp.shortest_paths(weights, config=tri_apsp.Config(engine="cpu")).distances.contiguous()
@@ -201,7 +214,7 @@ class TestTermsOfAProductInterpreted:
         relative = 4 * torch.finfo(weights.dtype).eps if weights.is_floating_point() else 0
         constants = {"RELATIVE": relative, "NO_EDGE": tri_apsp.no_edge(weights.dtype), "BLOCK": 64, "num_warps": 4}
         blocks = -(-n * n // 64)
-        Launcher(_closer_kernel, constants)(
+        Launcher(_check_terms_kernel, constants)(
             (batch * blocks, 1, 1), found, loops, weights, distances, n, blocks, *weights.stride()
         )
         return found, bool(loops)
@@ -223,7 +236,7 @@ class TestTermsOfAProductInterpreted:
             weights[1, 0, 1] = 5
             weights[1, [1, 2, 3], [2, 3, 1]] = torch.tensor(zero).to(dtype)
             assert self.predecessors(weights)[1]
-            weights[1, 2, 3] = 1
-            assert self.predecessors(weights)[1]  # vertices 1 and 2 are equally far from 0
+            weights[1, 2, 3] = 1  # vertices 1 and 2 are equally far from 0, but no cycle weighs 0
+            assert self.predecessors(weights)[1] == dtype.is_floating_point
             weights[1, [1, 2, 3], [2, 3, 1]] = 1
             assert not self.predecessors(weights)[1]

@@ -110,6 +110,23 @@ class TestEncodings:
 
 
 class TestTransforms:
+    @pytest.mark.parametrize("name", ["index_of_distance", "batch_distance", "face", "adjacency"])
+    def test_names_that_a_loader_changes(self, name: str) -> None:
+        with pytest.raises(InputError, match="`name` must not contain 'index', 'batch', 'face' or 'adj'"):
+            ShortestPathDistances(name=name)
+
+    def test_edges_that_are_not_grouped(self) -> None:
+        batch = GraphormerEncodings(2)(Batch.from_data_list([path_graph(3)] * 2))
+        batch.edge_index = batch.edge_index[:, [2, 0, 3, 1]]
+        with pytest.raises(InputError, match="the edges of a batch must be grouped by graph"):
+            padded(batch, "edge_paths", fill=-1, edges=True)
+
+    @pytest.mark.parametrize("data", [torch.ones(3), Data(), [path_graph(3)], None], ids=["tensor", "no edges", "list", "None"])
+    def test_other_data(self, data: object) -> None:
+        for transform in (ShortestPathDistances(), GraphormerEncodings(2), lambda data: padded(data, "x", fill=0)):
+            with pytest.raises(InputError, match="the data must"):
+                transform(data)
+
     @pytest.mark.parametrize("weight", [None, "edge_weight"])
     @pytest.mark.parametrize("limit", [None, 2.5])
     def test_distances(self, weight: str | None, limit: float | None) -> None:

@@ -19,7 +19,7 @@ def test_every_kernel_has_variants() -> None:
         "nvidia.product", "nvidia.closure", "nvidia.solve", "portable.product", "portable.closure", "portable.panels",
         "shared.copy", "shared.initial_matrix", "shared.value_range", "nvidia.boolean", "portable.boolean", "shared.boolean",
         "nvidia.arithmetic", "nvidia.small_graphs", "nvidia.small_gradients", "shared.argmin", "shared.packed",
-        "nvidia.argmin", "shared.gradients", "shared.closer",
+        "nvidia.argmin", "shared.gradients", "shared.product_predecessors",
     }  # fmt: skip
     assert {name.split()[0] for name in names} == {
         "nvidia",

@@ -52,10 +52,10 @@ from tri_apsp.kernels.shared import sparse as sparse_kernels
 from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
-from tri_apsp.kernels.shared.closer import _closer_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.packed import _packed_kernel
+from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.kernels.shared.value_range import _value_range_kernel
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.sparse import triton as sparse_engine
@@ -290,11 +290,11 @@ def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, capability: int, **more
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
-def closer(dtype: torch.dtype, capability: int) -> Variant:
+def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
     constants = {"RELATIVE": 1e-6 if dtype.is_floating_point else 0, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
-    signature = _signature(_closer_kernel, dtype, constants, pred_ptr="*i32", loops_ptr="*i32")
-    return Variant(_closer_kernel, signature, constants, capability, 4)
+    signature = _signature(_check_terms_kernel, dtype, constants, pred_ptr="*i32", loops_ptr="*i32")
+    return Variant(_check_terms_kernel, signature, constants, capability, 4)
 
 
 def gradient_sums(name: str, dtype: torch.dtype, capability: int, **more: Any) -> Variant:
@@ -408,7 +408,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
         add(nvidia_argmin, "gradients argmin", dtype, False, 90)
-    add(closer, "gradients closer", torch.float32, 90)
+    add(check_terms, "gradients check_terms", torch.float32, 90)
     for name in SUM_KERNELS:
         add(gradient_sums, "gradients", name, torch.float32, 90)
     for pack in (False, True):

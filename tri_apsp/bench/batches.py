@@ -171,7 +171,8 @@ def line(row: BatchRow) -> str:
     own = row.p50_seconds
 
     def beside(seconds: float) -> tuple[str, str]:
-        return f"{1e3 * seconds:.3g}", f"{seconds / own:.3g}"
+        ratio = seconds / own
+        return f"{1e3 * seconds:.3g}", f"{ratio:.3g}" if ratio < 999.5 else f"{ratio:.0f}"
 
     text = _LAYOUT.format(
         row.dtype, row.sign, row.n, row.batch, row.engine, f"{1e3 * own:.3g}", f"{row.batch / own:.3g}",

@@ -152,7 +152,8 @@ class Engine(BlockOperations):
         """Return the predecessors of all pairs: for (i, j), the vertex before j on a shortest path from i.
 
         Following the predecessors from any j leads to i. Of several shortest paths, the edge (i, j) itself comes first; where
-        a cycle of weight 0 might close a loop, paths of the fewest edges; then those with the smallest vertex before j.
+        a cycle of weight 0 might close a loop, paths of the fewest edges; then the vertex before j of the least sum (of floats:
+        as rounded), and of several such the smallest.
 
         Args:
             weights: (batch, n, n) with any strides; the diagonal, and the values that `sizes` leaves out, are ignored.

@@ -33,7 +33,7 @@ from tri_apsp.kernels.nvidia.product import _product_kernel
 from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
-from tri_apsp.kernels.shared.closer import _closer_kernel
+from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
 
@@ -72,10 +72,13 @@ On an H200, 65536 graphs of 64 vertices in int16 take 1.0 ms instead of 2.5. In 
 and with negative weights 4.0 instead of 3.4; and the kernel some seconds to compile.
 """
 _MOST_VERTICES_OF_GRADIENT = 64
-# Predecessors of graphs of so many vertices are found by the terms of one product: n^3 operations, but few launches. On an H100
-# the search takes 1.4 ms at n = 128 and at n = 2048, the product 0.3 ms at n = 1024 and 1.3 ms at n = 2048.
-_LEAST_OF_PRODUCT, _MOST_OF_PRODUCT = 65, 1536
-# Pairs of vertices of a program that checks them.
+# Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by the terms of one product:
+# n^3 operations, but few launches. On an H100, in float32, the search takes 1.4 ms at n = 128 and at n = 2048, the product
+# 0.3 ms at n = 1024 and 1.3 ms at n = 2048; products of values of 8 bytes take three times as long. For smaller graphs,
+# gradients need no predecessors.
+_LEAST_OF_PRODUCT = 65
+_MOST_OF_PRODUCT = {4: 1536, 8: 1024}
+# Pairs of vertices per program of the kernel that checks them.
 _PAIRS = 1024
 # The most programs per multiprocessor, of both kernels of small graphs.
 _SMALL_PROGRAMS = 16
@@ -172,15 +175,15 @@ class NvidiaEngine(TritonEngine):
         sizes = self.spec.sizes
         distances = weights.new_empty(weights.shape)
         launch, graphs = _small_graphs_launcher(weights.dtype, _size_of(n), sizes is not None, check)
-        programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
+        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
         pending, report, done = None, (distances, distances, distances), 0  # which are not written to
         if check:
             buffer = result_buffer_for(weights.device, compute_dtype(weights.dtype), 1)
-            rows, counter, done = buffer.rows_for(programs)
+            rows, counter, done = buffer.rows_for(count)
             pending, report = PendingSolve(buffer, 1, n), (rows, counter, buffer.tensor)
         launch(
-            (programs, 1, 1), distances, weights, distances if sizes is None else sizes, *report,
-            batch, n, done + programs, *weights.stride(),
+            (count, 1, 1), distances, weights, distances if sizes is None else sizes, *report,
+            batch, n, done + count, *weights.stride(),
         )  # fmt: skip
         return distances, pending
 
@@ -192,8 +195,8 @@ class NvidiaEngine(TritonEngine):
         batch, n, _ = weights.shape
         result = torch.empty_like(gradient)
         launch, graphs = _small_gradients_launcher(weights.dtype, _size_of(n))
-        programs = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
-        launch((programs, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
+        count = min(-(-batch // graphs), _SMALL_PROGRAMS * self._units)
+        launch((count, 1, 1), result, gradient, weights, distances, batch, n, *weights.stride())
         return result
 
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -202,13 +205,14 @@ class NvidiaEngine(TritonEngine):
         launch, tiles = _argmin_launcher(c.dtype, self.spec.nonnegative, describe(c.device).capability)
         count = programs([(m, n, a.shape[2])], tiles) * batch
         if count:
-            launch((count, 1, 1), found, a, b, m, n, a.shape[2])
+            launch((count, 1, 1), found, a, b, m, n, a.shape[2], a.shape[2])
         return found
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         found = None
-        known = isinstance(tolerance.absolute, int) and tolerance.absolute == 0  # no weight of floats is negative
-        if known and distances.dtype != torch.int16 and _LEAST_OF_PRODUCT <= weights.shape[-1] <= _MOST_OF_PRODUCT:
+        # No weight of floats is negative; integers may have any sign.
+        known = isinstance(tolerance.absolute, int) and tolerance.absolute == 0
+        if known and _LEAST_OF_PRODUCT <= weights.shape[-1] <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
             found = self._predecessors_by_product(weights, distances, tolerance.relative)
         return super().predecessors(weights, distances, tolerance) if found is None else found
 
@@ -218,12 +222,12 @@ class NvidiaEngine(TritonEngine):
         edges = weights.clone(memory_format=torch.contiguous_format)
         if self.spec.sizes is not None:
             outside = torch.arange(n, device=weights.device) >= self.spec.sizes[:, None]
-            edges.masked_fill_(outside[:, :, None] | outside[:, None, :], self.no_edge)
+            edges.masked_fill_(outside[:, :, None], self.no_edge)  # columns outside reach only pairs without a path
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
         found = self.argmin(distances, edges, distances)
         loops = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
-        launch = _closer_launcher(weights.dtype, relative)
+        launch = _check_terms_launcher(weights.dtype, relative)
         launch((batch * blocks, 1, 1), found, loops, weights, distances, n, blocks, *weights.stride())
         return None if bool(loops) else found
 
@@ -312,8 +316,8 @@ def _argmin_launcher(dtype: torch.dtype, nonnegative: bool, capability: tuple[in
 
 
 @cache
-def _closer_launcher(dtype: torch.dtype, relative: float) -> Launcher:
-    return Launcher(_closer_kernel, {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4})
+def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
+    return Launcher(_check_terms_kernel, {"RELATIVE": relative, "NO_EDGE": no_edge(dtype), "BLOCK": _PAIRS, "num_warps": 4})
 
 
 @cache

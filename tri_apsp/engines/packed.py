@@ -29,13 +29,18 @@ def unpacked(values: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor, n:
         fill: the value of padding.
     """
     matrices = values.new_empty((len(sizes), n, n))
-    _move(matrices, values.contiguous(), starts, sizes, fill, pack=False)
+    _move(matrices, _stored(values), starts, sizes, fill, pack=False)
     return matrices
 
 
 def pack_into(values: torch.Tensor, matrices: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
     """Write the graphs of matrices (graphs, n, n) into a packed tensor, which is contiguous; see `unpacked`."""
-    _move(matrices.contiguous(), values, starts, sizes, 0, pack=True)
+    _move(_stored(matrices), values, starts, sizes, 0, pack=True)
+
+
+def _stored(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a contiguous tensor whose memory holds its values."""
+    return tensor.contiguous().resolve_conj().resolve_neg()
 
 
 def _move(

@@ -16,9 +16,9 @@ from tri_apsp.kernels.shared import gradients
 
 __all__ = ["argmin", "argmin_constants", "edge_gradient", "factor_gradients"]
 
-# Values of a program that reads or writes them once, or at a time of one that takes whole rows.
+# Values per program of an elementwise kernel, or per step of a program that owns rows.
 _BLOCK = 1024
-# The most programs of the latter for each multiprocessor, so that their workspace stays in the L2 cache.
+# Row programs per multiprocessor, at most, so that their workspace stays in the L2 cache.
 _PROGRAMS = 4
 
 
@@ -67,7 +67,7 @@ def _summed(
 
 
 def _elementwise(kernel: Any, values: int) -> tuple[Launcher, int]:
-    """Return the launcher of a kernel that reads or writes each value of a graph once, and its programs for each graph."""
+    """Return the launcher of a kernel that reads or writes each value of a graph once, and its programs per graph."""
     block = _block(values)
     return _launcher(kernel, block), triton.cdiv(values, block)
 

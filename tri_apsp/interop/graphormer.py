@@ -21,6 +21,8 @@ __all__ = ["Encodings", "check_max_distance", "encodings", "features_along"]
 
 # Distances, counted in edges, fit int16 for graphs of at most so many vertices.
 _MOST_OF_INT16 = 1 << 12
+# Matrices of int64 that encodings take beside the edge paths.
+_MATRICES = 12
 
 
 class Encodings(NamedTuple):
@@ -59,13 +61,13 @@ def encodings(
         InputError: as from_edge_index; a `max_distance` that is no whole number from 1 on.
         TooLargeError: the result does not fit the memory of the device.
 
-    Cost: a solve with predecessors, and max_distance + log2(n) lookups for each pair; 8 (max_distance + 8) bytes for each pair.
+    Cost: a solve with predecessors, and for each pair max_distance + log2(n) lookups and 8 (max_distance + 12) bytes.
     """
     max_distance = check_max_distance(max_distance)
     weights, sizes = from_edge_index(
         edge_index, None, batch, num_nodes, max_num_nodes=max_num_nodes, batch_size=batch_size, dtype=torch.int32
     )
-    check_memory(weights.shape[-1], len(sizes), torch.int64, weights.device, matrices=max_distance + 8)
+    check_memory(weights.shape[-1], len(sizes), torch.int64, weights.device, matrices=max_distance + _MATRICES)
     if weights.shape[-1] <= _MOST_OF_INT16:
         weights = torch.where(weights <= 1, weights, no_edge(torch.int16)).to(torch.int16)
     result = shortest_paths(weights, sizes=sizes, check=False, predecessors=True)
@@ -153,7 +155,7 @@ def _edge_paths(
 ) -> torch.Tensor:
     """Return the edges of each path from its first on; all are (batch, n, n)."""
     graphs, n, _ = predecessors.shape
-    paths = torch.full((graphs, n, n, max_distance + 1), -1, device=predecessors.device)  # the last place is not used
+    paths = torch.full((graphs, n, n, max_distance), -1, device=predecessors.device)
     source = torch.arange(n, device=predecessors.device)[:, None]
     before = torch.where(predecessors >= 0, predecessors, source)
     vertex = torch.arange(n, device=predecessors.device).expand(graphs, n, n).contiguous()
@@ -166,7 +168,7 @@ def _edge_paths(
         previous = before.gather(2, vertex)
         edge = flat.gather(1, (previous * n + vertex).flatten(1)).view(graphs, n, n)
         moves = reachable & (previous != vertex)
-        place = torch.where(moves, distances.gather(2, vertex) - 1, max_distance)
-        paths.scatter_(3, place.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3))
+        item = torch.where(moves, distances.gather(2, vertex) - 1, 0)
+        paths.scatter_reduce_(3, item.unsqueeze(3), torch.where(moves, edge, -1).unsqueeze(3), "amax")
         vertex = torch.where(moves, previous, vertex)
-    return paths[..., :max_distance].contiguous()
+    return paths

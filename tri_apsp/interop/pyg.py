@@ -49,6 +49,11 @@ class ShortestPathDistances(BaseTransform):  # type: ignore[misc]
             raise InputError(
                 f"`max_distance` must be greater than 0, but is {shown(max_distance)}; give such a number, or None."
             )
+        if any(word in name for word in ("index", "batch", "face", "adj")):
+            raise InputError(
+                f"`name` must not contain 'index', 'batch', 'face' or 'adj', since a data loader changes the values of such "
+                f"attributes, but is {name!r}; choose another."
+            )
         self.max_distance, self.edge_weight, self.name = max_distance, edge_weight, name
 
     def forward(self, data: Any) -> Any:
@@ -171,7 +176,13 @@ def _edge_offsets(data: Any, graphs: int) -> torch.Tensor:
     device = data.edge_index.device
     if _graphs(data) is None:
         return torch.zeros(1, dtype=torch.int64, device=device)
-    counts = torch.bincount(data.batch[data.edge_index[0]], minlength=graphs)
+    graph = data.batch[data.edge_index[0]]
+    if bool((graph[1:] < graph[:-1]).any()):
+        raise InputError(
+            "the edges of a batch must be grouped by graph, in the order of the graphs, but are not; make the Batch of the "
+            "graphs again, or sort its edges."
+        )
+    counts = torch.bincount(graph, minlength=graphs)
     return torch.cumsum(counts, 0) - counts
 
 

@@ -16,7 +16,7 @@ from tri_apsp.solver.values import Bounds
 
 __all__ = ["product_gradients", "weights_gradient"]
 
-# Bytes for each value that an engine takes beside the result: sums and places of 64 bits.
+# Bytes for each value that an engine takes beside the result: sums of 64 bits, and on a GPU at most 24 bytes of workspace.
 _WORKSPACE = 32
 
 
@@ -54,7 +54,7 @@ def weights_gradient(
     matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
     with memory_for_solve(problem, matrices), current(weights.device):
         if predecessors is None:
-            bounds = _bounds(engine, problem) if check else None
+            bounds = _bounds(engine, distances) if check else None
             predecessors = find_predecessors(problem, distances, bounds, engine)
         return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(weights.shape)
 
@@ -66,11 +66,9 @@ def _engine(problem: Problem) -> Engine:
     return engines.make(selection.engine, spec, selection.config)
 
 
-def _bounds(engine: Engine, problem: Problem) -> Bounds | None:
-    """Return the bounds of valid weights; None if the padding, whose values may be any, would count."""
-    if problem.sizes is not None:
-        return None
-    found = engine.value_ranges([problem.weights], no_edge(problem.weights.dtype))[0]
+def _bounds(engine: Engine, distances: torch.Tensor) -> Bounds:
+    """Return the bounds of the distances: some weight is negative where some distance is, and padding does not count."""
+    found = engine.value_ranges([distances], no_edge(distances.dtype))[0]
     return Bounds(found.lowest, found.highest_below)
 
 
@@ -101,8 +99,9 @@ def product_gradients(
     depth, device, dtype = left.shape[2], left.device, left.dtype
     name = engines.choose(device, tuned.with_forced(None), dtype)
     config = tuned.find(name, device, dtype)
-    # A GPU then has less to do for each term.
-    nonnegative = device.type != "cpu" and not is_captured(device) and _is_nonnegative(engines.type_of(name), left, right)
+    # A GPU then has less to do for each term. The host waits for it.
+    by_sign = dtype == torch.float32 and device.type != "cpu" and not is_captured(device)
+    nonnegative = by_sign and _is_nonnegative(engines.type_of(name), left, right)
     engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
     size = _WORKSPACE * max(left.numel(), right.numel(), product.numel())
     with memory_for("the gradients of a product", size, device, "multiply fewer rows at a time"), current(device):

@@ -49,7 +49,7 @@ def warmup(
         TooLargeError: a solve does not fit the memory of the device.
 
     Cost: compiling takes seconds for each dtype and sign on a GPU, unless an earlier process of this user has done so; then two
-    solves of each size, of batches three.
+    solves per size, three for a batch.
     """
     given_dtypes = [dtypes] if isinstance(dtypes, torch.dtype) else _list(dtypes, "dtypes")
     for dtype in given_dtypes:

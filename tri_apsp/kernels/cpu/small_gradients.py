@@ -2,15 +2,15 @@
 
     for each graph:
         p[j] = the least distance to j
-        x[i, j] = max(0, w[i, j] + p[i] - p[j])
+        x[i, j] = max(0, w[i, j] + (p[i] - p[j]))
         for each k and i:  where x[i, k] + x[k, :] < x[i, :], x[i, :] = that sum and m[i, :] = k
         s = the gradients of the distances
         while s is not 0 where m was set:
             for each k, descending: where m[i, j] = k, move s[i, j] to s[i, k] and to s[k, j]
         gradient = s
 
-tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equal paths has the gradient. `_relax` is written
-in LLVM's own vectors, as in small_graphs.py.
+tri_apsp.kernels.nvidia.small_gradients says why the loop ends, and which of equal paths has the gradient. `relax` is that of
+small_graphs.py.
 """
 
 from __future__ import annotations
@@ -19,52 +19,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import from_dtype, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
-from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
+from tri_apsp.kernels.cpu.small_graphs import relax
 
 __all__ = ["small_gradients_kernel"]
-
-
-@intrinsic
-def _relax(typing_context, x, m, k):  # type: ignore[no-untyped-def]
-    """Lower all rows i of x [n, padded_n] to x[i, k] + x[k, :], and set m [n, padded_n] to k, an int32, where that is less."""
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code = VectorCode(context, builder, signature.args[0].dtype)
-        x_base, m_base = addresses(context, builder, signature.args[:2], args[:2])
-        rows, padded_n = cgutils.unpack_tuple(
-            builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2
-        )
-
-        def times(value: Any, factor: int) -> Any:
-            return builder.mul(value, ir.Constant(rows.type, factor))
-
-        row = builder.zext(args[2], rows.type)
-        pivot = builder.add(x_base, builder.mul(row, times(padded_n, code.bytes)))
-        chosen = code.broadcast_index(args[2])
-        with cgutils.for_range(builder, rows) as i:
-            x_row = builder.add(x_base, builder.mul(i.index, times(padded_n, code.bytes)))
-            m_row = builder.add(m_base, builder.mul(i.index, times(padded_n, 4)))
-            to_k = builder.inttoptr(builder.add(x_row, times(row, code.bytes)), code.type.element.as_pointer())
-            a = code.broadcast(builder.load(to_k))
-            with cgutils.for_range(builder, builder.udiv(padded_n, ir.Constant(rows.type, code.type.count))) as j:
-                x_address = builder.add(x_row, times(j.index, VECTOR_BYTES))
-                m_address = builder.add(m_row, times(j.index, 4 * code.type.count))
-                known = code.load(x_address)
-                total = code.add(a, code.load(builder.add(pivot, times(j.index, VECTOR_BYTES))))
-                less, lower = code.less_and_lesser(total, known)
-                code.store(lower, x_address)
-                index = builder.select(less, chosen, code.no_index)
-                before = code.load_indices(m_address, 0)  # of an earlier k, and so less
-                code.store_indices(builder.select(builder.icmp_signed("<", before, index), index, before), m_address, 0)
-        return context.get_dummy_value()
-
-    return types.void(x, m, k), emit
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})  # else LLVM makes masked stores: see vector_code.py
@@ -95,22 +54,22 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
         for i in range(n):
             for j in range(n):
                 reached = distances[i, j] < np.inf  # else the weight may be anything: it may lie in the padding
-                total = weights[i, j] + p[i] - p[j]
+                total = weights[i, j] + (p[i] - p[j])
                 total = total if total > 0 else 0
                 x[i, j] = total if reached else np.inf
                 s[i, j] = g[graph, i, j] if reached else 0
             x[i, i] = s[i, i] = 0
         for k in range(n):
-            _relax(x, m, np.int32(k))
+            relax(x, m, k, None)
         first[:] = -1
         for i in range(n):
             for j in range(n):
                 k = m[i, j]
                 if k >= 0:
                     following[i * 64 + j], first[k] = first[k], i * 64 + j
-        left = True
-        while left:
-            left = False
+        remaining = True
+        while remaining:
+            remaining = False
             for k in range(n - 1, -1, -1):
                 pair, middle = first[k], np.uint64(k)
                 while pair >= 0:
@@ -120,7 +79,7 @@ def _find_gradients(gradient, g, w, d, width):  # type: ignore[no-untyped-def]
                         s[i, j] = 0
                         s[i, middle] += moved
                         s[middle, j] += moved
-                        left |= (m[i, middle] >= k) | (m[middle, j] >= k)
+                        remaining |= (m[i, middle] >= k) | (m[middle, j] >= k)
                     pair = following[np.uint64(pair)]
 
 

@@ -1,11 +1,11 @@
 """D = W* for many small graphs on one CPU core, in Numba: a graph is read once, stays in the L1 cache, and is written once.
 
-    for each graph:                                          # x [n, wide], rows padded to whole vectors
+    for each graph:                                          # x [n, padded_n], rows padded to whole vectors
         x = W, but no_edge in the padding and at most 0 on the diagonal; its extremes
         for each k and i:  x[i, :] = min(x[i, :], x[i, k] + x[k, :])
         D = x
 
-`_scan` and `_relax` are written in LLVM's own vectors: its vectorizer would test at each row whether two rows overlap.
+`_scan` and `relax` are written in LLVM's own vectors: its vectorizer would test at each row whether two rows overlap.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from numba.extending import intrinsic
 from tri_apsp.kernels.cpu.vector_code import VectorCode, addresses
 from tri_apsp.kernels.cpu.vectors import VECTOR_BYTES
 
-__all__ = ["small_graphs_kernel"]
+__all__ = ["relax", "small_graphs_kernel"]
 
 
 @intrinsic
 def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-untyped-def]
-    """Merge the values of x [n, wide] into limits [3, values of a vector]; return whether one is negative or NaN.
+    """Merge the values of x [n, padded_n] into limits [3, values of a vector]; return whether one is negative or NaN.
 
     The rows of `limits` are the lowest value, the highest, and the highest below no_edge.
     """
@@ -35,8 +35,10 @@ def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-unty
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = VectorCode(context, builder, signature.args[2])
         x_base, limits_base = addresses(context, builder, signature.args[:2], args[:2])
-        rows, wide = cgutils.unpack_tuple(builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2)
-        count = builder.udiv(builder.mul(rows, wide), ir.Constant(rows.type, code.type.count))
+        rows, padded_n = cgutils.unpack_tuple(
+            builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2
+        )
+        count = builder.udiv(builder.mul(rows, padded_n), ir.Constant(rows.type, code.type.count))
         none, least = code.broadcast(args[2]), code.broadcast(args[3])
         kept = [cgutils.alloca_once_value(builder, code.load(limits_base, item)) for item in range(3)]
         negative = cgutils.alloca_once_value(builder, ir.Constant(ir.IntType(1), 0))
@@ -58,32 +60,47 @@ def _scan(typing_context, x, limits, no_edge, smallest):  # type: ignore[no-unty
 
 
 @intrinsic
-def _relax(typing_context, x, k, floor):  # type: ignore[no-untyped-def]
-    """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, wide]; no maximum if floor is None."""
+def relax(typing_context, x, m, k, floor):  # type: ignore[no-untyped-def]
+    """x[i, :] = max(min(x[i, :], x[i, k] + x[k, :]), floor) for all rows i of x [n, padded_n]; no maximum if floor is None.
+
+    Unless it is None, m [n, padded_n] of int32 becomes k where that is less; it is at most k before.
+    """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = signature.args[0].dtype
-        code = VectorCode(context, builder, value)
+        code = VectorCode(context, builder, signature.args[0].dtype)
         (x_base,) = addresses(context, builder, signature.args[:1], args[:1])
-        rows, wide = cgutils.unpack_tuple(builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2)
-        row_bytes = builder.mul(wide, ir.Constant(wide.type, code.bytes))
-        pivot = builder.add(x_base, builder.mul(args[1], row_bytes))
-        to_k = builder.mul(args[1], ir.Constant(wide.type, code.bytes))
-        least = None if isinstance(signature.args[2], types.NoneType) else code.broadcast(args[2])
-        with cgutils.for_range(builder, rows) as row:
-            base = builder.add(x_base, builder.mul(row.index, row_bytes))
-            a = code.broadcast(builder.load(builder.inttoptr(builder.add(base, to_k), code.type.element.as_pointer())))
-            with cgutils.for_range(builder, builder.udiv(row_bytes, ir.Constant(wide.type, VECTOR_BYTES))) as loop:
-                offset = builder.mul(loop.index, ir.Constant(wide.type, VECTOR_BYTES))
-                address = builder.add(base, offset)
-                known, total = code.load(address), code.add(a, code.load(builder.add(pivot, offset)))
-                _, lower = code.less_and_lesser(total, known)
+        rows, padded_n = cgutils.unpack_tuple(
+            builder, context.make_array(signature.args[0])(context, builder, args[0]).shape, 2
+        )
+
+        def times(value: Any, factor: int) -> Any:
+            return builder.mul(value, ir.Constant(rows.type, factor))
+
+        pivot = builder.add(x_base, builder.mul(args[2], times(padded_n, code.bytes)))
+        least = None if isinstance(signature.args[3], types.NoneType) else code.broadcast(args[3])
+        m_base = None
+        if not isinstance(signature.args[1], types.NoneType):
+            (m_base,) = addresses(context, builder, signature.args[1:2], args[1:2])
+            chosen = code.broadcast_index(builder.trunc(args[2], ir.IntType(32)))
+        with cgutils.for_range(builder, rows) as i:
+            x_row = builder.add(x_base, builder.mul(i.index, times(padded_n, code.bytes)))
+            to_k = builder.inttoptr(builder.add(x_row, times(args[2], code.bytes)), code.type.element.as_pointer())
+            a = code.broadcast(builder.load(to_k))
+            with cgutils.for_range(builder, builder.udiv(padded_n, ir.Constant(rows.type, code.type.count))) as j:
+                address = builder.add(x_row, times(j.index, VECTOR_BYTES))
+                total = code.add(a, code.load(builder.add(pivot, times(j.index, VECTOR_BYTES))))
+                less, lower = code.less_and_lesser(total, code.load(address))
                 if least is not None:
                     lower = builder.select(code.less(lower, least), least, lower)
                 code.store(lower, address)
+                if m_base is not None:
+                    m_row = builder.add(m_base, builder.mul(i.index, times(padded_n, 4)))
+                    m_address = builder.add(m_row, times(j.index, 4 * code.type.count))
+                    before, index = code.load_indices(m_address, 0), builder.select(less, chosen, code.no_index)
+                    code.store_indices(builder.select(builder.icmp_signed("<", before, index), index, before), m_address, 0)
         return context.get_dummy_value()
 
-    return types.void(x, k, floor), emit
+    return types.void(x, m, k, floor), emit
 
 
 def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ignore[no-untyped-def]
@@ -93,8 +110,8 @@ def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ign
     the highest below no_edge. Zero may count as a value.
     """
     batch, n, _ = w.shape
-    wide = (n + width - 1) // width * width
-    x = np.empty((n, wide), w.dtype)
+    padded_n = (n + width - 1) // width * width
+    x = np.empty((n, padded_n), w.dtype)
     limits = np.empty((3, width), w.dtype)
     limits[0], limits[1:] = no_edge, smallest
     extremes[1] = extremes[2] = 0
@@ -114,14 +131,14 @@ def _solve(w, d, sizes, no_edge, smallest, floor, width, extremes):  # type: ign
                 for j in range(size):
                     has_nan |= w[g, i, j] != w[g, i, j]
             for k in range(size):
-                _relax(x, k, floor)
+                relax(x, None, k, floor)
             for i in range(size):
                 extremes[2] = min(extremes[2], x[i, i])
                 for j in range(size):
                     extremes[1] = min(extremes[1], x[i, j])
         else:
             for k in range(size):
-                _relax(x, k, None)
+                relax(x, None, k, None)
         for i in range(n):
             for j in range(n):
                 d[g, i, j] = x[i, j]

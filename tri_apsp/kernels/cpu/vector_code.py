@@ -50,10 +50,10 @@ class VectorCode:
         return self._builder.fcmp_ordered("<", x, y) if self.is_float else self._builder.icmp_signed("<", x, y)
 
     def less_and_lesser(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Emit whether x is less than y, and the lesser of them; none is NaN.
+        """Emit whether x is less than y, and the lesser of them.
 
-        Said so, LLVM takes a minimum of floats. Else it makes a masked store of a value that is compared, selected and stored,
-        which takes six times as long with AVX2.
+        Values may be NaN only if the result is not used: a comparison with NaN is undefined. With `nnan` and `nsz` LLVM emits a
+        minimum of floats; without them, a compare and a masked store, which takes six times as long with AVX2.
         """
         if not self.is_float:
             less = self.less(x, y)

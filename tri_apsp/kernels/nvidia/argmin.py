@@ -1,12 +1,12 @@
 """Which term of a min-plus product is the minimum, in Gluon: the first slice of k that has it, then the first k of that slice.
 
     for each tile [BLOCK_M, BLOCK_N] of C = A B:           # one program
-        least, slot = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
+        least, first_slice = NO_EDGE, 0                           # [BLOCK_M, BLOCK_N], in registers
         for each slice of BLOCK_K of k:                    # copied to shared memory as in product.py
             of_slice = A slice B slice
-            slot = the slice, where of_slice < least
+            first_slice = the slice, where of_slice < least
             least = min(least, of_slice)
-        argmin = the first k of slice `slot` with the least A[i, k] + B[k, j]     # read from global memory
+        argmin = the first k of slice `first_slice` with the least A[i, k] + B[k, j]     # read from global memory
 
 A slice costs its product, and a comparison, a selection and a minimum for each element of the tile; so the search takes little
 longer than the product. To compare every sum would take half as many instructions again.
@@ -22,7 +22,7 @@ __all__ = ["_argmin_kernel"]
 
 
 @gluon.jit
-def _find_slot(
+def _find_first_slice(
     a_ptr, b_ptr, m_left, n_left, depth, stride_am, stride_bk,
     NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr,
     NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
@@ -51,7 +51,7 @@ def _find_slot(
         k_left -= BLOCK_K
     # Main loop, as in product.py.
     least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
-    slot = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
+    first_slice = gl.full([BLOCK_M, BLOCK_N], 0, gl.int32, layout=ACC)
     stage = 0
     for step in range(gl.cdiv(depth, BLOCK_K)):
         free = stage - 1 if stage > 0 else NUM_STAGES - 1
@@ -66,17 +66,17 @@ def _find_slot(
         barrier()
         of_slice = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, dtype, layout=ACC)
         of_slice = rank_k_update(of_slice, a_smem.index(stage), b_smem.index(stage), BLOCK_K, ACC, STRATEGY)
-        slot = gl.where(of_slice < least, step, slot)
+        first_slice = gl.where(of_slice < least, step, first_slice)
         least = gl.minimum(least, of_slice)
         stage = stage + 1 if stage + 1 < NUM_STAGES else 0
-    return slot
+    return first_slice
 
 
 @gluon.jit(do_not_specialize=["depth"])
 def _argmin_kernel(
     argmin_ptr,  # (batch, m, n) of int32, contiguous
     a_ptr, b_ptr,  # A (batch, m, depth) and B (batch, depth, n), contiguous
-    m, n, depth,
+    m, n, depth, stride_am,  # of which the last two are equal; only of stride_am does the compiler know what divides it
     NO_EDGE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
     NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
 ):  # fmt: skip
@@ -85,15 +85,15 @@ def _argmin_kernel(
     A program owns one tile of one graph. The grid is one-dimensional: the tiles of one graph after another.
     """
     # Program id to tile. Triton takes a size of 1 for a constant, which has no dtype.
-    n = gl.to_tensor(n)
+    n, stride_am = gl.to_tensor(n), gl.to_tensor(stride_am)
     tiles = gl.cdiv(m, BLOCK_M) * gl.cdiv(n, BLOCK_N)
     pid_b = (gl.program_id(0) // tiles).to(gl.int64)
     start_m, start_n = tile_of_program(gl.program_id(0) % tiles, m, n, BLOCK_M, BLOCK_N, GROUP_M)
-    a_ptr += (pid_b * m + start_m) * depth
+    a_ptr += (pid_b * m + start_m) * stride_am
     b_ptr += pid_b * depth * n + start_n
     m_left, n_left = m - start_m, n - start_n
-    slot = _find_slot(
-        a_ptr, b_ptr, m_left, n_left, depth, depth, n, NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS
+    first_slice = _find_first_slice(
+        a_ptr, b_ptr, m_left, n_left, depth, stride_am, n, NO_EDGE, BLOCK_M, BLOCK_N, BLOCK_K, NUM_STAGES, STRATEGY, LAYOUTS
     )
     # The first k of the slice; past `depth` there is none.
     offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, LAYOUTS.ACC))[:, None]
@@ -102,9 +102,9 @@ def _argmin_kernel(
     found = gl.full([BLOCK_M, BLOCK_N], -1, gl.int32, layout=LAYOUTS.ACC)
     least = gl.full([BLOCK_M, BLOCK_N], NO_EDGE, a_ptr.dtype.element_ty, layout=LAYOUTS.ACC)
     for step in range(BLOCK_K):
-        k = slot * BLOCK_K + step
+        k = first_slice * BLOCK_K + step
         valid = inside & (k < depth)
-        a = gl.load(a_ptr + (offs_m * depth + k), mask=valid, other=NO_EDGE)
+        a = gl.load(a_ptr + (offs_m * stride_am + k), mask=valid, other=NO_EDGE)
         b = gl.load(b_ptr + (k.to(gl.int64) * n + offs_n), mask=valid, other=NO_EDGE)
         found = gl.where(valid & (a + b < least), k, found)
         least = gl.minimum(least, a + b)

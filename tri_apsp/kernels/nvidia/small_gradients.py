@@ -2,7 +2,7 @@
 
     for each group of GRAPHS graphs:                         # X, M, S [GRAPHS, SIZE, SIZE]
         p[j] = the least distance to j
-        X[i, j] = max(0, W[i, j] + p[i] - p[j])
+        X[i, j] = max(0, W[i, j] + (p[i] - p[j]))
         for each k, ascending: where X[i, k] + X[k, j] < X[i, j], X[i, j] = that sum and M[i, j] = k
         S = the gradients of the distances
         while S is not 0 where M was set:
@@ -12,12 +12,14 @@
 So of paths with equal sums, the edge itself comes first, then those whose greatest vertex between the two ends is least. Each
 sum is added up in the same order in every run.
 
-The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. If sums
-are exact, the paths from i to k and from k to j have vertices less than k between their ends, and one turn of the loop moves
-everything. Rounding can hide that a path got shorter by a later k; then further turns follow. They end, because no X is
-negative: among pairs that refer to each other in a circle, all X would be equal, so consider the pair whose M was set last. The
-pair before it was set earlier, from an X that was still greater, and so is greater itself; or by the same k, which is no vertex
-between the ends of a path from or to k.
+The potentials p leave no weight negative and change no path: the sums of all paths from i to j change by p[i] - p[j]. The
+rounding of W + (p[i] - p[j]) may still choose between paths that differ by less.
+
+If sums are exact, the paths from i to k and from k to j have vertices less than k between their ends, and one pass over k moves
+everything. Rounding can hide that a path got shorter by a later k; then further passes follow. The loop ends: X only falls, so
+X[i, j] >= X[i, k] and X[k, j] for k = M[i, j]. In a circle of such references all X would be equal, so X[i, k] has not fallen
+since step k. Step k itself does not change row or column k, because X[k, k] = 0. So M[i, k] < k, and likewise M[k, j] < k: M
+would fall all the way round the circle.
 
 X is held as in small_graphs.py.
 """
@@ -88,7 +90,10 @@ def _small_gradients_kernel(
     batch, n, stride_wb, stride_wm, stride_wn,
     C: gl.constexpr,  # SmallGraphs
 ):  # fmt: skip
-    """gradient <- the sum of the gradients of all distances whose path uses an edge; programs take every so many groups."""
+    """gradient <- the sum of the gradients of all distances whose path uses an edge.
+
+    Program p owns groups p, p + programs, and so on.
+    """
     NO_EDGE: gl.constexpr = C.NO_EDGE
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
         graph, i, j = graph_and_indices(group, batch, C)
@@ -101,14 +106,14 @@ def _small_gradients_kernel(
         # Where there is no path, a weight may be anything: it may lie in the padding.
         reached = (d < NO_EDGE) & (i != j)
         w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
-        x = gl.maximum(gl.load(w_ptrs, mask=reached, other=NO_EDGE) + potential_i - potential_j, 0)
+        x = gl.maximum(gl.load(w_ptrs, mask=reached, other=NO_EDGE) + (potential_i - potential_j), 0)
         x = gl.where(reached, x, gl.where(i == j, 0, NO_EDGE))
         intermediates = _find_intermediates(to_blocks(x, C), n, C)
         s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
-        left = 1
-        while left > 0:
+        remaining = 1
+        while remaining > 0:
             s = _propagate(s, intermediates, n, C)
-            left = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
+            remaining = gl.max(gl.ravel(gl.where((intermediates >= 0) & (s != 0), 1, 0)), 0)
         s = to_values(s, C)
         graph, i, j = graph_and_indices(group, batch, C)  # again, as in small_graphs.py
         gl.store(gradient_ptr + graph.to(gl.int64) * (n * n) + (i * n + j), s, mask=(i < n) & (j < n))

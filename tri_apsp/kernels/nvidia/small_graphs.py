@@ -204,7 +204,7 @@ def _small_graphs_kernel(
     SIZES: gl.constexpr, CHECK: gl.constexpr,  # whether to store the extremes
     C: gl.constexpr,
 ):  # fmt: skip
-    """D = W* for each graph; programs of one warp each take every so many groups. Values stay in [FLOOR, NO_EDGE].
+    """D = W* for each graph; program p, of one warp, owns groups p, p + programs, and so on. Values stay in [FLOOR, NO_EDGE].
 
     The highest values of D are not stored: a multiple of those of W bounds them.
     """

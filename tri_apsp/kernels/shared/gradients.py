@@ -36,7 +36,9 @@ def _power_of_two(exponent):
 @triton.jit
 def _round(x):
     """Return the whole number nearest to x, away from zero if two are, as int64."""
-    return tl.where(x < 0, x - 0.5, x + 0.5).to(tl.int64)
+    whole = x.to(tl.int64)
+    rest = x - whole.to(tl.float64)
+    return whole + (rest >= 0.5).to(tl.int64) - (rest <= -0.5).to(tl.int64)
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -99,7 +101,7 @@ def _edge_sums_kernel(
 ):  # fmt: skip
     """edge_sums[b, p, v] = the sum of the gradients of all distances in graph b whose path uses edge (p, v).
 
-    A program takes every so many sources in turn. The shortest paths of a source form a tree, whose sums over subtrees
+    Program p owns sources p, p + programs, and so on. The shortest paths of a source form a tree, whose sums over subtrees
     _add_to_ancestors finds.
     """
     pid = tl.program_id(0).to(tl.int64)

@@ -7,11 +7,11 @@ import triton.language as tl
 
 from tri_apsp.kernels.shared.tight_edges import limit, wide
 
-__all__ = ["_closer_kernel"]
+__all__ = ["_check_terms_kernel"]
 
 
 @triton.jit(do_not_specialize=["blocks"])
-def _closer_kernel(
+def _check_terms_kernel(
     pred_ptr,  # (batch, n, n) of int32, contiguous: the first k with the least D[i, k] + W[k, j]; then predecessors
     loops_ptr,  # one int32, 0 before the launch; then 1 if a predecessor may lie on a loop
     w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
@@ -21,7 +21,8 @@ def _closer_kernel(
 ):  # fmt: skip
     """pred[i, j] = i where edge (i, j) is a shortest path; -1 without a path, and for i = j. A program owns BLOCK pairs.
 
-    If every predecessor is closer to the source than its vertex, following them leads to the source.
+    If every predecessor is closer to the source than its vertex, following them leads to the source. Where sums are exact
+    (RELATIVE = 0), a loop of predecessors is a cycle of weight 0, and so each of its edges has a way back that is as light.
     """
     pid = tl.program_id(0)
     pid_b = (pid // blocks).to(tl.int64)
@@ -39,4 +40,8 @@ def _closer_kernel(
     between = reached & (k != i)
     before = tl.load(d_ptr + i * n + k, mask=between & (k >= 0), other=NO_EDGE)
     loops = between & (before >= d)
+    if RELATIVE == 0:
+        back = tl.load(d_ptr + j * n + k, mask=loops, other=NO_EDGE)
+        w = tl.load(w_ptr + pid_b * stride_wb + k.to(tl.int64) * stride_wm + j * stride_wn, mask=loops, other=NO_EDGE)
+        loops = loops & (back < NO_EDGE) & (w + back <= 0)
     tl.atomic_max(loops_ptr, tl.max(loops.to(tl.int32), 0), sem="relaxed")
