@@ -150,7 +150,7 @@ def test_predecessors_from_a_product(dtype: torch.dtype, capability: int) -> Non
 )  # fmt: skip
 def test_sums_of_gradients(name: str, dtype: torch.dtype, capability: int) -> None:
     compiled = gradient_sums(name, dtype, capability).compile()
-    assert compiled.spills == 0
+    assert compiled.spills <= 2  # one address, of float64
     assert compiled.registers <= 128
 
 
