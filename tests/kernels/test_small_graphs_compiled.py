@@ -67,7 +67,7 @@ def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: 
     """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice."""
     compiled = small_gradients(size, dtype, capability).compile()
     forward, backward, _ = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-3:]
-    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 24  # none under Triton 3.6
+    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 32  # none under Triton 3.6
     if dtype == torch.float32 and capability == 90:
         steps = 32 * (4 if size < 32 else 8)
         assert forward["FADD"] == steps
