@@ -72,4 +72,4 @@ def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: 
         steps = 32 * (4 if size < 32 else 8)
         assert forward["FADD"] == steps
         assert forward.total() <= (5.7 if size == 64 else 5.1) * steps
-        assert backward.total() <= (10.5 if size == 64 else 9.2) * steps
+        assert backward.total() <= (10.5 if size == 64 else 9.8) * steps
