@@ -15,10 +15,11 @@ from tri_apsp.reference import floyd_warshall
 kernel = import_kernels("kernels.nvidia.small_gradients")._small_gradients_kernel
 
 
-def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2) -> np.ndarray:
+def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: int = 1) -> np.ndarray:
     batch, n, _ = w.shape
     constants = SmallGraphs(
-        GRAPHS=2, SIZE=max(8, 1 << (n - 1).bit_length()), ROWS=2, COLUMNS=4, STEP=4, STRATEGY="float", INTEGERS=False,
+        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=max(8, 1 << (n - 1).bit_length()),
+        ROWS=2 if warps == 1 else 4, COLUMNS=4, STEP=4, STRATEGY="float", INTEGERS=False,
         NO_EDGE=np.inf, FLOOR=-np.inf, VALUES=None, BLOCKS=None, EXTREMES=None,
     )  # fmt: skip
     gradient, whole = np.full_like(d, np.nan), (n * n, n, 1)
@@ -32,8 +33,9 @@ def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2) -> np.n
 
 @pytest.mark.parametrize("negative", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 8, 13, 32])
+@pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradients(dtype: torch.dtype, n: int, negative: bool) -> None:
+def test_gradients(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
     """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and padded ones."""
     weights = graphs(n, negative=negative)
     for count, sizes in ((len(weights), None), (1, None), (len(weights), [n, 0, n // 2, max(0, n - 1), n])):
@@ -45,7 +47,7 @@ def test_gradients(dtype: torch.dtype, n: int, negative: bool) -> None:
             d[i, :size, :size] = floyd_warshall(graph)
             expected[i, :size, :size] = cases.gradient_of_weights(graph, g[i, :size, :size])
             w[i, size:], w[i, :, size:] = np.nan, -np.inf  # padding may be anything
-        np.testing.assert_array_equal(find(w, d, g), expected)
+        np.testing.assert_array_equal(find(w, d, g, warps=warps), expected)
 
 
 def test_a_cycle_of_weight_0() -> None:

@@ -40,13 +40,24 @@ def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, ca
     assert compiled.registers <= (255 if wide else 208)
 
 
-@pytest.mark.parametrize(("dtype", "minimum"), [(torch.float32, "VIMNMX3"), (torch.int16, "VIADDMNMX")])
-def test_a_step_is_sums_minima_and_shuffles(dtype: torch.dtype, minimum: str) -> None:
-    """Of graphs of 32 vertices without negative weights, for eight k: one minimum for each two sums."""
-    loops = [loop for loop in small_graphs(32, dtype, False, 90).compile().loops if loop[minimum] == 128]
+@pytest.mark.parametrize(
+    ("size", "dtype", "minimum", "most"),
+    [
+        (32, torch.float32, "VIMNMX3", {"SHFL": 112, "total": 660}),
+        (32, torch.int16, "VIADDMNMX", {"SHFL": 64, "total": 300}),
+        (64, torch.float32, "VIMNMX3", {"SHFL": 64, "STS": 16, "LDS": 28, "BAR": 5, "total": 1100}),
+    ],
+    ids=str,
+)
+def test_a_step_is_sums_minima_and_exchanges(size: int, dtype: torch.dtype, minimum: str, most: dict[str, int]) -> None:
+    """Of graphs without negative weights, for eight k: one minimum for each two sums, and few shuffles.
+
+    Two warps exchange columns for each two k by 16-byte stores and loads, and one barrier.
+    """
+    values = size * size // (32 if size == 32 else 64)  # of a thread
+    loops = [loop for loop in small_graphs(size, dtype, False, 90).compile().loops if 4 * values <= loop[minimum] <= 5 * values]
     loop = min(loops, key=lambda loop: loop.total())
-    assert loop["SHFL"] <= 14 * 8
-    assert loop.total() <= (660 if dtype == torch.float32 else 250)
+    assert {name: count for name, count in most.items() if (loop.total() if name == "total" else loop[name]) > count} == {}
 
 
 GRADIENTS = [
@@ -64,12 +75,15 @@ def _quick_gradients(size: int, dtype: torch.dtype, capability: int) -> bool:
 
 @cases("size, dtype, capability", GRADIENTS, quick=_quick_gradients)
 def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: int) -> None:
-    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice."""
+    """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice.
+
+    Some more sums make column k + 1 from column k: as many as a thread has rows.
+    """
     compiled = small_gradients(size, dtype, capability).compile()
     forward, backward, _ = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-3:]
     assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 32  # none under Triton 3.6
     if dtype == torch.float32 and capability == 90:
         steps = 32 * (4 if size < 32 else 8)
-        assert forward["FADD"] == steps
-        assert forward.total() <= (5.7 if size == 64 else 5.1) * steps
-        assert backward.total() <= (10.5 if size == 64 else 9.8) * steps
+        assert steps < forward["FADD"] <= 1.13 * steps
+        assert forward.total() <= 5.6 * steps
+        assert backward.total() <= 10.5 * steps

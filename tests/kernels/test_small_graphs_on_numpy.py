@@ -20,7 +20,7 @@ kernel = import_kernels("kernels.nvidia.small_graphs")._small_graphs_kernel
 
 
 def solve(
-    dtype: torch.dtype, w: np.ndarray, sizes: list[int] | None = None, programs: int = 2, check: bool = True
+    dtype: torch.dtype, w: np.ndarray, sizes: list[int] | None = None, programs: int = 2, check: bool = True, warps: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the distances, and with `check` the extremes."""
     batch, n, _ = w.shape
@@ -28,7 +28,8 @@ def solve(
     extremes = extremes_constants(dtype)
     words = 2 if dtype == torch.int16 else 1
     constants = SmallGraphs(
-        GRAPHS=2, SIZE=size, ROWS=2, COLUMNS=4, STEP=4 * words, STRATEGY=strategy(dtype, False),
+        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=size, ROWS=2 if warps == 1 else 4, COLUMNS=4,
+        STEP=4 * words, STRATEGY=strategy(dtype, False),
         INTEGERS=not dtype.is_floating_point, NO_EDGE=no_edge(dtype), FLOOR=floor(dtype), VALUES=None, BLOCKS=None,
         EXTREMES=extremes,
     )  # fmt: skip
@@ -52,14 +53,16 @@ def graphs(n: int, *, negative: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("negative", [False, True])
 @pytest.mark.parametrize("n", [1, 3, 8, 13, 32])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_distances(dtype: torch.dtype, n: int, negative: bool) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "warps"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 2) for dtype in DTYPES if dtype != torch.int16)], ids=str
+)
+def test_distances(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:
     """Fewer and more graphs than a group has, and more groups than programs; whole graphs, and padded ones."""
     weights = graphs(n, negative=negative)
     for count, sizes in ((len(weights), None), (1, None), (len(weights), [n, 0, n // 2, max(0, n - 1), n])):
         w = cases.tensor(weights[:count], dtype).numpy()
         given = sizes and sizes[:count]
-        d, found = solve(dtype, w, given)
+        d, found = solve(dtype, w, given, warps=warps)
         expected = np.full(w.shape, np.inf)
         for i, size in enumerate(given or [n] * count):
             expected[i, :size, :size] = floyd_warshall(weights[i, :size, :size])
@@ -69,7 +72,7 @@ def test_distances(dtype: torch.dtype, n: int, negative: bool) -> None:
         assert found[0] == min(values.min(initial=no_edge(dtype)), no_edge(dtype))
         assert found[4] == values[values < no_edge(dtype)].max(initial=found[4] if not values.size else -(10**4))
         assert found[1] == min(0, expected.min(initial=0))
-        np.testing.assert_array_equal(solve(dtype, w, given, check=False)[0], d)
+        np.testing.assert_array_equal(solve(dtype, w, given, check=False, warps=warps)[0], d)
         assert found[2] == 0
 
 

@@ -154,12 +154,13 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
 
 def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
     """The kernel for graphs of at most `size` vertices."""
-    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "CHECK": True, "C": small_graphs_constants(dtype, size)}
+    small, options = small_graphs_constants(dtype, size)
+    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "CHECK": True, "C": small}
     pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
     if dtype == torch.int16:
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}
     signature = _signature(_small_graphs_kernel, dtype, constants, **pointers)
-    return Variant(_small_graphs_kernel, signature, constants, capability, 1)
+    return Variant(_small_graphs_kernel, signature, constants, capability, **options)
 
 
 def small_gradients(size: int, dtype: torch.dtype, capability: int) -> Variant:
@@ -281,9 +282,9 @@ def boolean_product(engine: str, tile: int, capability: int) -> Variant:
     return Variant(kernel, _signature(kernel, torch.int32, constants), constants, capability, tiles.num_warps, registers)
 
 
-def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, capability: int, **more: Any) -> Variant:
-    """The terms of a product; `more` are constants."""
-    _, constants = argmin_constants(dtype, nonnegative, (capability // 10, 0))
+def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, small: bool, capability: int, **more: Any) -> Variant:
+    """The terms of a product; `small`: in tiles for a few; `more` are constants."""
+    _, constants = argmin_constants(dtype, nonnegative, small, (capability // 10, 0))
     constants |= more
     options = {name: constants.pop(name) for name in ("num_warps", "maxnreg")}
     signature = _signature(_nvidia_argmin_kernel, dtype, constants, argmin_ptr="*i32")
@@ -293,7 +294,7 @@ def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, capability: int, **more
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
     constants = {"RELATIVE": 1e-6 if dtype.is_floating_point else 0, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
-    signature = _signature(_check_terms_kernel, dtype, constants, pred_ptr="*i32", loops_ptr="*i32")
+    signature = _signature(_check_terms_kernel, dtype, constants, pred_ptr="*i32", failed_ptr="*i32")
     return Variant(_check_terms_kernel, signature, constants, capability, 4)
 
 
@@ -407,13 +408,13 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     add(boolean_unpack, "boolean unpack", 90)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
-        add(nvidia_argmin, "gradients argmin", dtype, False, 90)
+        add(nvidia_argmin, "gradients argmin", dtype, False, False, 90)
     add(check_terms, "gradients check_terms", torch.float32, 90)
     for name in SUM_KERNELS:
         add(gradient_sums, "gradients", name, torch.float32, 90)
     for pack in (False, True):
         add(packed, "shared packed", pack, False, 90)
-    for dtype, size in ((torch.float32, 32), (torch.int16, 64)):
+    for dtype, size in ((torch.float32, 32), (torch.float32, 64), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
     add(small_gradients, "small gradients", 32, torch.float32, 90)
     for ceiling in arithmetic_cases():

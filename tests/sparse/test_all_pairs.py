@@ -15,7 +15,6 @@ import cases
 import numpy as np
 import pytest
 import torch
-import zarr
 
 import tri_apsp
 from tri_apsp.errors import InputError, NegativeCycleError
@@ -51,7 +50,11 @@ def test_no_vertex_has_no_block(device: str) -> None:
 
 
 def load(path: Path) -> np.ndarray:
-    return np.load(path) if path.suffix == ".npy" else zarr.open_array(str(path), mode="r")[:]
+    if path.suffix == ".npy":
+        return np.load(path)
+    import zarr
+
+    return zarr.open_array(str(path), mode="r")[:]
 
 
 SINKS = "distances.npy", "distances.zarr"

@@ -169,6 +169,15 @@ class Engine(BlockOperations):
         predecessors_workspace() states.
         """
 
+    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, relative: float) -> torch.Tensor | None:
+        """Return predecessors() for weights whose signs are not known; None if one is negative, or if it may take longer.
+
+        Args:
+            weights, distances: as for predecessors().
+            relative: how far sums may be from distances that they equal, relative to these.
+        """
+        return None
+
     @classmethod
     @abstractmethod
     def predecessors_workspace(cls, weights: torch.Tensor) -> float:

@@ -65,12 +65,9 @@ _MIN_PART = 16
 # A solve in one launch is the same for weights of every sign in these dtypes: without negative weights its closure would have a
 # fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
-MOST_VERTICES = {2: 64, 4: 32, 8: 32}
-"""The largest n whose graphs a warp keeps in its registers, by bytes per value.
+MOST_VERTICES = {2: 64, 4: 64, 8: 32}
+"""The largest n whose graphs one or two warps keep in their registers, by bytes per value."""
 
-On an H200, 65536 graphs of 64 vertices in int16 take 1.0 ms instead of 2.5. In float32 they would take 2.4 ms instead of 2.6,
-and with negative weights 4.0 instead of 3.4; and the kernel some seconds to compile.
-"""
 _MOST_VERTICES_OF_GRADIENT = 64
 # Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by the terms of one product:
 # n^3 operations, but few launches. On an H100, in float32, the search takes 1.4 ms at n = 128 and at n = 2048, the product
@@ -78,6 +75,8 @@ _MOST_VERTICES_OF_GRADIENT = 64
 # gradients need no predecessors.
 _LEAST_OF_PRODUCT = 65
 _MOST_OF_PRODUCT = {4: 1536, 8: 1024}
+# With fewer tiles than this per multiprocessor, the terms are found in smaller ones.
+_TILES_OF_ARGMIN = 2
 # Pairs of vertices per program of the kernel that checks them.
 _PAIRS = 1024
 # The most programs per multiprocessor, of both kernels of small graphs.
@@ -96,7 +95,7 @@ class NvidiaEngine(TritonEngine):
     def __init__(self, spec: MatrixSpec, config: NvidiaConfig) -> None:
         super().__init__(spec, config)
         device = describe(spec.device)
-        self._units, self._shared_memory = device.units, device.shared_memory
+        self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
         self._counters = Counters()
 
     @staticmethod
@@ -200,36 +199,44 @@ class NvidiaEngine(TritonEngine):
         return result
 
     def argmin(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        batch, m, n = c.shape
-        found = torch.empty(c.shape, dtype=torch.int32, device=c.device)
-        launch, tiles = _argmin_launcher(c.dtype, self.spec.nonnegative, describe(c.device).capability)
-        count = programs([(m, n, a.shape[2])], tiles) * batch
-        if count:
-            launch((count, 1, 1), found, a, b, m, n, a.shape[2], a.shape[2])
+        return self._argmin(a, b, self.spec.nonnegative)
+
+    def _argmin(self, a: torch.Tensor, b: torch.Tensor, nonnegative: bool) -> torch.Tensor:
+        (batch, m, depth), n = a.shape, b.shape[2]
+        found = torch.empty((batch, m, n), dtype=torch.int32, device=a.device)
+        if not found.numel():
+            return found
+        launch, tiles = _argmin_launcher(a.dtype, nonnegative, False, self._capability)
+        count = programs([(m, n, depth)], tiles) * batch
+        if count < _TILES_OF_ARGMIN * self._units:
+            launch, tiles = _argmin_launcher(a.dtype, nonnegative, True, self._capability)
+            count = programs([(m, n, depth)], tiles) * batch
+        launch((count, 1, 1), found, a, b, m, n, depth, depth)
         return found
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         found = None
         # No weight of floats is negative; integers may have any sign.
-        known = isinstance(tolerance.absolute, int) and tolerance.absolute == 0
-        if known and _LEAST_OF_PRODUCT <= weights.shape[-1] <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
-            found = self._predecessors_by_product(weights, distances, tolerance.relative)
+        if isinstance(tolerance.absolute, int) and tolerance.absolute == 0:
+            found = self.predecessors_if_nonnegative(weights, distances, tolerance.relative)
         return super().predecessors(weights, distances, tolerance) if found is None else found
 
-    def _predecessors_by_product(self, weights: torch.Tensor, distances: Block, relative: float) -> torch.Tensor | None:
-        """Return predecessors by the terms of D W; None if there may be a loop of them, as along a cycle of weight 0."""
+    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, relative: float) -> torch.Tensor | None:
+        """By the terms of the product D W; None also if there may be a loop of predecessors, as along a cycle of weight 0."""
         batch, n, _ = distances.shape
+        if not _LEAST_OF_PRODUCT <= n <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
+            return None
         edges = weights.clone(memory_format=torch.contiguous_format)
         if self.spec.sizes is not None:
             outside = torch.arange(n, device=weights.device) >= self.spec.sizes[:, None]
             edges.masked_fill_(outside[:, :, None], self.no_edge)  # columns outside reach only pairs without a path
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
-        found = self.argmin(distances, edges, distances)
-        loops = found.new_zeros(())
+        found = self._argmin(distances, edges, True)
+        failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
         launch = _check_terms_launcher(weights.dtype, relative)
-        launch((batch * blocks, 1, 1), found, loops, weights, distances, n, blocks, *weights.stride())
-        return None if bool(loops) else found
+        launch((batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride())
+        return None if bool(failed) else found
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -310,8 +317,10 @@ def _closure_launcher(
 
 
 @cache
-def _argmin_launcher(dtype: torch.dtype, nonnegative: bool, capability: tuple[int, int] | None) -> tuple[Launcher, GpuTiles]:
-    tiles, constants = argmin_constants(dtype, nonnegative, capability)
+def _argmin_launcher(
+    dtype: torch.dtype, nonnegative: bool, small: bool, capability: tuple[int, int] | None
+) -> tuple[Launcher, GpuTiles]:
+    tiles, constants = argmin_constants(dtype, nonnegative, small, capability)
     return Launcher(_argmin_kernel, constants), tiles
 
 
@@ -323,9 +332,8 @@ def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
 @cache
 def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bool) -> tuple[Launcher, int]:
     """Return the launcher for graphs of at most `size` vertices, and the graphs that a program takes at a time."""
-    constants = small_graphs_constants(dtype, size)
-    options = {"num_warps": 1, "SIZES": sizes, "CHECK": check, "C": constants}
-    return Launcher(_small_graphs_kernel, options), constants.GRAPHS
+    constants, options = small_graphs_constants(dtype, size)
+    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, "C": constants, **options}), constants.GRAPHS
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -60,13 +59,14 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
 
 
 def argmin_constants(
-    dtype: torch.dtype, nonnegative: bool, capability: tuple[int, int] | None
+    dtype: torch.dtype, nonnegative: bool, small: bool, capability: tuple[int, int] | None
 ) -> tuple[GpuTiles, dict[str, Any]]:
-    """Return the tiles of the kernel that finds the terms of a product, and its constants and options.
+    """Return the tiles of the kernel that finds the terms of a product, and its constants and options; `small`: a few tiles.
 
     A thread holds three values for each element of its part of a tile, so tiles are half as large as those of a product.
     """
-    tiles = GpuTiles(block_m=64, block_n=256 // dtype.itemsize, block_k=16, num_warps=4, num_stages=2)
+    block_m, block_n = (32, 32) if small else (64, 256 // dtype.itemsize)
+    tiles = GpuTiles(block_m=block_m, block_n=block_n, block_k=16, num_warps=4, num_stages=2)
     return tiles, {
         "NO_EDGE": no_edge(dtype), "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k,
         "GROUP_M": tiles.group_m, "NUM_STAGES": tiles.num_stages, "STRATEGY": strategy(dtype, nonnegative),
@@ -143,14 +143,37 @@ def _extremes_constants(dtype: torch.dtype, warps: int) -> ExtremesConstants:
     )
 
 
-def small_graphs_constants(dtype: torch.dtype, size: int) -> SmallGraphs:
-    """Return what the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64, is compiled for."""
+def small_graphs_constants(dtype: torch.dtype, size: int, warps: int = 0) -> tuple[SmallGraphs, dict[str, int]]:
+    """Return what the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64, is compiled for, and its options.
+
+    Graphs of 64 vertices are shared by `warps` warps; 0: by as many as is fastest for a solve.
+    """
     words = 2 if dtype == torch.int16 else 1  # values of a word
-    rows, blocks_n = {8: (2, 2 // words), 16: (4, 4 // words), 32: (4, 4), 64: (8, 4)}[size]
-    lanes = 32 * rows // (size * blocks_n), size // rows, blocks_n
+    if not warps:
+        warps = 2 if size == 64 and words == 1 else 1
+    rows, blocks_n = {8: (2, 2 // words), 16: (4, 4 // words), 32: (4, 4), 64: (8, 4 * warps)}[size]
+    lanes = 32 * warps * rows // (size * blocks_n), size // rows, blocks_n // warps
     columns = size // blocks_n
-    return SmallGraphs(
-        GRAPHS=max(lanes[0], _SMALL_VALUES // size**2),
+    graphs = max(lanes[0], _SMALL_VALUES // size**2)
+    # Neighbouring threads hold neighbouring blocks of a row, whose values they load together; where warps exchange columns,
+    # blocks of a column instead, so that they store to different banks of shared memory.
+    across, down = _powers(lanes[2], (0, 0, columns)), _powers(lanes[1], (0, rows, 0))
+    values = gl.DistributedLinearLayout(
+        reg_bases=[
+            *_powers(columns, (0, 0, 1)), *_powers(rows, (0, 1, 0)), *_powers(graphs // lanes[0], (lanes[0], 0, 0)),
+        ],
+        lane_bases=[*(across + down if warps == 1 else down + across), *_powers(lanes[0], (1, 0, 0))],
+        warp_bases=[*_powers(warps, (0, 0, columns * lanes[2]))],
+        block_bases=[],
+        shape=[graphs, size, size],
+    )  # fmt: skip
+    blocks = gl.BlockedLayout(
+        [1, 1, rows, 1, columns // words], [lanes[0], lanes[1], 1, lanes[2], 1], [1, 1, 1, warps, 1],
+        [4, 2, 3, 1, 0] if warps == 1 else [4, 2, 1, 3, 0],
+    )  # fmt: skip
+    constants = SmallGraphs(
+        GRAPHS=graphs,
+        WARPS=warps,
         SIZE=size,
         ROWS=rows,
         COLUMNS=columns // words,
@@ -159,29 +182,25 @@ def small_graphs_constants(dtype: torch.dtype, size: int) -> SmallGraphs:
         INTEGERS=not dtype.is_floating_point,
         NO_EDGE=no_edge(dtype),
         FLOOR=floor(dtype),
-        VALUES=gl.BlockedLayout([1, rows, columns], [*lanes], [1, 1, 1], [2, 1, 0]),
-        BLOCKS=gl.BlockedLayout(
-            [1, 1, rows, 1, columns // words], [lanes[0], lanes[1], 1, lanes[2], 1], [1] * 5, [4, 3, 2, 1, 0]
-        ),
-        EXTREMES=_extremes_constants(dtype, 1),
+        VALUES=values,
+        BLOCKS=blocks,
+        EXTREMES=_extremes_constants(dtype, warps),
     )
+    # Two warps: six programs fit a multiprocessor. More with fewer registers are no faster.
+    return constants, {"num_warps": warps} | ({"maxnreg": 168} if warps == 2 else {})
+
+
+def _powers(count: int, step: tuple[int, int, int]) -> list[list[int]]:
+    """Return the bases of a linear layout for `count` places in a row, a power of two, that are `step` apart."""
+    return [[(1 << bit) * s for s in step] for bit in range(count.bit_length() - 1)]
 
 
 def small_gradients_constants(dtype: torch.dtype, size: int) -> dict[str, Any]:
     """Return the constants and options of the kernel of gradients, for graphs of at most `size` vertices, 8, 16, 32 or 64."""
-    constants = small_graphs_constants(dtype, size)
+    constants, options = small_graphs_constants(dtype, size, 4 if size == 64 else 1)
     # With fewer registers more programs are resident, and none spills inside a loop.
-    registers = {} if dtype == torch.float64 else {"maxnreg": 168 if size == 64 else 128}
-    if size < 64:
-        return {"C": constants, "num_warps": 1, **registers}
-    rows, columns = 4, 8  # of a thread: a graph of 64 vertices is shared by four warps
-    lanes, warps = [1, 8, 4], [1, 2, 2]
-    values = gl.BlockedLayout([1, rows, columns], lanes, warps, [2, 1, 0])
-    blocks = gl.BlockedLayout(
-        [1, 1, rows, 1, columns], [1, lanes[1], 1, lanes[2], 1], [1, warps[1], 1, warps[2], 1], [4, 3, 2, 1, 0]
-    )
-    constants = replace(constants, ROWS=rows, COLUMNS=columns, STEP=columns, VALUES=values, BLOCKS=blocks)
-    return {"C": constants, "num_warps": 4, **registers}
+    registers = {} if dtype == torch.float64 else {"maxnreg": 128}
+    return {"C": constants, **options, **registers}
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
-from tri_apsp.dispatch import has_functorch_wrapper
+from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed import solve_packed
 from tri_apsp.ops.second_derivatives import refuse_second_derivatives, save_nothing
@@ -141,12 +141,14 @@ def _(
     return weights.new_empty(weights.shape, dtype=dtype), found
 
 
-@torch.library.custom_op("tri_apsp::shortest_paths_backward", mutates_args=())
-def _shortest_paths_backward(
+def _solve_backward(
     gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool
 ) -> Tensor:
     found = predecessors if predecessors.shape == weights.shape else None
     return weights_gradient(gradient, weights.detach(), distances, sizes, found, check=check)
+
+
+_shortest_paths_backward = torch.library.custom_op("tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=())
 
 
 @_shortest_paths_backward.register_fake
@@ -164,8 +166,10 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    transformed = has_functorch_wrapper(gradient, weights, distances)
-    operation: Any = _SolveBackward.apply if transformed else torch.ops.tri_apsp.shortest_paths_backward
+    operation: Any = _solve_backward
+    if needs_operation(gradient, weights, distances):
+        transformed = has_functorch_wrapper(gradient, weights, distances)
+        operation = _SolveBackward.apply if transformed else torch.ops.tri_apsp.shortest_paths_backward
     found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
@@ -245,10 +249,12 @@ def _(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     return a.new_empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
 
 
-@torch.library.custom_op("tri_apsp::min_plus_backward", mutates_args=())
-def _min_plus_backward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
+def _product_backward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, result: Tensor) -> list[Tensor]:
     of_a, of_b, of_c = product_gradients(gradient, a.detach(), b.detach(), None if c is None else c.detach(), result)
     return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
+
+
+_min_plus_backward = torch.library.custom_op("tri_apsp::min_plus_backward", _product_backward, mutates_args=())
 
 
 @_min_plus_backward.register_fake
@@ -263,8 +269,10 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    transformed = has_functorch_wrapper(gradient, a, b, c, result)
-    operation: Any = _ProductBackward.apply if transformed else torch.ops.tri_apsp.min_plus_backward
+    operation: Any = _product_backward
+    if needs_operation(gradient, a, b, c, result):
+        transformed = has_functorch_wrapper(gradient, a, b, c, result)
+        operation = _ProductBackward.apply if transformed else torch.ops.tri_apsp.min_plus_backward
     found = operation(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None
 

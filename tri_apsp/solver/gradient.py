@@ -10,9 +10,8 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import Problem, check_operands, check_weights
 from tri_apsp.solver.memory import memory_for, memory_for_solve
-from tri_apsp.solver.predecessors import predecessors as find_predecessors
+from tri_apsp.solver.predecessors import predecessors_of_any_sign
 from tri_apsp.solver.selection import choice_of
-from tri_apsp.solver.values import Bounds
 
 __all__ = ["product_gradients", "weights_gradient"]
 
@@ -54,8 +53,7 @@ def weights_gradient(
     matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
     with memory_for_solve(problem, matrices), current(weights.device):
         if predecessors is None:
-            bounds = _bounds(engine, distances) if check else None
-            predecessors = find_predecessors(problem, distances, bounds, engine)
+            predecessors = predecessors_of_any_sign(problem, distances, engine, check=check)
         return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(weights.shape)
 
 
@@ -64,12 +62,6 @@ def _engine(problem: Problem) -> Engine:
     weights = problem.weights
     spec = MatrixSpec(problem.n, weights.dtype, weights.device, False, problem.sizes)
     return engines.make(selection.engine, spec, selection.config)
-
-
-def _bounds(engine: Engine, distances: torch.Tensor) -> Bounds:
-    """Return the bounds of the distances: some weight is negative where some distance is, and padding does not count."""
-    found = engine.value_ranges([distances], no_edge(distances.dtype))[0]
-    return Bounds(found.lowest, found.highest_below)
 
 
 def _is_nonnegative(engine: type[Engine], *operands: torch.Tensor) -> bool:

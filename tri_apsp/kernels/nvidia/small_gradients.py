@@ -27,25 +27,40 @@ X is held as in small_graphs.py.
 from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
-from tri_apsp.kernels.nvidia.small_graphs import column_of, graph_and_indices, row_of, to_blocks, to_values
+from tri_apsp.kernels.nvidia.small_graphs import (
+    allocate,
+    columns_of,
+    graph_and_indices,
+    row_of,
+    to_blocks,
+    to_values,
+    value_in_columns,
+)
 
 __all__ = ["_small_gradients_kernel"]
 
 
 @gluon.jit
-def _find_intermediates(x, n, C: gl.constexpr):
+def _find_intermediates(x, n, smem, C: gl.constexpr):
     """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path."""
     STEP: gl.constexpr = C.STEP
     BLOCKS: gl.constexpr = C.BLOCKS
     intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
     for first in range(gl.cdiv(n, STEP)):
-        for place in gl.static_range(STEP):
+        for place in gl.static_range(0, STEP, 2):
             k = first * STEP + place
-            total = column_of(x, k, place, C) + row_of(x, k, place, C)
-            less = total < x
-            x = gl.where(less, total, x)
-            intermediates = gl.where(less, k, intermediates)
+            buffer = smem[place // 2 % 2]
+            column, column1 = columns_of(x, k, place, buffer, C)
+            column1 = gl.minimum(column1, column + value_in_columns(column1, buffer, k, k, place, 1, C))
+            x, intermediates = _relax(x, intermediates, column + row_of(x, k, place, C), k)
+            x, intermediates = _relax(x, intermediates, column1 + row_of(x, k + 1, place + 1, C), k + 1)
     return intermediates
+
+
+@gluon.jit
+def _relax(x, intermediates, sums, k):
+    less = sums < x
+    return gl.where(less, sums, x), gl.where(less, k, intermediates)
 
 
 @gluon.jit
@@ -95,6 +110,7 @@ def _small_gradients_kernel(
     Program p owns groups p, p + programs, and so on.
     """
     NO_EDGE: gl.constexpr = C.NO_EDGE
+    smem = allocate(w_ptr.dtype.element_ty, C)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
         graph, i, j = graph_and_indices(group, batch, C)
         inside = (i < n) & (j < n)
@@ -107,8 +123,8 @@ def _small_gradients_kernel(
         reached = (d < NO_EDGE) & (i != j)
         w_ptrs = w_ptr + graph.to(gl.int64) * stride_wb + (i.to(gl.int64) * stride_wm + j.to(gl.int64) * stride_wn)
         x = gl.maximum(gl.load(w_ptrs, mask=reached, other=NO_EDGE) + (potential_i - potential_j), 0)
-        x = gl.where(reached, x, gl.where(i == j, 0, NO_EDGE))
-        intermediates = _find_intermediates(to_blocks(x, C), n, C)
+        x = gl.where(i == j, 0, gl.where(reached, x, NO_EDGE))
+        intermediates = _find_intermediates(to_blocks(x, C), n, smem, C)
         s = to_blocks(gl.load(g_ptr + offs, mask=reached, other=0), C)
         remaining = 1
         while remaining > 0:

@@ -1,20 +1,21 @@
-"""D = W* for many graphs of at most 64 vertices in one launch, in Gluon: a warp holds whole graphs in its registers.
+"""D = W* for many graphs of at most 64 vertices in one launch, in Gluon: graphs stay in registers.
 
     for each group of GRAPHS graphs:                         # X [GRAPHS, SIZE, SIZE]
         X = W, but NO_EDGE in the padding and at most 0 on the diagonal
-        for each k:
-            X = min(X, X[:, :, k] + X[:, k, :])              # row and column k come from other threads by shuffles
+        for each k, k + 1:                                   # row and column k come from other threads
+            row, column = X[:, k, :], X[:, :, k]
+            row1 = min(X[:, k+1, :], X[:, k+1, k] + row)     # row k + 1 as the step of k would have made it
+            column1 = min(X[:, :, k+1], column + X[:, k, k+1])
+            X = min(X, column + row, column1 + row1)         # one instruction for the minimum of three; see tiles.py
         D = X
 
 X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one block [ROWS, COLUMNS] of each of its graphs, or
 several. STEP is so many k at a time that the compiler knows in which register of its thread row and column k lie; in which
 thread depends on k.
 
-Where no weight of a group is negative, two k are taken at once, by the three-input minimum of kernels.nvidia.tiles:
-
-    row k+1 = min(X[:, k+1, :], X[:, k+1, k] + X[:, k, :])   # what the step of k would have made of them
-    column k+1 = min(X[:, :, k+1], X[:, :, k] + X[:, k, k+1])
-    X = min(X, X[:, :, k] + X[:, k, :], column k+1 + row k+1)
+A warp holds whole groups, and its threads exchange rows and columns by shuffles. With 64 x 64 values of 32 bits a thread of one
+warp would hold 128: then two warps share a graph, each half of the columns. Rows still come by shuffles; columns go through
+shared memory, as values in which no two threads meet at a bank: [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4].
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ from tri_apsp.kernels.nvidia.gluon_names import PROPAGATE_NAN, gl, gluon
 from tri_apsp.kernels.nvidia.int16x2 import pack_int16x2, unpack_int16x2
 from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
 
-__all__ = ["SmallGraphs", "_small_graphs_kernel", "column_of", "graph_and_indices", "row_of", "to_blocks", "to_values"]
+__all__ = [
+    "SmallGraphs",
+    "_small_graphs_kernel",
+    "allocate",
+    "columns_of",
+    "graph_and_indices",
+    "row_of",
+    "to_blocks",
+    "to_values",
+    "value_in_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,7 @@ class SmallGraphs:
 
     Attributes:
         GRAPHS: graphs of a group.
+        WARPS: warps that hold a group; with several of them it is one graph, of 32 or 64 bits per value.
         SIZE: the least power of two, from 8 on, that is not below the vertices of a graph.
         ROWS, COLUMNS: of a block; COLUMNS counts words, of two values for int16.
         STEP: ROWS or the values of COLUMNS, whichever are more.
@@ -48,6 +60,7 @@ class SmallGraphs:
     """
 
     GRAPHS: int
+    WARPS: int
     SIZE: int
     ROWS: int
     COLUMNS: int
@@ -86,60 +99,99 @@ def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
 
 
 @gluon.jit
-def column_of(x, k, place: gl.constexpr, C: gl.constexpr):
-    """Return column k of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1]; for int16 in both halves of a word."""
+def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
+    """Return that column of words of X for each graph which holds column k, [GRAPHS, BLOCKS_M, ROWS, 1, 1]."""
     LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
     PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
     columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
     block = gl.full([C.GRAPHS, x.shape[1], x.shape[2], 1], 0, gl.int32, LAYOUT) + k // (PACKED * C.COLUMNS)
-    column = gl.gather(columns, block, 3)
-    if PACKED == 2:
-        column = gl.inline_asm_elementwise(
-            "prmt.b32 $0, $1, $1, 0x3232;" if place % 2 else "prmt.b32 $0, $1, $1, 0x1010;", "=r,r", [column], gl.int32, True, 1
-        )
-    return gl.expand_dims(column, 4)
+    return gl.expand_dims(gl.gather(columns, block, 3), 4)
 
 
 @gluon.jit
-def _of_row(row, k, place: gl.constexpr, C: gl.constexpr):
-    """Return value k of a row of each graph, [GRAPHS, 1, 1, 1, 1]."""
-    BLOCKS: gl.constexpr = C.BLOCKS
-    values = gl.gather(row, gl.full([C.GRAPHS, 1, 1, row.shape[3], 1], place % C.COLUMNS, gl.int32, BLOCKS), 4)
-    return gl.gather(values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + k // C.COLUMNS, 3)
+def _in_both_halves(x, SELECTOR: gl.constexpr):
+    """Return words with one half of x in both: the lower one for the selector 0x1010, the upper one for 0x3232."""
+    return gl.inline_asm_elementwise(f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [x], gl.int32, True, 1)
 
 
 @gluon.jit
-def _close(x, n, FLOOR: gl.constexpr, C: gl.constexpr):
-    """Return X* for X [GRAPHS, SIZE, SIZE], of which n rows and columns count; FLOOR is None if no weight is negative."""
-    STRATEGY: gl.constexpr = C.STRATEGY
-    STEP: gl.constexpr = C.STEP
-    for first in range(gl.cdiv(n, STEP)):
-        for place in gl.static_range(STEP):
-            k = first * STEP + place
-            x = add_min(x, column_of(x, k, place, C), row_of(x, k, place, C), STRATEGY)
-            if place % 2 == 1 or STRATEGY != "float":  # as in close_tile
-                x = clamp(x, FLOOR, STRATEGY)
-    return x
+def allocate(dtype: gl.constexpr, C: gl.constexpr):
+    """Return the shared memory through which warps exchange columns: two buffers, so that one barrier per step is enough."""
+    SHAPE: gl.constexpr = [2 * C.SIZE // C.COLUMNS * C.SIZE // 4 if C.WARPS > 1 else 1, 4]
+    SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    return gl.allocate_shared_memory(dtype, SHAPE, SHARED), gl.allocate_shared_memory(dtype, SHAPE, SHARED)
 
 
 @gluon.jit
-def _close_nonnegative(x, n, C: gl.constexpr):
-    """As _close, for weights of which none is negative."""
-    if C.STRATEGY == "float":
-        STEP: gl.constexpr = C.STEP
-        for first in range(gl.cdiv(n, STEP)):
-            for place in gl.static_range(0, STEP, 2):
-                k = first * STEP + place
-                row, column = row_of(x, k, place, C), column_of(x, k, place, C)
-                row1, column1 = row_of(x, k + 1, place + 1, C), column_of(x, k + 1, place + 1, C)
-                row1, column1 = (
-                    gl.minimum(row1, _of_row(row1, k, place, C) + row),
-                    gl.minimum(column1, column + _of_row(row, k + 1, place + 1, C)),
-                )
-                x = add_min_two(x, column, row, column1, row1, "nonnegative")
-        return x
+def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
+    """As columns_of, for warps that share one graph."""
+    BLOCKS_M: gl.constexpr = x.shape[1]
+    BLOCKS_N: gl.constexpr = x.shape[3]
+    SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
+    # Every thread stores two columns, although one block is enough: there is no store by some threads only.
+    pairs = gl.permute(gl.reshape(x, [BLOCKS_M, C.ROWS, BLOCKS_N, C.COLUMNS // 2, 2]), (0, 1, 2, 4, 3))
+    pair = gl.reshape(_pick(pairs, place % C.COLUMNS // 2), [BLOCKS_M, C.ROWS // 4, 4, BLOCKS_N, 2])
+    smem.store(gl.reshape(gl.permute(pair, (3, 4, 1, 0, 2)), [BLOCKS_N * 2 * C.SIZE // 4, 4]))
+    # Load those of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4].
+    LAYOUT: gl.constexpr = gl.BlockedLayout([1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, C.WARPS], [0, 1])
+    COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS)))
+    of_block = smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * C.SIZE // 4, 4], SHARED).index(k // C.COLUMNS).load(LAYOUT)
+    pair = gl.permute(gl.reshape(of_block, [2, C.ROWS // 4, BLOCKS_M, 4]), (2, 1, 3, 0))
+    column, column1 = gl.split(gl.reshape(pair, [BLOCKS_M, C.ROWS, 2]))
+    column = gl.convert_layout(column, COLUMN, assert_trivial=True)
+    column1 = gl.convert_layout(column1, COLUMN, assert_trivial=True)
+    return column[None, :, :, None, None], column1[None, :, :, None, None]
+
+
+@gluon.jit
+def columns_of(x, k, place: gl.constexpr, smem, C: gl.constexpr):
+    """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16 in both halves of words."""
+    if C.WARPS > 1:
+        return _exchange_columns(x, k, place, smem, C)
+    elif C.STRATEGY == "int16x2":
+        words = _column_of_words(x, k, place, C)
+        return _in_both_halves(words, "0x1010"), _in_both_halves(words, "0x3232")
     else:
-        return _close(x, n, None, C)
+        return _column_of_words(x, k, place, C), _column_of_words(x, k + 1, place + 1, C)
+
+
+@gluon.jit
+def value_in_columns(column, smem, i, k, place: gl.constexpr, second: gl.constexpr, C: gl.constexpr):
+    """Return value i of a column of each graph, [GRAPHS, 1, 1, 1, 1].
+
+    The columns are those that columns_of returned for k; `second` tells which. i is `place` in its step.
+    """
+    BLOCKS: gl.constexpr = C.BLOCKS
+    ROW: gl.constexpr = place % C.ROWS
+    if C.WARPS > 1:
+        VALUE: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS))))
+        of_block = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (C.SIZE // C.ROWS)
+        fours = smem.reinterpret(smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+        value = fours.index(of_block + i // C.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
+        return value[None, None, None, None, :]
+    else:
+        values = gl.gather(column, gl.full([C.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2)
+        return gl.gather(values, gl.full([C.GRAPHS, 1, 1, 1, 1], 0, gl.int32, BLOCKS) + i // C.ROWS, 1)
+
+
+@gluon.jit
+def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.constexpr):
+    """Return X* for X, of which n rows and columns count; FLOOR is None if no weight is negative."""
+    STEP: gl.constexpr = C.STEP
+    # A float can hold the sum of four values of at least FLOOR; of integers only that of two.
+    FLOOR_OF_SUMS: gl.constexpr = None if C.STRATEGY == "float" else FLOOR
+    for first in range(gl.cdiv(n, STEP)):
+        for place in gl.static_range(0, STEP, 2):
+            k = first * STEP + place
+            buffer = smem[place // 2 % 2]
+            column, column1 = columns_of(x, k, place, buffer, C)
+            row, row1 = row_of(x, k, place, C), row_of(x, k + 1, place + 1, C)
+            of_row1 = value_in_columns(column, buffer, k + 1, k, place + 1, 0, C)
+            of_column1 = value_in_columns(column1, buffer, k, k, place, 1, C)
+            row1 = clamp(add_min(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
+            column1 = clamp(add_min(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
+            x = clamp(add_min_two(x, column, row, column1, row1, STRATEGY), FLOOR, STRATEGY)
+    return x
 
 
 @gluon.jit
@@ -204,7 +256,7 @@ def _small_graphs_kernel(
     SIZES: gl.constexpr, CHECK: gl.constexpr,  # whether to store the extremes
     C: gl.constexpr,
 ):  # fmt: skip
-    """D = W* for each graph; program p, of one warp, owns groups p, p + programs, and so on. Values stay in [FLOOR, NO_EDGE].
+    """D = W* for each graph; program p owns groups p, p + programs, and so on. Values stay in [FLOOR, NO_EDGE].
 
     The highest values of D are not stored: a multiple of those of W bounds them.
     """
@@ -213,6 +265,9 @@ def _small_graphs_kernel(
     COMPUTE: gl.constexpr = C.EXTREMES.COMPUTE
     EXTREMES: gl.constexpr = C.EXTREMES
     FLOOR: gl.constexpr = C.FLOOR
+    STRATEGY: gl.constexpr = C.STRATEGY
+    NONNEGATIVE: gl.constexpr = "nonnegative" if C.STRATEGY == "float" else C.STRATEGY
+    smem = allocate(COMPUTE, C)
     lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
     below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)
@@ -236,7 +291,7 @@ def _small_graphs_kernel(
         x = to_blocks(gl.where(diagonal, gl.minimum(x, 0), x), C)
         # Indices and masks are computed again after a closure, which takes less time than registers to keep them would.
         if _vote(gl.where(low >= 0, 0, 1)):
-            d = to_values(_close(x, n, FLOOR, C), C)
+            d = to_values(_close(x, n, smem, STRATEGY, FLOOR, C), C)
             graph, i, j = graph_and_indices(group, batch, C)
             if SIZES:  # sums with negative weights may have lowered the padding
                 size = gl.load(sizes_ptr + graph)
@@ -244,7 +299,7 @@ def _small_graphs_kernel(
             lowest_d = gl.minimum(lowest_d, gl.min(gl.ravel(d), 0))
             lowest_diagonal = gl.minimum(lowest_diagonal, gl.min(gl.ravel(gl.where(i == j, d, 0)), 0))
         else:
-            d = to_values(_close_nonnegative(x, n, C), C)
+            d = to_values(_close(x, n, smem, NONNEGATIVE, None, C), C)
         graph, i, j = graph_and_indices(group, batch, C)
         d_ptrs = d_ptr + graph.to(gl.int64) * (n * n) + (i * n + j)
         gl.store(d_ptrs, d.to(d_ptr.dtype.element_ty), mask=(i < n) & (j < n))

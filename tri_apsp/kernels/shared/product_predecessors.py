@@ -13,7 +13,7 @@ __all__ = ["_check_terms_kernel"]
 @triton.jit(do_not_specialize=["blocks"])
 def _check_terms_kernel(
     pred_ptr,  # (batch, n, n) of int32, contiguous: the first k with the least D[i, k] + W[k, j]; then predecessors
-    loops_ptr,  # one int32, 0 before the launch; then 1 if a predecessor may lie on a loop
+    failed_ptr,  # one int32, 0 before the launch; then 1 if a predecessor may lie on a loop, or a float is negative
     w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
     n, blocks,  # programs per graph
     stride_wb, stride_wm, stride_wn,
@@ -44,4 +44,6 @@ def _check_terms_kernel(
         back = tl.load(d_ptr + j * n + k, mask=loops, other=NO_EDGE)
         w = tl.load(w_ptr + pid_b * stride_wb + k.to(tl.int64) * stride_wm + j * stride_wn, mask=loops, other=NO_EDGE)
         loops = loops & (back < NO_EDGE) & (w + back <= 0)
-    tl.atomic_max(loops_ptr, tl.max(loops.to(tl.int32), 0), sem="relaxed")
+    else:  # of floats, the caller assumes that none is negative
+        loops = loops | (reached & (d < 0))
+    tl.atomic_max(failed_ptr, tl.max(loops.to(tl.int32), 0), sem="relaxed")
