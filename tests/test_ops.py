@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import tri_apsp
 import tri_apsp.ops  # registers the operations
@@ -181,6 +182,35 @@ class TestGradients:
             inner = torch.func.grad(function)
             with pytest.raises(InputError, match="no second derivatives"):
                 torch.func.grad(lambda w, inner=inner: inner(w).square().sum())(at)
+
+    def test_batched_gradients(self) -> None:
+        """Of many gradients at once, which torch batches by other tensors than torch.func does."""
+        weights = random_weights(5, 5).requires_grad_()
+        found = torch.autograd.functional.jacobian(distances, weights, vectorize=True)
+        assert torch.equal(found, torch.autograd.functional.jacobian(distances, weights))
+
+    def test_traced_gradients(self) -> None:
+        """A trace of the gradient holds operations, not values."""
+        gradient = torch.func.grad(lambda w: distances(w).sum())
+        first, second = (random_weights(5, 5).abs() + seed for seed in range(2))
+
+        def plain(w: torch.Tensor) -> torch.Tensor:
+            w = w.detach().requires_grad_()
+            return torch.autograd.grad((distances(w) * distances(w).detach()).sum(), w)[0]
+
+        for function in (gradient, plain):
+            traced = make_fx(function, tracing_mode="real")(first)
+            assert torch.equal(traced(second), function(second))
+
+    def test_a_gradient_with_the_negative_bit(self) -> None:
+        """Torch negates such a tensor when it is read; kernels would not."""
+        weights = random_weights(5, 5).to(torch.float64).requires_grad_()
+        factor = torch.rand(5, 5, dtype=torch.float64) + 1
+        (expected,) = torch.autograd.grad((-distances(weights) * factor).sum(), weights)
+        found = distances(weights)
+        found.register_hook(lambda gradient: torch._neg_view(gradient))
+        (gradient,) = torch.autograd.grad((found * factor).sum(), weights)
+        assert torch.equal(gradient, expected)
 
     def test_results_are_no_views(self) -> None:
         """So that torch lets a caller change them in place where they are not needed again."""

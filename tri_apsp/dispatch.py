@@ -13,14 +13,16 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 def needs_operation(*tensors: Any) -> bool:
     """Return whether a call with these arguments, of which some may be no tensors, must be one operation of torch (ops/)."""
-    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or torch._C._len_torch_dispatch_stack():
         return True
     gradients = torch.is_grad_enabled()
     for tensor in tensors:
         if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
             if gradients and tensor.requires_grad:
                 return True
-            if type(tensor) not in _PLAIN or has_functorch_wrapper(tensor):
+            # An operation also batches for is_grads_batched, and resolves a negative bit, which kernels do not see.
+            batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
+            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or has_functorch_wrapper(tensor):
                 return True
     return False
 

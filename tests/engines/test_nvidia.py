@@ -10,9 +10,8 @@ from engines.contract import EngineContract
 
 import tri_apsp
 from tri_apsp import Config, GpuTiles, engines, no_edge, tuned
-from tri_apsp.configs import default_config
+from tri_apsp.configs import SMALL_GRAPHS, default_config
 from tri_apsp.engines import Update
-from tri_apsp.engines.nvidia import MOST_VERTICES
 from tri_apsp.engines.triton_base import TritonEngine
 from tri_apsp.semirings import distance_range
 
@@ -137,7 +136,7 @@ def test_a_solve_in_one_launch(dtype: torch.dtype, shape: tuple[int, int], padde
             assert min(found.lowest, 0) == min(separate.lowest, 0)
             assert max(found.highest_below or 0, 0) == max(separate.highest_below or 0, 0)
             (of_distances,) = engine.value_ranges([distances], no_edge(dtype), diagonal=True)
-            if n > MOST_VERTICES[dtype.itemsize]:
+            if n > SMALL_GRAPHS[dtype.itemsize]:
                 assert of_distances == last
             else:  # whose highest distances are only bounded
                 assert min(of_distances.lowest, 0) == last.lowest

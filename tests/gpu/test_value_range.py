@@ -302,7 +302,7 @@ class TestOnTheGpu:
     def test_negative_integers_block_twice_where_a_distance_may_be_no_edge(self, dtype: torch.dtype, connected: bool) -> None:
         """Beside negative weights, "no edge" begins at a lower bound than the one by which the solve read the distances.
 
-        Not so for up to 64 vertices, where the solve may read no distances of integers.
+        Not so for graphs that warps hold in registers (n <= 64): that kernel only bounds the highest distance.
         """
         graph = cases.negative_graph(70)
         if not connected:

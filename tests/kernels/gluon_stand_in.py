@@ -137,7 +137,7 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
         return _tensor((args[0].view(np.uint16) * np.uint32(65537)).view(np.int32))
     args = np.broadcast_arrays(*[np.int32(arg) if isinstance(arg, int) else arg for arg in args])
     registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(args, start=1)}
-    if "vote" in code:  # of a warp, all of whose threads hold the same value
+    if "vote" in code:  # all threads hold the same value
         return _tensor(args[0] != 0)
     if code.startswith("prmt"):
         half = np.asarray(args[0]).view(np.uint32) >> (16 if "0x3232" in code else 0) & np.uint32(0xFFFF)
@@ -194,6 +194,7 @@ NAMES = {
         minimum=lambda x, y, propagate_nan=None: _tensor((np.minimum if propagate_nan else np.fmin)(x, y)),
         **dict.fromkeys(["BlockedLayout", "SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
         static_range=range,
+        static_assert=lambda condition: None,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),
         num_programs=lambda axis: _tensor(program.grid[axis], np.int32),
         cdiv=lambda x, y: (x + y - 1) // y,

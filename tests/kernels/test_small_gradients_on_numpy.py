@@ -17,10 +17,11 @@ kernel = import_kernels("kernels.nvidia.small_gradients")._small_gradients_kerne
 
 def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: int = 1) -> np.ndarray:
     batch, n, _ = w.shape
+    rows, columns = (2, 4) if warps == 1 else (8, 16 // warps)
     constants = SmallGraphs(
-        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=max(8, 1 << (n - 1).bit_length()),
-        ROWS=2 if warps == 1 else 4, COLUMNS=4, STEP=4, STRATEGY="float", INTEGERS=False,
-        NO_EDGE=np.inf, FLOOR=-np.inf, VALUES=None, BLOCKS=None, EXTREMES=None,
+        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=max(8, 1 << (n - 1).bit_length()) if warps == 1 else 64, ROWS=rows,
+        COLUMNS=columns, STEP=max(rows, columns), STRATEGY="float", INTEGERS=False, NO_EDGE=np.inf, FLOOR=-np.inf, VALUES=None,
+        BLOCKS=None, EXTREMES=None,
     )  # fmt: skip
     gradient, whole = np.full_like(d, np.nan), (n * n, n, 1)
     launch(
@@ -32,7 +33,7 @@ def find(w: np.ndarray, d: np.ndarray, g: np.ndarray, programs: int = 2, warps: 
 
 
 @pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 3, 8, 13, 32])
+@pytest.mark.parametrize("n", [1, 3, 8, 13, 32, 33, 64])
 @pytest.mark.parametrize("warps", [1, 4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients(dtype: torch.dtype, warps: int, n: int, negative: bool) -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import CAPABILITIES, small_gradients, small_graphs
 
-from tri_apsp.engines.nvidia import MOST_VERTICES
+from tri_apsp.configs import SMALL_GRAPHS
 
 pytestmark = needs_disassembler
 
@@ -21,7 +21,7 @@ ALL = [
     for dtype in DTYPES
     for sizes in (False, True)
     for capability in CAPABILITIES
-    if size <= MOST_VERTICES[dtype.itemsize]
+    if size <= SMALL_GRAPHS[dtype.itemsize]
     and (capability >= 90 or dtype != torch.int16)
     and (not sizes or (capability == 90 and dtype.itemsize <= 4))
 ]
@@ -52,7 +52,7 @@ def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, ca
 def test_a_step_is_sums_minima_and_exchanges(size: int, dtype: torch.dtype, minimum: str, most: dict[str, int]) -> None:
     """Of graphs without negative weights, for eight k: one minimum for each two sums, and few shuffles.
 
-    Two warps exchange columns for each two k by 16-byte stores and loads, and one barrier.
+    For each pair of k, two warps exchange columns by 16-byte stores and loads with one barrier.
     """
     values = size * size // (32 if size == 32 else 64)  # of a thread
     loops = [loop for loop in small_graphs(size, dtype, False, 90).compile().loops if 4 * values <= loop[minimum] <= 5 * values]
@@ -77,13 +77,13 @@ def _quick_gradients(size: int, dtype: torch.dtype, capability: int) -> bool:
 def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: int) -> None:
     """For eight k, a thread adds, compares and selects twice for each of its values; then it selects twice, and adds twice.
 
-    Some more sums make column k + 1 from column k: as many as a thread has rows.
+    Besides, a thread adds once per row to bring column k + 1 up to date.
     """
     compiled = small_gradients(size, dtype, capability).compile()
     forward, backward, _ = sorted((loop for loop in compiled.loops if loop["LDG"] == 0), key=lambda loop: loop.total())[-3:]
-    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 32  # none under Triton 3.6
+    assert forward["LDL"] + forward["STL"] + backward["LDL"] + backward["STL"] <= 48  # none under Triton 3.6
     if dtype == torch.float32 and capability == 90:
         steps = 32 * (4 if size < 32 else 8)
         assert steps < forward["FADD"] <= 1.13 * steps
-        assert forward.total() <= 5.6 * steps
+        assert forward.total() <= 8 * steps  # 5.0 under Triton 3.6: later ones combine the comparisons of k and k + 1
         assert backward.total() <= 10.5 * steps

@@ -27,11 +27,11 @@ def solve(
     size = max(8, 1 << (n - 1).bit_length())
     extremes = extremes_constants(dtype)
     words = 2 if dtype == torch.int16 else 1
+    rows, columns = (2, 4) if warps == 1 else (8, 16 // warps)
     constants = SmallGraphs(
-        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=size, ROWS=2 if warps == 1 else 4, COLUMNS=4,
-        STEP=4 * words, STRATEGY=strategy(dtype, False),
-        INTEGERS=not dtype.is_floating_point, NO_EDGE=no_edge(dtype), FLOOR=floor(dtype), VALUES=None, BLOCKS=None,
-        EXTREMES=extremes,
+        GRAPHS=2 if warps == 1 else 1, WARPS=warps, SIZE=size if warps == 1 else 64, ROWS=rows, COLUMNS=columns,
+        STEP=max(rows, columns * words), STRATEGY=strategy(dtype, False), INTEGERS=not dtype.is_floating_point,
+        NO_EDGE=no_edge(dtype), FLOOR=floor(dtype), VALUES=None, BLOCKS=None, EXTREMES=extremes,
     )  # fmt: skip
     d, found = np.empty_like(w), np.zeros(8, extremes.COMPUTE)
     partials, finished = np.full((programs, 8), -1000, extremes.COMPUTE), np.array([7])
@@ -52,7 +52,7 @@ def graphs(n: int, *, negative: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("negative", [False, True])
-@pytest.mark.parametrize("n", [1, 3, 8, 13, 32])
+@pytest.mark.parametrize("n", [1, 3, 8, 13, 32, 33, 64])
 @pytest.mark.parametrize(
     ("dtype", "warps"), [*((dtype, 1) for dtype in DTYPES), *((dtype, 2) for dtype in DTYPES if dtype != torch.int16)], ids=str
 )

@@ -154,8 +154,8 @@ def nvidia_closure(kind: str, dtype: torch.dtype, nonnegative: bool, capability:
 
 def small_graphs(size: int, dtype: torch.dtype, sizes: bool, capability: int) -> Variant:
     """The kernel for graphs of at most `size` vertices."""
-    small, options = small_graphs_constants(dtype, size)
-    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "CHECK": True, "C": small}
+    options = small_graphs_constants(dtype, size)
+    constants: dict[str, Any] = {"stride_wn": 1, "SIZES": sizes, "CHECK": True, "C": options.pop("C")}
     pointers = {"sizes_ptr": "*i64", "finished_ptr": "*i64"}
     if dtype == torch.int16:
         pointers |= {"partials_ptr": "*i32", "extremes_ptr": "*i32"}

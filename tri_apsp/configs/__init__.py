@@ -19,11 +19,20 @@ from tri_apsp.configs.types import (
     from_fields,
     to_fields,
 )
-from tri_apsp.configs.validity import closure_bytes, invalid_because, is_valid, max_registers, product_registers, require_valid
+from tri_apsp.configs.validity import (
+    SMALL_GRAPHS,
+    closure_bytes,
+    invalid_because,
+    is_valid,
+    max_registers,
+    product_registers,
+    require_valid,
+)
 
 __all__ = [
     "METHOD_NAMES",
     "PAPER_METHOD_NAMES",
+    "SMALL_GRAPHS",
     "AnyMethodName",
     "CompleteConfig",
     "Config",

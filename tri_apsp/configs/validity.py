@@ -135,6 +135,10 @@ def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
     )
 
 
+SMALL_GRAPHS = {2: 64, 4: 64, 8: 32}
+"""The most vertices of graphs that the nvidia engine solves in registers, by bytes per value; no configuration matters."""
+
+
 def closure_bytes(tile: int, itemsize: int) -> int:
     """Return the bytes of shared memory of a program of the nvidia engine's closure: two tiles, 4 rows of a strip, 4 unused."""
     return (2 * tile + 8) * tile * max(itemsize, _WORD)

@@ -169,12 +169,10 @@ class Engine(BlockOperations):
         predecessors_workspace() states.
         """
 
-    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, relative: float) -> torch.Tensor | None:
-        """Return predecessors() for weights whose signs are not known; None if one is negative, or if it may take longer.
+    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
+        """Return predecessors() for weights of unknown sign, if there is a faster way for weights without negatives.
 
-        Args:
-            weights, distances: as for predecessors().
-            relative: how far sums may be from distances that they equal, relative to these.
+        None if there is not, or if a weight is negative. `tolerance` is that for weights without negatives.
         """
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
 from tri_apsp.engines.nvidia_constants import (
@@ -37,7 +37,7 @@ from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
 
-__all__ = ["MOST_VERTICES", "NvidiaEngine", "split_k_tiles"]
+__all__ = ["NvidiaEngine", "split_k_tiles"]
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
 # often.
@@ -65,9 +65,6 @@ _MIN_PART = 16
 # A solve in one launch is the same for weights of every sign in these dtypes: without negative weights its closure would have a
 # fifth fewer instructions per tile, but be no faster.
 _ONE_CLOSURE = (torch.int16, torch.int32)
-MOST_VERTICES = {2: 64, 4: 64, 8: 32}
-"""The largest n whose graphs one or two warps keep in their registers, by bytes per value."""
-
 _MOST_VERTICES_OF_GRADIENT = 64
 # Predecessors of graphs of _LEAST_OF_PRODUCT vertices up to these, by bytes per value, are found by the terms of one product:
 # n^3 operations, but few launches. On an H100, in float32, the search takes 1.4 ms at n = 128 and at n = 2048, the product
@@ -75,8 +72,8 @@ _MOST_VERTICES_OF_GRADIENT = 64
 # gradients need no predecessors.
 _LEAST_OF_PRODUCT = 65
 _MOST_OF_PRODUCT = {4: 1536, 8: 1024}
-# With fewer tiles than this per multiprocessor, the terms are found in smaller ones.
-_TILES_OF_ARGMIN = 2
+# A search for terms with fewer tiles than this per multiprocessor uses smaller tiles.
+_ARGMIN_TILES_PER_UNIT = 2
 # Pairs of vertices per program of the kernel that checks them.
 _PAIRS = 1024
 # The most programs per multiprocessor, of both kernels of small graphs.
@@ -135,15 +132,15 @@ class NvidiaEngine(TritonEngine):
 
     @classmethod
     def can_queue_solve(cls, weights: torch.Tensor, *, check: bool = True) -> bool:
-        return is_readable(weights) and (check or weights.shape[-1] <= MOST_VERTICES[weights.itemsize])
+        return is_readable(weights) and (check or weights.shape[-1] <= SMALL_GRAPHS[weights.itemsize])
 
     @classmethod
     def specializes_on_sign(cls, weights: torch.Tensor) -> bool:
-        return weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > MOST_VERTICES[weights.itemsize]
+        return weights.dtype not in _ONE_CLOSURE and weights.shape[-1] > SMALL_GRAPHS[weights.itemsize]
 
     def queue_solve(self, weights: torch.Tensor, *, check: bool = True) -> tuple[Block, PendingRanges | None]:
         batch, n, _ = weights.shape
-        if n <= MOST_VERTICES[weights.itemsize]:
+        if n <= SMALL_GRAPHS[weights.itemsize]:
             return self._queue_small_graphs(weights, check)
         sizes = self.spec.sizes
         tile, count, parts = self._tile_and_programs(batch, n)
@@ -206,23 +203,23 @@ class NvidiaEngine(TritonEngine):
         found = torch.empty((batch, m, n), dtype=torch.int32, device=a.device)
         if not found.numel():
             return found
-        launch, tiles = _argmin_launcher(a.dtype, nonnegative, False, self._capability)
-        count = programs([(m, n, depth)], tiles) * batch
-        if count < _TILES_OF_ARGMIN * self._units:
-            launch, tiles = _argmin_launcher(a.dtype, nonnegative, True, self._capability)
+        for small in (False, True):
+            launch, tiles = _argmin_launcher(a.dtype, nonnegative, small, self._capability)
             count = programs([(m, n, depth)], tiles) * batch
+            if count >= _ARGMIN_TILES_PER_UNIT * self._units:
+                break
         launch((count, 1, 1), found, a, b, m, n, depth, depth)
         return found
 
     def predecessors(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor:
         found = None
-        # No weight of floats is negative; integers may have any sign.
+        # An absolute tolerance of 0 means that no weight of floats is negative; integers may have any sign.
         if isinstance(tolerance.absolute, int) and tolerance.absolute == 0:
-            found = self.predecessors_if_nonnegative(weights, distances, tolerance.relative)
+            found = self.predecessors_if_nonnegative(weights, distances, tolerance)
         return super().predecessors(weights, distances, tolerance) if found is None else found
 
-    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, relative: float) -> torch.Tensor | None:
-        """By the terms of the product D W; None also if there may be a loop of predecessors, as along a cycle of weight 0."""
+    def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
+        """Find them as the terms of the product D W."""
         batch, n, _ = distances.shape
         if not _LEAST_OF_PRODUCT <= n <= _MOST_OF_PRODUCT.get(weights.itemsize, 0):
             return None
@@ -231,12 +228,15 @@ class NvidiaEngine(TritonEngine):
             outside = torch.arange(n, device=weights.device) >= self.spec.sizes[:, None]
             edges.masked_fill_(outside[:, :, None], self.no_edge)  # columns outside reach only pairs without a path
         edges.diagonal(dim1=1, dim2=2).fill_(self.no_edge)
-        found = self._argmin(distances, edges, True)
+        found = self._argmin(distances, edges, nonnegative=True)  # the sign of integers does not matter
         failed = found.new_zeros(())
         blocks = -(-n * n // _PAIRS)
-        launch = _check_terms_launcher(weights.dtype, relative)
+        launch = _check_terms_launcher(weights.dtype, tolerance.relative)
         launch((batch * blocks, 1, 1), found, failed, weights, distances, n, blocks, *weights.stride())
-        return None if bool(failed) else found
+        cause = int(failed)
+        if cause == 1:  # a loop: the search knows cycles of weight 0
+            return super().predecessors(weights, distances, tolerance)
+        return None if cause else found
 
     def _occupancy(self, count: int) -> tuple[int, int, bool]:
         """Return the warps per program, how many programs must fit a multiprocessor, and whether several share a graph."""
@@ -332,8 +332,8 @@ def _check_terms_launcher(dtype: torch.dtype, relative: float) -> Launcher:
 @cache
 def _small_graphs_launcher(dtype: torch.dtype, size: int, sizes: bool, check: bool) -> tuple[Launcher, int]:
     """Return the launcher for graphs of at most `size` vertices, and the graphs that a program takes at a time."""
-    constants, options = small_graphs_constants(dtype, size)
-    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, "C": constants, **options}), constants.GRAPHS
+    constants = small_graphs_constants(dtype, size)
+    return Launcher(_small_graphs_kernel, {"SIZES": sizes, "CHECK": check, **constants}), constants["C"].GRAPHS
 
 
 @cache

@@ -61,9 +61,11 @@ def product_layouts(tiles: GpuTiles, dtype: torch.dtype) -> ProductLayouts:
 def argmin_constants(
     dtype: torch.dtype, nonnegative: bool, small: bool, capability: tuple[int, int] | None
 ) -> tuple[GpuTiles, dict[str, Any]]:
-    """Return the tiles of the kernel that finds the terms of a product, and its constants and options; `small`: a few tiles.
+    """Return the tiles of the kernel that finds the terms of a product, and its constants and options.
 
-    A thread holds three values for each element of its part of a tile, so tiles are half as large as those of a product.
+    `small`: whether for a launch of few tiles, which are then smaller.
+
+    A thread holds three values for each element of a tile, so tiles are at most half as large as those of a product.
     """
     block_m, block_n = (32, 32) if small else (64, 256 // dtype.itemsize)
     tiles = GpuTiles(block_m=block_m, block_n=block_n, block_k=16, num_warps=4, num_stages=2)
@@ -143,20 +145,21 @@ def _extremes_constants(dtype: torch.dtype, warps: int) -> ExtremesConstants:
     )
 
 
-def small_graphs_constants(dtype: torch.dtype, size: int, warps: int = 0) -> tuple[SmallGraphs, dict[str, int]]:
-    """Return what the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64, is compiled for, and its options.
+def small_graphs_constants(dtype: torch.dtype, size: int, warps: int | None = None) -> dict[str, Any]:
+    """Return the constants and options of the kernel for graphs of at most `size` vertices, 8, 16, 32 or 64.
 
-    Graphs of 64 vertices are shared by `warps` warps; 0: by as many as is fastest for a solve.
+    `warps`: how many share a graph; None: as many as is fastest for a solve.
     """
     words = 2 if dtype == torch.int16 else 1  # values of a word
-    if not warps:
+    if warps is None:
         warps = 2 if size == 64 and words == 1 else 1
     rows, blocks_n = {8: (2, 2 // words), 16: (4, 4 // words), 32: (4, 4), 64: (8, 4 * warps)}[size]
     lanes = 32 * warps * rows // (size * blocks_n), size // rows, blocks_n // warps
     columns = size // blocks_n
     graphs = max(lanes[0], _SMALL_VALUES // size**2)
     # Neighbouring threads hold neighbouring blocks of a row, whose values they load together; where warps exchange columns,
-    # blocks of a column instead, so that they store to different banks of shared memory.
+    # blocks of a column instead, so that they store to different banks of shared memory. A BlockedLayout has one order for
+    # registers and threads.
     across, down = _powers(lanes[2], (0, 0, columns)), _powers(lanes[1], (0, rows, 0))
     values = gl.DistributedLinearLayout(
         reg_bases=[
@@ -186,8 +189,8 @@ def small_graphs_constants(dtype: torch.dtype, size: int, warps: int = 0) -> tup
         BLOCKS=blocks,
         EXTREMES=_extremes_constants(dtype, warps),
     )
-    # Two warps: six programs fit a multiprocessor. More with fewer registers are no faster.
-    return constants, {"num_warps": warps} | ({"maxnreg": 168} if warps == 2 else {})
+    # At 168 registers per thread, six programs of two warps fit a multiprocessor; more programs of fewer are no faster.
+    return {"C": constants, "num_warps": warps} | ({"maxnreg": 168} if warps == 2 else {})
 
 
 def _powers(count: int, step: tuple[int, int, int]) -> list[list[int]]:
@@ -197,10 +200,9 @@ def _powers(count: int, step: tuple[int, int, int]) -> list[list[int]]:
 
 def small_gradients_constants(dtype: torch.dtype, size: int) -> dict[str, Any]:
     """Return the constants and options of the kernel of gradients, for graphs of at most `size` vertices, 8, 16, 32 or 64."""
-    constants, options = small_graphs_constants(dtype, size, 4 if size == 64 else 1)
-    # With fewer registers more programs are resident, and none spills inside a loop.
+    # With fewer registers more programs are resident; what spills is read and written once per group, not in a loop over k.
     registers = {} if dtype == torch.float64 else {"maxnreg": 128}
-    return {"C": constants, **options, **registers}
+    return small_graphs_constants(dtype, size, 4 if size == 64 else 1) | registers
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -141,6 +141,13 @@ def _(
     return weights.new_empty(weights.shape, dtype=dtype), found
 
 
+def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor | None) -> Any:
+    """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves the time of an operation."""
+    if not needs_operation(*tensors):
+        return plain
+    return transformed if has_functorch_wrapper(*tensors) else operation
+
+
 def _solve_backward(
     gradient: Tensor, weights: Tensor, distances: Tensor, sizes: Tensor | None, predecessors: Tensor, check: bool
 ) -> Tensor:
@@ -166,10 +173,9 @@ def _save_solve(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]
 
 def _gradient_of_solve(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     weights, distances, sizes, predecessors = ctx.saved_tensors
-    operation: Any = _solve_backward
-    if needs_operation(gradient, weights, distances):
-        transformed = has_functorch_wrapper(gradient, weights, distances)
-        operation = _SolveBackward.apply if transformed else torch.ops.tri_apsp.shortest_paths_backward
+    operation = _backward_of(
+        _solve_backward, torch.ops.tri_apsp.shortest_paths_backward, _SolveBackward.apply, gradient, weights, distances
+    )
     found = operation(gradient, weights, distances, sizes, predecessors, ctx.check)
     return found, None, None, None, None, None, None
 
@@ -269,10 +275,9 @@ def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _gradients_of_product(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     a, b, c, result = ctx.saved_tensors
-    operation: Any = _product_backward
-    if needs_operation(gradient, a, b, c, result):
-        transformed = has_functorch_wrapper(gradient, a, b, c, result)
-        operation = _ProductBackward.apply if transformed else torch.ops.tri_apsp.min_plus_backward
+    operation = _backward_of(
+        _product_backward, torch.ops.tri_apsp.min_plus_backward, _ProductBackward.apply, gradient, a, b, c, result
+    )
     found = operation(gradient, a, b, c, result)
     return found[0], found[1], found[2] if c is not None else None
 

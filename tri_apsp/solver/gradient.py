@@ -10,7 +10,7 @@ from tri_apsp.engines import Engine, MatrixSpec
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import Problem, check_operands, check_weights
 from tri_apsp.solver.memory import memory_for, memory_for_solve
-from tri_apsp.solver.predecessors import predecessors_of_any_sign
+from tri_apsp.solver.predecessors import predecessors_without_bounds
 from tri_apsp.solver.selection import choice_of
 
 __all__ = ["product_gradients", "weights_gradient"]
@@ -53,7 +53,7 @@ def weights_gradient(
     matrices = 1 + max(_WORKSPACE / weights.itemsize, 1 + engine.predecessors_workspace(problem.weights))
     with memory_for_solve(problem, matrices), current(weights.device):
         if predecessors is None:
-            predecessors = predecessors_of_any_sign(problem, distances, engine, check=check)
+            predecessors = predecessors_without_bounds(problem, distances, engine, check=check)
         return engine.edge_gradient(gradient, predecessors.reshape(shape).contiguous()).reshape(weights.shape)
 
 

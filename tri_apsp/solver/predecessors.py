@@ -10,7 +10,7 @@ from tri_apsp.solver.arguments import Problem
 from tri_apsp.solver.values import Bounds
 from tri_apsp.value_range import largest_magnitude
 
-__all__ = ["predecessors", "predecessors_of_any_sign"]
+__all__ = ["predecessors", "predecessors_without_bounds"]
 
 # Sums of a few terms differ by about one unit in the last place for each term.
 _UNITS = 4
@@ -28,24 +28,19 @@ def predecessors(problem: Problem, distances: torch.Tensor, bounds: Bounds | Non
     return engine.predecessors(problem.weights, distances, _tolerance(distances, bounds))
 
 
-def predecessors_of_any_sign(problem: Problem, distances: torch.Tensor, engine: Engine, *, check: bool) -> torch.Tensor:
+def predecessors_without_bounds(problem: Problem, distances: torch.Tensor, engine: Engine, *, check: bool) -> torch.Tensor:
     """As predecessors, for weights of floats whose bounds are not known.
 
-    With `check` the host waits for the sign of the distances, which some distance shares with a negative weight; without it, a
-    search may take longer.
+    With `check` the host waits for the sign of the distances: if a weight is negative, so is a distance. Without it, the search
+    may take longer.
     """
     if not check:
         return predecessors(problem, distances, None, engine)
-    found = engine.predecessors_if_nonnegative(problem.weights, distances, _relative(distances.dtype))
+    found = engine.predecessors_if_nonnegative(problem.weights, distances, _tolerance(distances, Bounds(0, None)))
     if found is None:
         bounds = engine.value_ranges([distances], no_edge(distances.dtype))[0]
         found = predecessors(problem, distances, Bounds(bounds.lowest, bounds.highest_below), engine)
     return found
-
-
-def _relative(dtype: torch.dtype) -> float:
-    """Return how far sums of floats may be from distances that they equal, relative to these."""
-    return _UNITS * torch.finfo(dtype).eps
 
 
 def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
@@ -57,7 +52,7 @@ def _tolerance(distances: torch.Tensor, bounds: Bounds | None) -> Tolerance:
     """
     if not distances.dtype.is_floating_point:
         return Tolerance(0, 0, 0, 0)
-    relative = _relative(distances.dtype)
+    relative = _UNITS * torch.finfo(distances.dtype).eps
     cycle = 2 * distances.shape[-1] * relative
     if bounds is not None and bounds.lowest >= 0:
         return Tolerance(relative, 0, cycle, 0)

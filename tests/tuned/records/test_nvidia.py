@@ -79,7 +79,14 @@ def test_closures_that_fit(tile: int, warps: int, programs: int, dtype: torch.dt
 @pytest.mark.parametrize("kernel", ["closure", "batch"])
 def test_closures_that_repeat(kernel: str, tile: int, warps: int, n: int, repeats: bool) -> None:
     made = config(closure_tile=tile, closure_warps=warps)
-    assert record_of("nvidia", kernel).repeats(made, config(), torch.float32, n) == repeats
+    assert record_of("nvidia", kernel).repeats(made, config(), torch.float64, n) == repeats
+
+
+def test_no_field_matters_for_graphs_in_registers() -> None:
+    made = config(closure_warps=2)
+    for n, repeats in ((64, True), (65, False)):
+        assert record_of("nvidia", "batch").repeats(made, config(), torch.float32, n) == repeats
+    assert not record_of("nvidia", "batch").repeats(made, config(), torch.float64, 64)
 
 
 @pytest.mark.parametrize(

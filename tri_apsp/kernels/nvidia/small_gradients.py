@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from tri_apsp.kernels.nvidia.gluon_names import gl, gluon
 from tri_apsp.kernels.nvidia.small_graphs import (
-    allocate,
+    allocate_columns,
     columns_of,
     graph_and_indices,
     row_of,
     to_blocks,
     to_values,
-    value_in_columns,
+    value_across,
 )
 
 __all__ = ["_small_gradients_kernel"]
@@ -42,7 +42,10 @@ __all__ = ["_small_gradients_kernel"]
 
 @gluon.jit
 def _find_intermediates(x, n, smem, C: gl.constexpr):
-    """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path."""
+    """Return M [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS] for weights X: -1 where the edge itself is a shortest path.
+
+    k and k + 1 share one exchange of columns, but the result is that of one k after the other.
+    """
     STEP: gl.constexpr = C.STEP
     BLOCKS: gl.constexpr = C.BLOCKS
     intermediates = gl.full(x.shape, -1, gl.int32, BLOCKS)
@@ -51,7 +54,7 @@ def _find_intermediates(x, n, smem, C: gl.constexpr):
             k = first * STEP + place
             buffer = smem[place // 2 % 2]
             column, column1 = columns_of(x, k, place, buffer, C)
-            column1 = gl.minimum(column1, column + value_in_columns(column1, buffer, k, k, place, 1, C))
+            column1 = gl.minimum(column1, column + value_across(column1, buffer, k, place, 1, C))
             x, intermediates = _relax(x, intermediates, column + row_of(x, k, place, C), k)
             x, intermediates = _relax(x, intermediates, column1 + row_of(x, k + 1, place + 1, C), k + 1)
     return intermediates
@@ -59,6 +62,7 @@ def _find_intermediates(x, n, smem, C: gl.constexpr):
 
 @gluon.jit
 def _relax(x, intermediates, sums, k):
+    """Return X and M after the step of k, whose sums are X[:, k] + X[k, :]."""
     less = sums < x
     return gl.where(less, sums, x), gl.where(less, k, intermediates)
 
@@ -110,7 +114,7 @@ def _small_gradients_kernel(
     Program p owns groups p, p + programs, and so on.
     """
     NO_EDGE: gl.constexpr = C.NO_EDGE
-    smem = allocate(w_ptr.dtype.element_ty, C)
+    smem = allocate_columns(w_ptr.dtype.element_ty, C)
     for group in range(gl.program_id(0), gl.cdiv(batch, C.GRAPHS), gl.num_programs(0)):
         graph, i, j = graph_and_indices(group, batch, C)
         inside = (i < n) & (j < n)

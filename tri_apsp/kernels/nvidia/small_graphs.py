@@ -2,20 +2,19 @@
 
     for each group of GRAPHS graphs:                         # X [GRAPHS, SIZE, SIZE]
         X = W, but NO_EDGE in the padding and at most 0 on the diagonal
-        for each k, k + 1:                                   # row and column k come from other threads
+        for each pair k, k + 1:                              # row and column k come from other threads
             row, column = X[:, k, :], X[:, :, k]
             row1 = min(X[:, k+1, :], X[:, k+1, k] + row)     # row k + 1 as the step of k would have made it
             column1 = min(X[:, :, k+1], column + X[:, k, k+1])
             X = min(X, column + row, column1 + row1)         # one instruction for the minimum of three; see tiles.py
         D = X
 
-X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one block [ROWS, COLUMNS] of each of its graphs, or
-several. STEP is so many k at a time that the compiler knows in which register of its thread row and column k lie; in which
-thread depends on k.
+X is held as [GRAPHS, BLOCKS_M, ROWS, BLOCKS_N, COLUMNS]: a thread holds one or several blocks [ROWS, COLUMNS]. The loop over k
+is unrolled by STEP, so that the compiler knows which registers hold row and column k; which thread holds them depends on k.
 
-A warp holds whole groups, and its threads exchange rows and columns by shuffles. With 64 x 64 values of 32 bits a thread of one
-warp would hold 128: then two warps share a graph, each half of the columns. Rows still come by shuffles; columns go through
-shared memory, as values in which no two threads meet at a bank: [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4].
+With one warp per group, threads exchange rows and columns by shuffles. At 64 x 64 values of 32 bits a thread of one warp would
+hold 128 values, so two warps (for gradients: four) share a graph, each with an equal part of the columns. Rows still come by
+shuffles. Columns go through shared memory as [BLOCKS_N, 2, ROWS // 4, BLOCKS_M, 4], in which stores have no bank conflicts.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from tri_apsp.kernels.nvidia.tiles import add_min, add_min_two, clamp
 __all__ = [
     "SmallGraphs",
     "_small_graphs_kernel",
-    "allocate",
+    "allocate_columns",
     "columns_of",
     "graph_and_indices",
     "row_of",
     "to_blocks",
     "to_values",
-    "value_in_columns",
+    "value_across",
 ]
 
 
@@ -47,7 +46,7 @@ class SmallGraphs:
 
     Attributes:
         GRAPHS: graphs of a group.
-        WARPS: warps that hold a group; with several of them it is one graph, of 32 or 64 bits per value.
+        WARPS: warps that hold a group. If there are several, a group is one graph of 32- or 64-bit values.
         SIZE: the least power of two, from 8 on, that is not below the vertices of a graph.
         ROWS, COLUMNS: of a block; COLUMNS counts words, of two values for int16.
         STEP: ROWS or the values of COLUMNS, whichever are more.
@@ -100,7 +99,7 @@ def row_of(x, k, place: gl.constexpr, C: gl.constexpr):
 
 @gluon.jit
 def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
-    """Return that column of words of X for each graph which holds column k, [GRAPHS, BLOCKS_M, ROWS, 1, 1]."""
+    """Return the column of words that holds column k of X, for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1]."""
     LAYOUT: gl.constexpr = gl.SliceLayout(4, C.BLOCKS)
     PACKED: gl.constexpr = 2 if C.STRATEGY == "int16x2" else 1
     columns = gl.convert_layout(_pick(x, place // PACKED % C.COLUMNS), LAYOUT, assert_trivial=True)
@@ -109,15 +108,20 @@ def _column_of_words(x, k, place: gl.constexpr, C: gl.constexpr):
 
 
 @gluon.jit
-def _in_both_halves(x, SELECTOR: gl.constexpr):
-    """Return words with one half of x in both: the lower one for the selector 0x1010, the upper one for 0x3232."""
-    return gl.inline_asm_elementwise(f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [x], gl.int32, True, 1)
+def _broadcast_half(words, UPPER: gl.constexpr):
+    """Return words that hold the upper, or the lower, half of each word twice."""
+    SELECTOR: gl.constexpr = "0x3232" if UPPER else "0x1010"
+    return gl.inline_asm_elementwise(f"prmt.b32 $0, $1, $1, {SELECTOR};", "=r,r", [words], gl.int32, True, 1)
 
 
 @gluon.jit
-def allocate(dtype: gl.constexpr, C: gl.constexpr):
-    """Return the shared memory through which warps exchange columns: two buffers, so that one barrier per step is enough."""
-    SHAPE: gl.constexpr = [2 * C.SIZE // C.COLUMNS * C.SIZE // 4 if C.WARPS > 1 else 1, 4]
+def allocate_columns(dtype: gl.constexpr, C: gl.constexpr):
+    """Return two buffers of shared memory for pairs of columns, of BLOCKS_N * 2 * SIZE // 4 rows of four values.
+
+    Pairs of k alternate between them, so that one barrier per pair is enough; the compiler inserts it between store and load.
+    """
+    gl.static_assert(C.STEP % 4 == 0)
+    SHAPE: gl.constexpr = [C.SIZE // C.COLUMNS * 2 * C.SIZE // 4 if C.WARPS > 1 else 1, 4]
     SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     return gl.allocate_shared_memory(dtype, SHAPE, SHARED), gl.allocate_shared_memory(dtype, SHAPE, SHARED)
 
@@ -128,11 +132,11 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
     BLOCKS_M: gl.constexpr = x.shape[1]
     BLOCKS_N: gl.constexpr = x.shape[3]
     SHARED: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
-    # Every thread stores two columns, although one block is enough: there is no store by some threads only.
+    # Every thread stores its part of two columns, although only block k // COLUMNS is read: Gluon has no masked store here.
     pairs = gl.permute(gl.reshape(x, [BLOCKS_M, C.ROWS, BLOCKS_N, C.COLUMNS // 2, 2]), (0, 1, 2, 4, 3))
     pair = gl.reshape(_pick(pairs, place % C.COLUMNS // 2), [BLOCKS_M, C.ROWS // 4, 4, BLOCKS_N, 2])
     smem.store(gl.reshape(gl.permute(pair, (3, 4, 1, 0, 2)), [BLOCKS_N * 2 * C.SIZE // 4, 4]))
-    # Load those of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4].
+    # Load the two columns of block k // COLUMNS: [2, ROWS // 4, BLOCKS_M, 4].
     LAYOUT: gl.constexpr = gl.BlockedLayout([1, 4], [BLOCKS_M, 32 // BLOCKS_M], [1, C.WARPS], [0, 1])
     COLUMN: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(3, gl.SliceLayout(4, C.BLOCKS)))
     of_block = smem.reinterpret(smem.dtype, [BLOCKS_N, 2 * C.SIZE // 4, 4], SHARED).index(k // C.COLUMNS).load(LAYOUT)
@@ -145,29 +149,27 @@ def _exchange_columns(x, k, place: gl.constexpr, smem, C: gl.constexpr):
 
 @gluon.jit
 def columns_of(x, k, place: gl.constexpr, smem, C: gl.constexpr):
-    """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16 in both halves of words."""
+    """Return columns k and k + 1 of X for each graph, [GRAPHS, BLOCKS_M, ROWS, 1, 1] each; int16 twice in a word."""
     if C.WARPS > 1:
         return _exchange_columns(x, k, place, smem, C)
     elif C.STRATEGY == "int16x2":
         words = _column_of_words(x, k, place, C)
-        return _in_both_halves(words, "0x1010"), _in_both_halves(words, "0x3232")
+        return _broadcast_half(words, False), _broadcast_half(words, True)
     else:
         return _column_of_words(x, k, place, C), _column_of_words(x, k + 1, place + 1, C)
 
 
 @gluon.jit
-def value_in_columns(column, smem, i, k, place: gl.constexpr, second: gl.constexpr, C: gl.constexpr):
-    """Return value i of a column of each graph, [GRAPHS, 1, 1, 1, 1].
-
-    The columns are those that columns_of returned for k; `second` tells which. i is `place` in its step.
-    """
+def value_across(column, smem, k, place: gl.constexpr, second: gl.constexpr, C: gl.constexpr):
+    """Return X[k + 1, k] (`second` = 0) or X[k, k + 1] (1) of each graph, [GRAPHS, 1, 1, 1, 1], from columns k and k + 1."""
     BLOCKS: gl.constexpr = C.BLOCKS
-    ROW: gl.constexpr = place % C.ROWS
+    ROW: gl.constexpr = (place + 1 - second) % C.ROWS
+    i = k + 1 - second
     if C.WARPS > 1:
         VALUE: gl.constexpr = gl.SliceLayout(0, gl.SliceLayout(1, gl.SliceLayout(2, gl.SliceLayout(3, BLOCKS))))
-        of_block = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (C.SIZE // C.ROWS)
+        first = k // C.COLUMNS * (2 * C.SIZE // 4) + (second * (C.ROWS // 4) + ROW // 4) * (C.SIZE // C.ROWS)
         fours = smem.reinterpret(smem.dtype, [smem.numel // 4, 4], gl.SwizzledSharedLayout(1, 1, 1, [0]))
-        value = fours.index(of_block + i // C.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
+        value = fours.index(first + i // C.ROWS).slice(ROW % 4, 1, dim=0).load(VALUE)
         return value[None, None, None, None, :]
     else:
         values = gl.gather(column, gl.full([C.GRAPHS, column.shape[1], 1, 1, 1], ROW, gl.int32, BLOCKS), 2)
@@ -178,16 +180,16 @@ def value_in_columns(column, smem, i, k, place: gl.constexpr, second: gl.constex
 def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.constexpr):
     """Return X* for X, of which n rows and columns count; FLOOR is None if no weight is negative."""
     STEP: gl.constexpr = C.STEP
-    # A float can hold the sum of four values of at least FLOOR; of integers only that of two.
-    FLOOR_OF_SUMS: gl.constexpr = None if C.STRATEGY == "float" else FLOOR
+    # Floats can hold the sum of four values of at least FLOOR, integers the sum of two.
+    FLOOR_OF_SUMS: gl.constexpr = FLOOR if C.INTEGERS else None
     for first in range(gl.cdiv(n, STEP)):
         for place in gl.static_range(0, STEP, 2):
             k = first * STEP + place
             buffer = smem[place // 2 % 2]
             column, column1 = columns_of(x, k, place, buffer, C)
             row, row1 = row_of(x, k, place, C), row_of(x, k + 1, place + 1, C)
-            of_row1 = value_in_columns(column, buffer, k + 1, k, place + 1, 0, C)
-            of_column1 = value_in_columns(column1, buffer, k, k, place, 1, C)
+            of_row1 = value_across(column, buffer, k, place, 0, C)
+            of_column1 = value_across(column1, buffer, k, place, 1, C)
             row1 = clamp(add_min(row1, of_row1, row, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
             column1 = clamp(add_min(column1, column, of_column1, STRATEGY), FLOOR_OF_SUMS, STRATEGY)
             x = clamp(add_min_two(x, column, row, column1, row1, STRATEGY), FLOOR, STRATEGY)
@@ -196,7 +198,7 @@ def _close(x, n, smem, STRATEGY: gl.constexpr, FLOOR: gl.constexpr, C: gl.conste
 
 @gluon.jit
 def _vote(flag):
-    """Return whether an int32 that is the same in the whole warp is not 0, so that the compiler knows that it is the same."""
+    """Return whether an int32 that is the same in the whole program is not 0, so that the compiler knows it to be uniform."""
     votes = gl.inline_asm_elementwise(
         "{ .reg .pred p; setp.ne.s32 p, $1, 0; vote.sync.ballot.b32 $0, p, 0xffffffff; }",
         "=r,r", [flag], gl.int32, False, 1,
@@ -267,7 +269,7 @@ def _small_graphs_kernel(
     FLOOR: gl.constexpr = C.FLOOR
     STRATEGY: gl.constexpr = C.STRATEGY
     NONNEGATIVE: gl.constexpr = "nonnegative" if C.STRATEGY == "float" else C.STRATEGY
-    smem = allocate(COMPUTE, C)
+    smem = allocate_columns(COMPUTE, C)
     lowest_w = gl.to_tensor(NO_EDGE).to(COMPUTE)
     highest_w = gl.to_tensor(SMALLEST).to(COMPUTE)
     below_w, lowest_d, lowest_diagonal = highest_w, gl.to_tensor(0).to(COMPUTE), gl.to_tensor(0).to(COMPUTE)

@@ -13,7 +13,7 @@ __all__ = ["_check_terms_kernel"]
 @triton.jit(do_not_specialize=["blocks"])
 def _check_terms_kernel(
     pred_ptr,  # (batch, n, n) of int32, contiguous: the first k with the least D[i, k] + W[k, j]; then predecessors
-    failed_ptr,  # one int32, 0 before the launch; then 1 if a predecessor may lie on a loop, or a float is negative
+    failed_ptr,  # one int32, 0 before the launch; 1: a predecessor may lie on a loop; 2: a distance of floats is negative
     w_ptr, d_ptr,  # W (batch, n, n), any strides; D (batch, n, n), contiguous
     n, blocks,  # programs per graph
     stride_wb, stride_wm, stride_wn,
@@ -43,7 +43,7 @@ def _check_terms_kernel(
     if RELATIVE == 0:
         back = tl.load(d_ptr + j * n + k, mask=loops, other=NO_EDGE)
         w = tl.load(w_ptr + pid_b * stride_wb + k.to(tl.int64) * stride_wm + j * stride_wn, mask=loops, other=NO_EDGE)
-        loops = loops & (back < NO_EDGE) & (w + back <= 0)
+        failed = (loops & (back < NO_EDGE) & (w + back <= 0)).to(tl.int32)
     else:  # of floats, the caller assumes that none is negative
-        loops = loops | (reached & (d < 0))
-    tl.atomic_max(failed_ptr, tl.max(loops.to(tl.int32), 0), sem="relaxed")
+        failed = tl.where(reached & (d < 0), 2, loops.to(tl.int32))
+    tl.atomic_max(failed_ptr, tl.max(failed, 0), sem="relaxed")

@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from tri_apsp.configs import GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
+from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
 from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, registers_per_value, solve_repeats
@@ -184,7 +184,7 @@ KERNELS = (
         full_sizes=(64, 128, 256),
         signed_dtypes=("float32", "float64", "int64"),
         fits=lambda config, dtype, device: _closure_fits(config, config.batch_programs, dtype, device),
-        repeats=lambda config, base, dtype, n: _closure_repeats(config, n),
+        repeats=lambda config, base, dtype, n: n <= SMALL_GRAPHS[dtype.itemsize] or _closure_repeats(config, n),
         batch=batch_of,
     ),
     TunableKernel[NvidiaConfig](
