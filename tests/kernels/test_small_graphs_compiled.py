@@ -86,4 +86,4 @@ def test_gradients_stay_in_registers(size: int, dtype: torch.dtype, capability: 
         steps = 32 * (4 if size < 32 else 8)
         assert steps < forward["FADD"] <= 1.13 * steps
         assert forward.total() <= 8 * steps  # 5.0 under Triton 3.6: later ones combine the comparisons of k and k + 1
-        assert backward.total() <= 10.5 * steps
+        assert backward.total() <= 11 * steps
