@@ -36,7 +36,7 @@ def test_graphs_stay_in_registers(size: int, dtype: torch.dtype, sizes: bool, ca
     compiled = small_graphs(size, dtype, sizes, capability).compile()
     # Triton 3.9 spills a few registers of the widest groups.
     wide = dtype.itemsize == 8 or size == 64
-    assert compiled.spills <= (24 if wide else 0)
+    assert compiled.spills <= (32 if wide else 0)
     assert compiled.registers <= (255 if wide else 208)
 
 
