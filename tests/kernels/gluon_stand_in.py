@@ -142,14 +142,34 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
     if code.startswith("prmt"):
         half = np.asarray(args[0]).view(np.uint32) >> (16 if "0x3232" in code else 0) & np.uint32(0xFFFF)
         return _tensor((half * np.uint32(65537)).view(np.int32))
-    functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "mov": None}
-    kinds = {"f32": np.float32, "s32": np.int32, "b32": np.int32, "s16x2": np.int16}
+    functions = {
+        "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "shr": np.right_shift,
+        "mov": None,
+    }  # fmt: skip
+    kinds = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.int32, "s16x2": np.int16}
+
+    def read(operand: str, kind: Any) -> np.ndarray:
+        return np.array([int(operand, 0)], kind) if operand[0].isdigit() else registers[operand].view(kind)
+
     for statement in code.strip("{} ").split(";"):
         operation, _, operands = statement.strip().partition(" ")
         if operation not in ("", ".reg"):
             (name, kind), (target, *sources) = operation.split("."), operands.replace(" ", "").split(",")
-            registers[target] = functools.reduce(functions[name], [registers[source].view(kinds[kind]) for source in sources])
+            values = [read(source, kinds[kind]) for source in sources]
+            found = _permute_bytes(*values) if name == "prmt" else functools.reduce(functions[name], values)
+            registers[target] = np.ascontiguousarray(found)
     return _tensor(registers["$0"].view(dtype))
+
+
+def _permute_bytes(x: np.ndarray, y: np.ndarray, selector: np.ndarray) -> np.ndarray:
+    """Return words of four of the eight bytes of x and y, which the digits of `selector` name from the lowest on."""
+    both = np.concatenate([part.view(np.uint8).reshape(*part.shape, 4) for part in (x, y)], -1)
+    return both[..., [int(selector[0]) >> 4 * digit & 7 for digit in range(4)]].copy().view(np.int32)[..., 0]
+
+
+def _add_product(a: Shared, b: Shared, sums: Any, use_acc: bool = True, is_async: bool = False) -> Tensor:
+    product = _tensor(np.matmul(a.load(None), b.load(None), dtype=np.float32))
+    return sums + product if use_acc else product
 
 
 def _reduce(inputs: Any, axis: int, combine: Callable[..., Any]) -> Any:
@@ -188,11 +208,17 @@ NAMES = {
     "copy_async": _copy_async,
     "commit_group": lambda: program.groups.append([]),
     "wait_group": _wait_group,
+    "fence_async_shared": lambda: None,
+    "warpgroup_mma": _add_product,
+    "warpgroup_mma_wait": lambda pending, deps: deps[0],
     "gl": SimpleNamespace(
         **{name: getattr(np, name) for name in ("int16", "int32", "int64", "float32", "float64")},
         **{name: getattr(np, name) for name in ("maximum", "min", "max", "sum", "ravel", "reshape", "expand_dims")},
         minimum=lambda x, y, propagate_nan=None: _tensor((np.minimum if propagate_nan else np.fmin)(x, y)),
-        **dict.fromkeys(["BlockedLayout", "SliceLayout", "SwizzledSharedLayout"], lambda *args: None),
+        **dict.fromkeys(
+            ["BlockedLayout", "SliceLayout", "SwizzledSharedLayout", "NVMMADistributedLayout", "NVMMASharedLayout"],
+            lambda *args: None,
+        ),
         static_range=range,
         static_assert=lambda condition: None,
         program_id=lambda axis: _tensor(program.ids[axis], np.int32),

@@ -19,7 +19,8 @@ def test_every_kernel_has_variants() -> None:
         "nvidia.product", "nvidia.closure", "nvidia.solve", "portable.product", "portable.closure", "portable.panels",
         "shared.copy", "shared.initial_matrix", "shared.value_range", "nvidia.boolean", "portable.boolean", "shared.boolean",
         "nvidia.arithmetic", "nvidia.small_graphs", "nvidia.small_gradients", "shared.argmin", "shared.packed",
-        "nvidia.argmin", "shared.gradients", "shared.product_predecessors",
+        "nvidia.argmin", "shared.gradients", "shared.product_predecessors", "nvidia.exponents", "portable.exponents",
+        "shared.exponents",
     }  # fmt: skip
     assert {name.split()[0] for name in names} == {
         "nvidia",
@@ -29,6 +30,7 @@ def test_every_kernel_has_variants() -> None:
         "arithmetic",
         "small",
         "gradients",
+        "exponents",
     }
 
 

@@ -32,6 +32,7 @@ from tri_apsp.engines.nvidia_constants import (
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
+from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
@@ -40,11 +41,12 @@ from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
 from tri_apsp.kernels.nvidia.solve import _solve_kernel
 from tri_apsp.kernels.portable import boolean as portable_boolean
+from tri_apsp.kernels.portable import exponents as portable_exponents
 from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import elimination as elimination_kernels
-from tri_apsp.kernels.shared import fewest_edges, tight_edges
+from tri_apsp.kernels.shared import exponents, fewest_edges, tight_edges
 from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
@@ -291,6 +293,32 @@ def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, small: bool, capability
     return Variant(_nvidia_argmin_kernel, signature, constants, capability, **options)
 
 
+EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
+_LEASTS = {"a_tile_least_ptr": "*i32", "b_tile_least_ptr": "*i32"}
+
+
+def exponent_product(dtype: torch.dtype, capability: int) -> Variant:
+    """The product by exponents: on capability 9.x in Gluon, else in plain Triton."""
+    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), "WINDOW": exponents.WINDOW, "stride_cn": 1, **EXPONENT_TILE}
+    leasts = _LEASTS | {"a_least_ptr": "*i16", "b_least_ptr": "*i32" if capability == 90 else "*i16"}
+    pointers = {"a_ptr": "*bf16", "b_ptr": "*bf16", "uncertain_ptr": "*i32", **leasts}
+    if capability != 90:
+        kernel = portable_exponents._exponent_product_kernel
+        return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
+    kernel = nvidia_exponents._exponent_product_kernel
+    constants |= {"DECODE": exponents.DECODE, "PART": 64, "BUFFERS": 3}
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, 128)
+
+
+def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int) -> Variant:
+    """The encoding for products by exponents."""
+    kernel = exponents._encode_kernel
+    constants = {"NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 64, **exponents.CONSTANTS}
+    constants["stride_xk" if k_axis else "stride_xl"] = 1
+    pointers = {"powers_ptr": "*bf16", "least_ptr": "*i16", "tile_least_ptr": "*i32"}
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
+
+
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
     """The check of predecessors that are terms of a product."""
     constants = {"RELATIVE": 1e-6 if dtype.is_floating_point else 0, "NO_EDGE": no_edge(dtype), "BLOCK": 1024}
@@ -417,6 +445,9 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype, size in ((torch.float32, 32), (torch.float32, 64), (torch.int16, 64)):
         add(small_graphs, "small graphs", size, dtype, True, 90)
     add(small_gradients, "small gradients", 32, torch.float32, 90)
+    for capability in (80, 90):
+        add(exponent_product, "exponents product", torch.int16, capability)
+    add(encode_exponents, "exponents encode", torch.int16, 1, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -5,9 +5,22 @@ from __future__ import annotations
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, warpgroup_mma, warpgroup_mma_wait
 from triton.language import PropagateNan
 
-__all__ = ["OVERSIZED_VIEWS", "PROPAGATE_NAN", "barrier", "commit_group", "copy_async", "gl", "gluon", "wait_group"]
+__all__ = [
+    "OVERSIZED_VIEWS",
+    "PROPAGATE_NAN",
+    "barrier",
+    "commit_group",
+    "copy_async",
+    "fence_async_shared",
+    "gl",
+    "gluon",
+    "wait_group",
+    "warpgroup_mma",
+    "warpgroup_mma_wait",
+]
 
 # The barrier for all threads of a program: gl.thread_barrier in 3.6, gl.barrier from 3.7.
 barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier

@@ -1,0 +1,92 @@
+"""Products by exponents: on a GPU, and in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+import tri_apsp
+from tri_apsp.engines.triton_exponents import TILE, exponent_product
+from tri_apsp.kernels.shared.exponents import WINDOW
+
+DTYPES = (torch.int16, torch.int32, torch.float32)
+SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
+interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
+
+
+def operands(
+    m: int, n: int, depth: int, dtype: torch.dtype, *, highest: int = 9, device: str = "cpu", seed: int = 0
+) -> tuple[torch.Tensor, ...]:
+    """C, A and B of two graphs, with missing edges, as views of wider rows."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(rows: int, columns: int) -> torch.Tensor:
+        values = torch.randint(0, highest + 1, (2, rows, columns + 3), generator=generator).to(dtype)
+        values[torch.rand(values.shape, generator=generator) < 0.3] = tri_apsp.no_edge(dtype)
+        return values.to(device)[..., :columns]
+
+    return draw(m, n), draw(m, depth), draw(depth, n)
+
+
+def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Compare the tiles that are certain with min_plus, and return the others."""
+    found = c.clone()
+    uncertain = exponent_product(found, a, b, **options)
+    skipped = uncertain.bool().repeat_interleave(TILE, 1).repeat_interleave(TILE, 2)[:, : c.shape[1], : c.shape[2]]
+    assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c)))
+    return uncertain
+
+
+def plant(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, above: int) -> tuple[int, int]:
+    """Leave one path for the last pair of graph 1, `above` more than the least sum; return the tile of the pair."""
+    missing = tri_apsp.no_edge(c.dtype)
+    c[1], c[1, -1, -1] = 3, missing
+    a[1, -1], b[1, :, -1] = missing, missing
+    a[1, -1, 0], a[1, -1, 1], b[1, 1, -1] = 0, above, 0  # vertex 0 leads to others, but not to the last one
+    b[1, 0, 0] = 0
+    return (c.shape[1] - 1) // TILE, (c.shape[2] - 1) // TILE
+
+
+@interpreted
+@pytest.mark.parametrize(("m", "n", "depth"), SIZES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_interpreted_products(dtype: torch.dtype, m: int, n: int, depth: int) -> None:
+    check(*operands(m, n, depth, dtype), gluon=False)
+
+
+@interpreted
+@pytest.mark.parametrize(("above", "reported"), [(WINDOW, 0), (WINDOW + 1, 1)])
+def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
+    c, a, b = operands(40, 50, 128, torch.int16, highest=3)
+    place = plant(c, a, b, above)
+    assert check(c, a, b, gluon=False)[1][place] == reported
+
+
+@interpreted
+@pytest.mark.parametrize("value", [-1, 0.5, float("nan")])
+def test_interpreted_other_values(value: float) -> None:
+    c, a, b = operands(140, 30, 50, torch.float32)
+    a[0, 3, 7] = value
+    found = exponent_product(c.clone(), a, b, gluon=False)
+    assert found[0].flatten().tolist() == [1, 0]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
+@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 513), (5, 7, 0)])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_products(dtype: torch.dtype, m: int, n: int, depth: int, gluon: bool) -> None:
+    if gluon and torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the Gluon kernel is for compute capability 9.x")
+    for highest in (0, 9, 30, 3000):
+        check(*operands(m, n, depth, dtype, highest=highest, device="cuda"), gluon=gluon)
+    for above in (WINDOW, WINDOW + 1):
+        if m > 1 and depth > 1:
+            c, a, b = operands(m, n, depth, dtype, highest=3, device="cuda")
+            place = plant(c, a, b, above)
+            assert check(c, a, b, gluon=gluon)[1][place] == above - WINDOW

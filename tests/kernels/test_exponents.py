@@ -1,0 +1,187 @@
+"""Min-plus products by exponents: their arithmetic, and the kernels' source on NumPy arrays and in machine code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels import exponents_model as model
+from kernels.exponents_model import NO_EDGE, WINDOW
+from kernels.gluon_stand_in import Pointer, import_kernels, launch
+from kernels.marks import cases, needs_disassembler
+from kernels.variants import encode_exponents, exponent_product
+
+from tri_apsp.kernels.shared.exponents import DECODE
+from tri_apsp.semirings import no_edge
+
+kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel
+TILE, SLICE, PART = 16, 16, 8
+
+
+def exact(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with_b = np.where((a < NO_EDGE)[:, :, None] & (b < NO_EDGE)[None], a[:, :, None] + b[None], NO_EDGE)
+    return np.minimum(np.minimum(c, NO_EDGE), with_b.min(1, initial=NO_EDGE))
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, int]:
+    """C, A and B, with few or many edges, values close together or not, ties, and values at and beyond the window's edge."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    m, n = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    depth, slice_length = draw(st.integers(0, 300)), draw(st.sampled_from([64, 128]))
+    highest = draw(st.sampled_from([1, 2, 5, WINDOW, WINDOW + 1, WINDOW + 2, 40, 300, 16382]))
+    start = draw(st.sampled_from([0, 0, 1, 7, 7990, 8000, 8010]))
+    a, b = (np.minimum(start + rng.integers(0, highest + 1, shape), NO_EDGE - 1) for shape in ((m, depth), (depth, n)))
+    for x in (a, b):
+        x[rng.random(x.shape) < draw(st.sampled_from([0, 0.2, 0.9, 1]))] = NO_EDGE
+    c = rng.integers(0, 2 * (start + highest) + 2, (m, n))
+    c[rng.random(c.shape) < draw(st.sampled_from([0, 0.5, 1]))] = NO_EDGE
+    return c, a, b, slice_length, int(rng.integers(2**32))
+
+
+@settings(max_examples=10_000, deadline=None)
+@given(operands())
+def test_what_is_certain_is_exact(given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int]) -> None:
+    c, a, b, slice_length, _ = given_operands
+    found, certain = model.product(c, a, b, slice_length)
+    np.testing.assert_array_equal(found[certain], exact(c, a, b)[certain])
+
+
+@settings(max_examples=300, deadline=None)
+@given(operands(), st.booleans())
+def test_sums_in_any_order(given_operands: tuple[np.ndarray, np.ndarray, np.ndarray, int, int], cut_off: bool) -> None:
+    """Rounded to nearest or cut off, the sum of a slice decodes to the same minimum."""
+    c, a, b, slice_length, seed = given_operands
+    a, b, c = a[:1], b[:, :1], c[:1, :1]
+    rng = np.random.default_rng(seed)
+    (p, _), (q, _) = model.encode(a, slice_length), model.encode(b.T, slice_length)
+    terms = p[0].astype(np.float64) * q[0]
+    sums = np.array([model.add_up(slice_, rng, cut_off=cut_off) for slice_ in terms], np.float32).reshape(-1, 1, 1)
+    found, certain = model.product(c, a, b, slice_length, sums)
+    assert not certain or found == exact(c, a, b)
+
+
+def test_all_terms_equal() -> None:
+    """The largest exponent: 128 terms of 2^120 are 2^127, and do not overflow."""
+    zeros = np.zeros((1, 128), np.int64)
+    for value in (0, 1, WINDOW // 2):
+        found, certain = model.product(np.full((1, 1), NO_EDGE), zeros + value, zeros.T, 128)
+        assert certain
+        assert found == value
+
+
+@pytest.mark.parametrize(("above", "certain"), [(WINDOW, True), (WINDOW + 1, False)])
+def test_the_edge_of_the_window(above: int, certain: bool) -> None:
+    """The only path is one of `above`; one step beyond the window it is not found, and nothing claims that there is none."""
+    a, b = np.full((1, 128), NO_EDGE), np.full((128, 1), NO_EDGE)
+    a[0, 0], a[0, 5] = 0, above  # no edge goes on from vertex 0
+    b[5, 0] = 0
+    found, is_certain = model.product(np.full((1, 1), NO_EDGE), a, b, 128)
+    assert bool(is_certain) == certain
+    assert not certain or found == above
+
+
+@pytest.mark.parametrize("wrong", [-1, 0.5, np.nan])
+def test_other_values_leave_nothing_certain(wrong: float) -> None:
+    a = np.zeros((1, 128))
+    a[0, 3] = wrong
+    for found, certain in (
+        model.product(np.zeros((1, 1)), a, np.zeros((128, 1)), 128),
+        model.product(np.zeros((1, 1)), np.zeros((1, 128)), a.T, 128),
+    ):
+        assert found.shape == (1, 1)
+        assert not certain.any()
+
+
+def encoded(x: np.ndarray, along: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Encode A (batch, lines, k), or B (batch, k, lines) if `along` is 0, into tiles as _encode_kernel lays them out."""
+    x = x if along else x.transpose(0, 2, 1)
+    batch, lines, _ = x.shape
+    tiles = -(-lines // TILE)
+    padded = np.full((batch, tiles * TILE, x.shape[2]), NO_EDGE, x.dtype)
+    padded[:, :lines] = x
+    powers, least = zip(*(model.encode(graph, SLICE) for graph in padded), strict=True)
+    p = np.stack(powers)  # (batch, tiles * TILE, slices, SLICE)
+    slices = p.shape[2]
+    p = p.reshape(batch, tiles, TILE, slices, SLICE // PART, PART).transpose(0, 1, 3, 4, *((2, 5) if along else (5, 2)))
+    leasts = np.stack(least).transpose(0, 2, 1).astype(np.int16)  # (batch, slices, tiles * TILE)
+    return np.ascontiguousarray(p), leasts.copy(), leasts.reshape(batch, slices, tiles, TILE).min(3).astype(np.int32)
+
+
+@pytest.mark.parametrize("buffers", [2, 3, 4])
+@pytest.mark.parametrize(("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)])
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32])
+def test_the_kernel_on_numpy(dtype: torch.dtype, m: int, n: int, depth: int, buffers: int) -> None:
+    """Tiles of results that are certain are exact; others are reported, and not written."""
+    rng = np.random.default_rng(m + n + depth)
+    values = np.dtype(str(dtype).removeprefix("torch."))
+    a, b = rng.integers(0, 9, (2, m, depth)), rng.integers(0, 9, (2, depth, n))
+    a[rng.random(a.shape) < 0.3] = NO_EDGE
+    if depth > 8:
+        a[1, 0], b[1, :, 0] = 100, 100  # row 0 of graph 1 has one entry in reach, which leads nowhere
+        a[1, 0, 0], b[1, 0, 0] = 0, NO_EDGE
+    c = np.where(rng.random((2, m, n)) < 0.5, NO_EDGE, rng.integers(0, 30, (2, m, n)))
+    given_c = np.where(c == NO_EDGE, no_edge(dtype), c).astype(values)
+    (p, r, tile_r), (q, s, tile_s) = encoded(a, 1), encoded(b, 0)
+    slices = r.shape[1]
+    tiles_m, tiles_n = tile_r.shape[2], tile_s.shape[2]
+    found, uncertain = given_c.copy(), np.full(2 * tiles_m * tiles_n, 7, np.int32)
+    row, column = 2**33, 2**20
+    launch(
+        kernel, (tiles_m * tiles_n, 2),
+        Pointer(found, (2**50, row, column)), Pointer(uncertain, (1,)),
+        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), tile_r, tile_s)),
+        m, n, slices, 2**50, row, column,
+        NO_EDGE=no_edge(dtype), WINDOW=WINDOW, DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
+        BUFFERS=buffers, GROUP_M=2,
+    )  # fmt: skip
+    reported = uncertain.reshape(2, tiles_m, tiles_n).repeat(TILE, 1).repeat(TILE, 2)[:, :m, :n]
+    assert set(uncertain.tolist()) <= {0, 1}
+    expected = np.stack([exact(*graph) for graph in zip(c, a, b, strict=True)])
+    expected = np.where(expected == NO_EDGE, no_edge(dtype), expected)
+    np.testing.assert_array_equal(found, np.where(reported, given_c, expected))
+    if depth > 8:
+        assert reported[1, 0, 0]
+        assert not reported.all()
+
+
+@needs_disassembler
+@cases(
+    "dtype, capability",
+    [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
+    quick=lambda dtype, capability: dtype == torch.int16,
+)
+def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
+    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three per result to decode, two at a time."""
+    compiled = exponent_product(dtype, capability).compile()
+    loop = max(compiled.loops, key=lambda loop: loop["HGMMA"] + loop["HMMA"] + loop["UTCHMMA"])
+    results = 128 * 128 // 256  # of a thread
+    if capability == 90:
+        assert loop["HGMMA"] == 8
+        assert loop["PRMT"] == results // 2
+        assert loop["VIADDMNMX"] == results // 2 + 1
+        assert loop["LDGSTS"] == 16  # 16 bytes each
+        assert loop["WARPGROUP"] <= 3  # the compiler does not wait for each instruction of a warp group
+        assert loop["LDL"] + loop["STL"] <= 24
+        assert loop.total() <= 7 * results
+        assert compiled.registers <= 128  # two programs per multiprocessor
+    else:
+        assert compiled.spills == 0
+        assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
+
+
+@needs_disassembler
+@cases(
+    "dtype, k_axis",
+    [(dtype, k_axis) for dtype in (torch.int16, torch.int32, torch.float32) for k_axis in (0, 1)],
+    quick=lambda dtype, k_axis: dtype == torch.int16,
+)
+def test_encoding_spills_nothing(dtype: torch.dtype, k_axis: int) -> None:
+    compiled = encode_exponents(dtype, k_axis, 90).compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 200
