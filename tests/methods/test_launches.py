@@ -53,14 +53,14 @@ def matrix(n: int, dtype: torch.dtype = torch.float32, batch: int = 1) -> torch.
 @pytest.mark.parametrize(("batch", "n"), [(1, 10), (1, 1000), (1, 1920), (5, 300), (4096, 64), (512, 256)])
 def test_graphs_that_one_closure_solves_are_one_launch(launched: list[str], batch: int, n: int) -> None:
     engine(n).queue_solve(matrix(n, batch=batch))
-    assert launched == [SMALL_GRAPHS if n <= 32 else SOLVE]
+    assert launched == [SMALL_GRAPHS if n <= 64 else SOLVE]
     launched.clear()
     engine(n).closure(matrix(n, batch=batch))
     assert launched == [CLOSURE]
 
 
 def test_a_batch_larger_than_a_grid_is_launched_in_parts(launched: list[str]) -> None:
-    engine(40).queue_solve(matrix(40, batch=(1 << 16) + 10))
+    engine(70).queue_solve(matrix(70, batch=(1 << 16) + 10))
     assert launched == [SOLVE] * 2
 
 
