@@ -11,8 +11,13 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 import tri_apsp
+from tri_apsp import engines
+from tri_apsp.configs import default_config
+from tri_apsp.engines import MatrixSpec, Update
+from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.engines.triton_exponents import TILE, exponent_product
 from tri_apsp.kernels.shared.exponents import WINDOW
+from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
 SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
@@ -36,7 +41,7 @@ def operands(
 def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **options: Any) -> torch.Tensor:
     """Compare the tiles that are certain with min_plus, and return the others."""
     found = c.clone()
-    uncertain = exponent_product(found, a, b, **options)
+    uncertain = exponent_product(Update(found, a, b), **options)
     skipped = uncertain.bool().repeat_interleave(TILE, 1).repeat_interleave(TILE, 2)[:, : c.shape[1], : c.shape[2]]
     assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c)))
     return uncertain
@@ -72,7 +77,7 @@ def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
 def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
-    found = exponent_product(c.clone(), a, b, gluon=False)
+    found = exponent_product(Update(c.clone(), a, b), gluon=False)
     assert found[0].flatten().tolist() == [1, 0]
 
 
@@ -90,3 +95,57 @@ def test_products(dtype: torch.dtype, m: int, n: int, depth: int, gluon: bool) -
             c, a, b = operands(m, n, depth, dtype, highest=3, device="cuda")
             place = plant(c, a, b, above)
             assert check(c, a, b, gluon=gluon)[1][place] == above - WINDOW
+
+
+def families(n: int, highest: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Graphs whose distances are small, or large; and one without edges."""
+    generator = torch.Generator("cuda").manual_seed(n)
+    missing = tri_apsp.no_edge(dtype)
+
+    def random(share: float) -> torch.Tensor:
+        weights = torch.randint(1, highest + 1, (n, n), generator=generator, device="cuda").to(dtype)
+        return torch.where(torch.rand(n, n, generator=generator, device="cuda") < share, weights, missing)
+
+    ring = torch.full((n, n), missing, dtype=dtype, device="cuda")
+    ring[range(n), [*range(1, n), 0]] = 1
+    return {
+        "dense": random(0.5),
+        "random": random(0.03),
+        "sparse": random(16 / n),
+        "ring": ring,
+        "empty": torch.full_like(ring, missing),
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["kleene", "floyd_warshall", "squaring"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_solves_are_those_of_ordinary_products(dtype: torch.dtype, method: str) -> None:
+    n = 4100
+    config = default_config("nvidia", dtype)
+    for highest in (1, 16):
+        for weights in families(n, highest, dtype).values():
+            weights.fill_diagonal_(0)
+            spec = MatrixSpec(n, dtype, weights.device, True, exponents=True)
+            found = weights[None].clone()
+            engine = engines.make("nvidia", spec, config)
+            METHODS[method].solve(found, engine, Observer())
+            assert torch.equal(found[0], tri_apsp.shortest_paths(weights).distances)
+            assert engine.exponent_share is not None
+
+
+@pytest.mark.gpu
+def test_products_stop_where_they_leave_most_tiles() -> None:
+    weights = torch.randint(0, 16000, (2048, 2048), dtype=torch.int16, device="cuda")
+    engine = engines.make(
+        "nvidia", MatrixSpec(2048, torch.int16, weights.device, True, exponents=True), default_config("nvidia", torch.int16)
+    )
+    assert isinstance(engine, NvidiaEngine)
+    c = torch.full_like(weights, tri_apsp.no_edge(torch.int16))[None]
+    for _ in range(3):
+        engine.product(Update(c, weights[None], weights[None]))
+        torch.cuda.synchronize()
+    assert engine.exponent_share == 1
+    assert engine._exponents is not None
+    assert engine._exponents._tiles == 256  # of the first product alone
+    assert torch.equal(c[0], tri_apsp.min_plus(weights, weights))

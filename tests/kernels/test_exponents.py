@@ -113,10 +113,12 @@ def encoded(x: np.ndarray, along: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return np.ascontiguousarray(p), leasts.copy(), leasts.reshape(batch, slices, tiles, TILE).min(3).astype(np.int32)
 
 
-@pytest.mark.parametrize("buffers", [2, 3, 4])
+@pytest.mark.parametrize(("buffers", "fresh", "skip"), [(2, 0, (0, 0)), (3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 20))])
 @pytest.mark.parametrize(("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)])
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32])
-def test_the_kernel_on_numpy(dtype: torch.dtype, m: int, n: int, depth: int, buffers: int) -> None:
+def test_the_kernel_on_numpy(
+    dtype: torch.dtype, m: int, n: int, depth: int, buffers: int, fresh: int, skip: tuple[int, int]
+) -> None:
     """Tiles of results that are certain are exact; others are reported, and not written."""
     rng = np.random.default_rng(m + n + depth)
     values = np.dtype(str(dtype).removeprefix("torch."))
@@ -131,19 +133,21 @@ def test_the_kernel_on_numpy(dtype: torch.dtype, m: int, n: int, depth: int, buf
     slices = r.shape[1]
     tiles_m, tiles_n = tile_r.shape[2], tile_s.shape[2]
     found, uncertain = given_c.copy(), np.full(2 * tiles_m * tiles_n, 7, np.int32)
-    row, column = 2**33, 2**20
+    row = 2**33
     launch(
         kernel, (tiles_m * tiles_n, 2),
-        Pointer(found, (2**50, row, column)), Pointer(uncertain, (1,)),
+        Pointer(found, (2**50, row, 1)), Pointer(uncertain, (1,)),
         *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), tile_r, tile_s)),
-        m, n, slices, 2**50, row, column,
+        m, n, slices, fresh, *skip, 2**50, row,
         NO_EDGE=no_edge(dtype), WINDOW=WINDOW, DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
         BUFFERS=buffers, GROUP_M=2,
     )  # fmt: skip
     reported = uncertain.reshape(2, tiles_m, tiles_n).repeat(TILE, 1).repeat(TILE, 2)[:, :m, :n]
     assert set(uncertain.tolist()) <= {0, 1}
-    expected = np.stack([exact(*graph) for graph in zip(c, a, b, strict=True)])
+    expected = np.stack([exact(np.where(fresh, NO_EDGE, x), y, z) for x, y, z in zip(c, a, b, strict=True)])
     expected = np.where(expected == NO_EDGE, no_edge(dtype), expected)
+    for part in ((slice(None), slice(*skip)), (slice(None), slice(None), slice(*skip))):
+        expected[part] = given_c[part]
     np.testing.assert_array_equal(found, np.where(reported, given_c, expected))
     if depth > 8:
         assert reported[1, 0, 0]

@@ -108,3 +108,16 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
     if strategy == "nonnegative":
         return {"FADD": pairs, "VIMNMX3": pairs // 2}
     return {"FADD": pairs, "FMNMX": pairs} if capability == 90 else {}  # Blackwell: FADD2 and FMNMX3 in later releases
+
+
+@cases(
+    "dtype, capability",
+    [(torch.int16, 90), *itertools.product((torch.int32, torch.float32), (80, 90))],
+    quick=lambda dtype, capability: dtype == torch.int16,
+)
+def test_product_of_needed_tiles(dtype: torch.dtype, capability: int) -> None:
+    """As the product of all tiles, but for the loads that tell whether a tile is needed."""
+    whole, needed = (nvidia_product(dtype, True, capability, needed_tile=tile).compile() for tile in (None, 128))
+    assert needed.main_loop() == whole.main_loop()
+    assert needed.spills <= whole.spills + 8
+    assert needed.instructions["LDG"] >= whole.instructions["LDG"] + 1

@@ -16,7 +16,7 @@ from tri_apsp.semirings import floor, no_edge
 product_kernel = import_kernels("kernels.nvidia.product")._product_kernel
 
 CONSTANTS = {
-    "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2,
+    "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 8, "GROUP_M": 2, "NUM_STAGES": 2, "NEEDED_TILE": None,
     "LAYOUTS": ProductLayouts(ACC=None, LOAD_A=None, LOAD_B=None, SHARED=None),
 }  # fmt: skip
 
@@ -53,6 +53,7 @@ def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands
     skip, fresh = options.pop("skip", (0, 0)), options.pop("fresh", (0, 0))
     shapes = [options.pop("shape", shape_of(first)), shape_of(second) if second else (0, 0, 0)]
     whole_tiles, split_k = options.pop("whole_tiles", None), options.pop("split_k", 1)
+    needed = options.pop("needed", np.empty(0, np.int32))
     constants = {"NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), "STRATEGY": strategy, **CONSTANTS, **options}
     tiles = len(first[0]) * sum(-(-m // constants["BLOCK_M"]) * -(-n // constants["BLOCK_N"]) for m, n, _ in shapes)
     whole_tiles = tiles if whole_tiles is None else whole_tiles
@@ -62,7 +63,7 @@ def product(strategy: str, dtype: torch.dtype, first: Operands, second: Operands
         product_kernel, (whole_tiles + (tiles - whole_tiles) * split_k, 1),
         *pointers[:3], *shapes[0], fresh[0], *skip, *sum(STRIDES[:3], ()),
         *pointers[3:], *shapes[1], fresh[1], *sum(STRIDES[3:], ()),
-        Pointer(locks, (1,)), whole_tiles, split_k, **constants,
+        Pointer(locks, (1,)), whole_tiles, split_k, Pointer(needed.ravel(), (1,)), **constants,
     )  # fmt: skip
     assert not locks.any(), "the next launch needs every lock released"
 
@@ -159,6 +160,21 @@ def test_operands_inside_the_skipped_part_of_c(strategy: str, dtype: torch.dtype
     expected = min_plus(d, a, b, dtype, skip)
     product(strategy, dtype, [d, a, b], skip=skip)
     np.testing.assert_array_equal(d, expected)
+
+
+@pytest.mark.parametrize("tile", [16, 32])
+@pytest.mark.parametrize(("strategy", "dtype"), STRATEGIES, ids=str)
+def test_only_the_tiles_that_are_needed(strategy: str, dtype: torch.dtype, tile: int) -> None:
+    """A tile of the kernel, 16 x 32, is computed if it overlaps a needed one, and stays as it is otherwise."""
+    c, a, b = blocks(dtype, (70, 75), (70, 9), (9, 75), negative=strategy != "nonnegative")
+    whole = np.random.default_rng(3).integers(0, 2, (2, -(-70 // tile), -(-75 // tile))).astype(np.int32)
+    computed = whole.repeat(tile, 1).repeat(tile, 2).astype(bool)
+    if tile == 16:  # two of them side by side
+        pairs = np.pad(computed, ((0, 0), (0, 0), (0, 96 - computed.shape[2]))).reshape(2, -1, 3, 32).any(3)
+        computed = pairs.repeat(32, 2)
+    expected = np.where(computed[:, :70, :75], min_plus(c, a, b, dtype), c)
+    product(strategy, dtype, [c, a, b], needed=whole, NEEDED_TILE=tile)
+    np.testing.assert_array_equal(c, expected)
 
 
 def test_an_address_outside_its_array_fails() -> None:

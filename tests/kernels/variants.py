@@ -117,14 +117,16 @@ def portable_panels(dtype: torch.dtype, capability: int) -> Variant:
     )  # fmt: skip
 
 
-def nvidia_product(dtype: torch.dtype, nonnegative: bool, capability: int, field: str = "product") -> Variant:
-    """The product by the tiles in `field` of the configuration."""
+def nvidia_product(
+    dtype: torch.dtype, nonnegative: bool, capability: int, field: str = "product", needed_tile: int | None = None
+) -> Variant:
+    """The product by the tiles in `field` of the configuration; with `needed_tile` of those tiles that are needed."""
     tiles = getattr(default_config("nvidia", dtype), field)
     constants = {
         "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype), **_tile_constants(tiles), "NUM_STAGES": tiles.num_stages,
-        "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype),
+        "STRATEGY": strategy(dtype, nonnegative), "LAYOUTS": product_layouts(tiles, dtype), "NEEDED_TILE": needed_tile,
     }  # fmt: skip
-    signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32")
+    signature = _signature(_nvidia_product_kernel, dtype, constants, locks_ptr="*i32", needed_ptr="*i32")
     registers = product_registers((capability // 10, 0), tiles.num_warps)
     return Variant(_nvidia_product_kernel, signature, constants, capability, tiles.num_warps, registers)
 
@@ -299,7 +301,7 @@ _LEASTS = {"a_tile_least_ptr": "*i32", "b_tile_least_ptr": "*i32"}
 
 def exponent_product(dtype: torch.dtype, capability: int) -> Variant:
     """The product by exponents: on capability 9.x in Gluon, else in plain Triton."""
-    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), "WINDOW": exponents.WINDOW, "stride_cn": 1, **EXPONENT_TILE}
+    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), "WINDOW": exponents.WINDOW, **EXPONENT_TILE}
     leasts = _LEASTS | {"a_least_ptr": "*i16", "b_least_ptr": "*i32" if capability == 90 else "*i16"}
     pointers = {"a_ptr": "*bf16", "b_ptr": "*bf16", "uncertain_ptr": "*i32", **leasts}
     if capability != 90:

@@ -75,6 +75,17 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
     assert launched == [PRODUCT]
 
 
+@pytest.mark.parametrize(("n", "by_exponents"), [(1024, True), (1023, False)])
+def test_large_products_by_exponents(launched: list[str], n: int, by_exponents: bool) -> None:
+    """Each operand is encoded, and the tiles that are not certain are ordinary products."""
+    spec = engines.MatrixSpec(n, torch.int16, META, True, exponents=True)
+    made = NvidiaEngine(spec, default_config("nvidia", torch.int16))
+    c, a, b = (matrix(n, torch.int16) for _ in range(3))
+    made.product(Update(c, a, b), Update(b, c, a))
+    one = ["_encode_kernel", "_encode_kernel", "_exponent_product_kernel", PRODUCT]
+    assert launched == (2 * one if by_exponents else [PRODUCT])
+
+
 @pytest.mark.parametrize(("dtype", "nonnegative"), [(torch.float32, True), (torch.int32, True), (torch.int32, False)], ids=str)
 @pytest.mark.parametrize(("n", "levels"), [(2048, 1), (4096, 2), (16384, 4)])
 def test_kleene(launched: list[str], dtype: torch.dtype, nonnegative: bool, n: int, levels: int) -> None:

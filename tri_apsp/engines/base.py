@@ -67,6 +67,9 @@ class MatrixSpec:
 
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
     graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
+
+    `exponents`: whether large products may be computed by exponents (see kernels.shared.exponents), which is faster where
+    distances are small whole numbers; the results are the same.
     """
 
     n: int
@@ -74,6 +77,7 @@ class MatrixSpec:
     device: torch.device
     nonnegative: bool
     sizes: torch.Tensor | None = None
+    exponents: bool = False
 
 
 class BlockOperations(ABC):
@@ -168,6 +172,14 @@ class Engine(BlockOperations):
         a search finds few pairs, a breadth-first search of at most n^2 edges for each source. Workspace as
         predecessors_workspace() states.
         """
+
+    @property
+    def exponent_share(self) -> float | None:
+        """Return the share of the tiles of products by exponents that ordinary products computed; None without any.
+
+        The host blocks until they are known.
+        """
+        return None
 
     def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
         """Return predecessors() for weights of unknown sign, if there is a faster way for weights without negatives.

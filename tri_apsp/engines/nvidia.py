@@ -22,7 +22,20 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )
 from tri_apsp.engines.stripes import multiply_in_stripes
-from tri_apsp.engines.triton_base import MAX_GRAPHS, Grid, Launch, Shape, TritonEngine, in_parts, programs
+from tri_apsp.engines.triton_base import (
+    MAX_GRAPHS,
+    Grid,
+    Launch,
+    Shape,
+    TritonEngine,
+    in_parts,
+    make_launch,
+    programs,
+    shape_of,
+    strides_of,
+)
+from tri_apsp.engines.triton_exponents import TILE, ExponentProducts
+from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
 from tri_apsp.gpu.result_buffers import Counters, locks_for, result_buffer_for
@@ -94,6 +107,7 @@ class NvidiaEngine(TritonEngine):
         device = describe(spec.device)
         self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
         self._counters = Counters()
+        self._exponents = ExponentProducts() if spec.exponents and spec.nonnegative else None
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
@@ -101,6 +115,7 @@ class NvidiaEngine(TritonEngine):
             "NUM_STAGES": tiles.num_stages,
             "STRATEGY": strategy(dtype, nonnegative),
             "LAYOUTS": product_layouts(tiles, dtype),
+            "NEEDED_TILE": None,
             "maxnreg": product_registers(device.capability, tiles.num_warps),
         }
 
@@ -110,13 +125,37 @@ class NvidiaEngine(TritonEngine):
         fills = programs(shapes, launch.tiles) * batch >= per_unit * self._units
         return launch if fills else self.launch_by(self.config.small_product)
 
+    def product(self, *updates: Update) -> None:
+        super().product(*(update for update in updates if not self._multiply_by_exponents(update)))
+
+    def _multiply_by_exponents(self, update: Update) -> bool:
+        """Compute an update by exponents, and its uncertain tiles as ordinary products; return whether that was done."""
+        exponents, tiles = self._exponents, self.config.product
+        if exponents is None or not exponents.suits(update) or has_wide_strides(update, max(TILE, tiles.block_m)):
+            return False
+        shape, strides = shape_of(update), strides_of(update)
+        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=TILE)
+        gluon = self._capability is not None and self._capability[0] == 9
+        for c, a, b in in_parts(*update[:3]):
+            uncertain = exponents.multiply(Update(c, a, b, update.skip, update.fresh), gluon=gluon)
+            count = programs([shape], tiles) * c.shape[0]
+            launch.kernel(
+                (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
+                c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
+            )  # fmt: skip
+        return True
+
+    @property
+    def exponent_share(self) -> float | None:
+        return None if self._exponents is None else self._exponents.share_left()
+
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]
         words = tiles.block_m * tiles.block_n * c.itemsize // (128 * tiles.num_warps)  # of C, per thread
         resident = max(1, (12 if words > 32 else 16) // tiles.num_warps)  # by product_registers
         least = min(k for m, _, k in shapes if m)
         whole, parts = split_k_tiles(count, least, self._units, resident, tiles.num_warps)
-        return (whole + (count - whole) * parts, 1, 1), (locks_for(c, self._units * resident), whole, parts)
+        return (whole + (count - whole) * parts, 1, 1), (locks_for(c, self._units * resident), whole, parts, c)
 
     def closure(self, d: Block) -> None:
         batch, n, _ = d.shape

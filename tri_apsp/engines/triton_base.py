@@ -23,7 +23,18 @@ from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_withou
 from tri_apsp.semirings import floor, no_edge
 from tri_apsp.value_range import PendingRanges, ValueRange
 
-__all__ = ["MAX_GRAPHS", "Grid", "Launch", "Shape", "TritonEngine", "in_parts", "programs"]
+__all__ = [
+    "MAX_GRAPHS",
+    "Grid",
+    "Launch",
+    "Shape",
+    "TritonEngine",
+    "in_parts",
+    "make_launch",
+    "programs",
+    "shape_of",
+    "strides_of",
+]
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -60,7 +71,7 @@ class TritonEngine(Engine):
     def launch_by(self, tiles: GpuTiles) -> Launch:
         """Return how to launch products by `tiles`."""
         spec = self.spec
-        return _make_launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
+        return make_launch(type(self), tiles, spec.dtype, spec.nonnegative, describe(spec.device))
 
     def _choose_launch(self, shapes: list[Shape], batch: int) -> Launch:
         """Return how to launch products of `shapes`."""
@@ -173,7 +184,7 @@ class TritonEngine(Engine):
 
     def _product_pair(self, first: Update, second: Update | None) -> None:
         assert second is None or second.skip == (0, 0), "only the first of two products may skip"
-        shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
+        shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
         launch = self._choose_launch(shapes, first.c.shape[0])
         rows = max(launch.tiles.block_m, launch.tiles.block_k)
         if has_wide_strides(first, rows) or (second is not None and has_wide_strides(second, rows)):
@@ -184,8 +195,8 @@ class TritonEngine(Engine):
             grid, more = self._grid(shapes, launch.tiles, operands[0])
             launch.kernel(
                 grid,
-                *operands[:3], *shapes[0], int(first.fresh), *first.skip, *_strides(first),
-                *operands[3:], *shapes[1], int((second or first).fresh), *_strides(second or first),
+                *operands[:3], *shapes[0], int(first.fresh), *first.skip, *strides_of(first),
+                *operands[3:], *shapes[1], int((second or first).fresh), *strides_of(second or first),
                 *more,
             )  # fmt: skip
 
@@ -203,14 +214,17 @@ def _copy_launcher() -> Launcher:
 
 
 @cache
-def _make_launch(engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> Launch:
+def make_launch(
+    engine: type[TritonEngine], tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device, **more: Any
+) -> Launch:
+    """Return how to launch products by `tiles`; `more` are constants in place of the engine's."""
     constants = {
         "NO_EDGE": no_edge(dtype), "FLOOR": floor(dtype),
         "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "BLOCK_K": tiles.block_k, "GROUP_M": tiles.group_m,
         "num_warps": tiles.num_warps,
     }  # fmt: skip
     constants |= engine.product_constants(tiles, dtype, nonnegative, device)
-    return Launch(tiles, Launcher(engine.product_kernel, constants))
+    return Launch(tiles, Launcher(engine.product_kernel, constants | more))
 
 
 def in_parts(*operands: torch.Tensor) -> Iterator[Sequence[torch.Tensor]]:
@@ -229,9 +243,9 @@ def programs(shapes: list[Shape], tiles: GpuTiles) -> int:
     return sum(-(-m // tiles.block_m) * -(-n // tiles.block_n) for m, n, _ in shapes)
 
 
-def _shape(update: Update) -> Shape:
+def shape_of(update: Update) -> Shape:
     return update.c.shape[1], update.c.shape[2], update.a.shape[2]
 
 
-def _strides(update: Update) -> tuple[int, ...]:
+def strides_of(update: Update) -> tuple[int, ...]:
     return *update.c.stride()[:2], *update.a.stride()[:2], *update.b.stride()[:2]

@@ -51,13 +51,13 @@ def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
     commit_group()
 
 
-@gluon.jit(do_not_specialize=["slices"])
+@gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
-    c_ptr, uncertain_ptr,  # C (batch, m, n); tiles that are not certain: as in kernels.portable.exponents
+    c_ptr, uncertain_ptr,  # C (batch, m, n), unit column stride; tiles that are not certain: as in kernels.portable.exponents
     a_ptr, b_ptr,  # see _encode_kernel
     a_least_ptr, b_least_ptr,  # r in int16; c as words of two neighbours
     a_tile_least_ptr, b_tile_least_ptr,
-    m, n, slices, stride_cb, stride_cm, stride_cn,
+    m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: gl.constexpr, WINDOW: gl.constexpr, DECODE: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
     GROUP_M: gl.constexpr,
@@ -129,10 +129,12 @@ def _exponent_product_kernel(
     VALUES: gl.constexpr = values.type.layout
     line = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, VALUES))[:, None]
     column = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, VALUES))[None, :]
-    inside = (line < m) & (column < n)
-    c_ptrs = c_ptr + (batch * stride_cb + line.to(gl.int64) * stride_cm + column.to(gl.int64) * stride_cn)
+    kept = ((line >= skip_start) & (line < skip_stop)) | ((column >= skip_start) & (column < skip_stop))
+    inside = (line < m) & (column < n) & ~kept
+    c_ptrs = c_ptr + (batch * stride_cb + line.to(gl.int64) * stride_cm + column)
     dtype: gl.constexpr = c_ptr.dtype.element_ty
-    found = gl.minimum(gl.load(c_ptrs, mask=inside, other=0), gl.where(values < 16383, values.to(dtype), NO_EDGE).to(dtype))
+    before = gl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
+    found = gl.minimum(before, gl.where(values < 16383, values.to(dtype), NO_EDGE).to(dtype))
     compared = gl.where(found < NO_EDGE, found, 16383)
     uncertain = gl.max(gl.max(gl.where(inside & (compared > bound + WINDOW), 1, 0), 1), 0)
     gl.store(c_ptrs, found, mask=inside & (uncertain == 0))

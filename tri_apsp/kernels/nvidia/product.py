@@ -214,6 +214,21 @@ def _update_c(
         release_lock(locks_ptr, before, split_k)
 
 
+@gluon.jit
+def _is_needed(
+    needed_ptr, pid_b, start_m, start_n, m, n, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, NEEDED_TILE: gl.constexpr
+):
+    """Return whether one of the tiles of NEEDED_TILE rows and columns is needed that a tile [BLOCK_M, BLOCK_N] overlaps."""
+    tiles_m, tiles_n = gl.cdiv(m, NEEDED_TILE), gl.cdiv(n, NEEDED_TILE)
+    found = 0
+    for i in gl.static_range(0, BLOCK_M, NEEDED_TILE):
+        for j in gl.static_range(0, BLOCK_N, NEEDED_TILE):
+            tile_m, tile_n = (start_m + i) // NEEDED_TILE, (start_n + j) // NEEDED_TILE
+            exists = (tile_m < tiles_m) & (tile_n < tiles_n)
+            found |= gl.load(needed_ptr + (pid_b * tiles_m + tile_m) * tiles_n + tile_n, mask=exists, other=0)
+    return found != 0
+
+
 # Triton compiles separate variants for m and n that 16 divides, in which masks and copies work 16 bytes at a time. k gains
 # nothing by it, and specialising on k = 1 breaks the compiler of Triton 3.6.
 @gluon.jit(do_not_specialize=["k0", "k1", "fresh0", "fresh1", "whole_tiles", "split_k"])
@@ -226,9 +241,11 @@ def _product_kernel(
     stride_c1b, stride_c1m, stride_a1b, stride_a1m, stride_b1b, stride_b1k,
     locks_ptr,  # one int32 per split tile, 0 before the launch and after it
     whole_tiles, split_k,  # tiles, over both products and all graphs, with one program each; programs per split tile
+    needed_ptr,  # int32 (batch, tiles of NEEDED_TILE rows and columns of the first C): 0 for those that stay as they are
     NO_EDGE: gl.constexpr, FLOOR: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
     NUM_STAGES: gl.constexpr, STRATEGY: gl.constexpr, LAYOUTS: gl.constexpr,
+    NEEDED_TILE: gl.constexpr,  # None: every tile is needed; else there is one product
 ):  # fmt: skip
     """C <- max(min(C, A B), FLOOR) for both products and each graph of the batch; a program owns one tile of one C.
 
@@ -255,6 +272,9 @@ def _product_kernel(
         m, n, k, stride_cm, stride_am, stride_bk = m1, n1, k1, stride_c1m, stride_a1m, stride_b1k
         fresh, keep_start, keep_stop = fresh1, 0, 0
     start_m, start_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    if NEEDED_TILE is not None:
+        if not _is_needed(needed_ptr, pid_b, start_m, start_n, m, n, BLOCK_M, BLOCK_N, NEEDED_TILE):
+            return
 
     # The part of k that this program sums over: all of it, or one of split_k parts.
     k_steps = gl.cdiv(k, BLOCK_K)

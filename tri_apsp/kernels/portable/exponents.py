@@ -13,25 +13,24 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tri_apsp.kernels.portable.tiles import outside, tile_of_program
+
 __all__ = ["_exponent_product_kernel"]
 
 
-@triton.jit(do_not_specialize=["slices"])
+@triton.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
-    c_ptr,  # C (batch, m, n)
+    c_ptr,  # C (batch, m, n), unit column stride
     uncertain_ptr,  # int32 (batch, tiles of C): 1 for a tile with a result that is not certain, which was not written; else 0
     a_ptr, b_ptr, a_least_ptr, b_least_ptr, a_tile_least_ptr, b_tile_least_ptr,  # see _encode_kernel; PART is SLICE
-    m, n, slices, stride_cb, stride_cm, stride_cn,
+    m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: tl.constexpr, WINDOW: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """A program owns one tile of one graph; GROUP_M rows of tiles in turn share columns of B in the L2 cache."""
+    """A program owns one tile of one graph."""
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
-    group = pid // (GROUP_M * tiles_n)
-    group_m = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)
-    within = pid % (GROUP_M * tiles_n)
-    pid_m, pid_n = group * GROUP_M + within % group_m, within // group_m
+    pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, SLICE)
     a_ptrs = a_ptr + (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE) + (offs_m[:, None] * SLICE + offs_k[None, :])
     b_ptrs = b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE) + (offs_k[:, None] * BLOCK_N + offs_n[None, :])
@@ -50,9 +49,10 @@ def _exponent_product_kernel(
         a_ptrs += BLOCK_M * SLICE
         b_ptrs += BLOCK_N * SLICE
     line, column = (pid_m * BLOCK_M + offs_m).to(tl.int64)[:, None], (pid_n * BLOCK_N + offs_n).to(tl.int64)[None, :]
-    inside = (line < m) & (column < n)
-    c_ptrs = c_ptr + batch * stride_cb + line * stride_cm + column * stride_cn
-    found = tl.minimum(tl.load(c_ptrs, mask=inside, other=0), tl.where(x < 16383, x, NO_EDGE).to(c_ptr.dtype.element_ty))
+    inside = (line < m) & (column < n) & outside(line, skip_start, skip_stop) & outside(column, skip_start, skip_stop)
+    c_ptrs = c_ptr + batch * stride_cb + line * stride_cm + column
+    before = tl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
+    found = tl.minimum(before, tl.where(x < 16383, x, NO_EDGE).to(c_ptr.dtype.element_ty))
     compared = tl.where(found < NO_EDGE, found, 16383)
     uncertain = tl.max(tl.max((inside & (compared > bound + WINDOW)).to(tl.int32), 1), 0)
     tl.store(c_ptrs, found, mask=inside & (uncertain == 0))
