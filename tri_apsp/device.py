@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
@@ -45,6 +46,7 @@ __all__ = [
     "profiled",
     "raw_stream",
     "record_event",
+    "recorded_event",
     "require_memory",
     "resolve",
     "run_concurrently",
@@ -197,11 +199,17 @@ def synchronize_stream(device: torch.device) -> None:
 
 def record_event(device: torch.device) -> Callable[[], None]:
     """Return a function that blocks until all work queued so far on the current stream of `device` is done."""
-    if device.type != "cuda":
-        return lambda: None
+    return recorded_event(device).synchronize if device.type == "cuda" else lambda: None
+
+
+def recorded_event(device: torch.device) -> Any:
+    """Return an event behind all work queued so far on the current stream of a GPU.
+
+    query() tells whether that work is done; synchronize() blocks until it is.
+    """
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record(_current_stream(device))
-    return event.synchronize
+    return event
 
 
 def raw_stream(index: int) -> int:

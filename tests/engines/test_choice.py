@@ -11,6 +11,7 @@ import torch
 from tri_apsp import Config, EngineError, InputError, engines
 from tri_apsp.configs import GpuTiles, default_config, invalid_because
 from tri_apsp.device import Device
+from tri_apsp.engines.split_k import split_k_tiles
 
 pytest.importorskip("triton", reason="a GPU engine needs Triton")
 
@@ -117,15 +118,13 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
     ],
 )
 def test_split_k_of_the_last_round(tiles: int, k: int, expected: tuple[int, int]) -> None:
-    from tri_apsp.engines import nvidia
 
-    assert nvidia.split_k_tiles(tiles, k, 132, 3, 4) == expected
+    assert split_k_tiles(tiles, k, 132, 3, 4) == expected
 
 
 def test_tiles_are_shared_in_a_last_round_alone() -> None:
-    from tri_apsp.engines import nvidia
 
     for tiles, k in itertools.product((1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)):
-        whole, parts = nvidia.split_k_tiles(tiles, k, 132, 3, 4)
+        whole, parts = split_k_tiles(tiles, k, 132, 3, 4)
         assert (whole == tiles) == (parts == 1)
         assert parts == 1 or (whole == tiles - tiles % 396 and k // parts >= 128)

@@ -72,9 +72,9 @@ class EngineContract:
     def test_hops_and_their_totals_are_those_of_the_cpu(self, monkeypatch: pytest.MonkeyPatch, most_words: int) -> None:
         monkeypatch.setattr(hops_module, "_MOST_WORDS", most_words)
         if self.device == "cpu":  # long lists, and several chunks of them
-            monkeypatch.setattr(hops_module, "_CHUNK", 3)
+            monkeypatch.setattr(hops_module, "_CHUNK", 7)
         for name in ("random", "sparse", "chain", "star", "no edge") if self.device == "cuda" else ("random", "no edge"):
-            weights = EngineContract.graphs(self, max(self.n, 40))[name]  # more sources than bits of a word
+            weights = EngineContract.graphs(self, max(self.n, 34))[name]  # more sources than bits of a word
             cpu = sparse_graph(cases.tensor(weights, torch.float32))
             lists, n = cpu.to(torch.device(self.device)).by_destination, cpu.n
             starts = torch.arange(min(n, 50))
@@ -164,7 +164,7 @@ class TestOnGpu(EngineContract):
 
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
 class TestInterpreted(EngineContract):
-    device, n, dtypes = "cpu", 10, (torch.float32, torch.int64)
+    device, n, dtypes = "cpu", 8, (torch.float32, torch.int64)
 
     def graphs(self, n: int | None = None) -> dict[str, np.ndarray]:
         return {name: graph for name, graph in super().graphs(n).items() if name in ("zero and one", "star", "no edge", "grid")}

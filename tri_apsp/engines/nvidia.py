@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from tri_apsp.engines.nvidia_constants import (
     solve_constants,
     strategy,
 )
+from tri_apsp.engines.split_k import split_k_tiles
 from tri_apsp.engines.stripes import multiply_in_stripes
 from tri_apsp.engines.triton_base import (
     MAX_GRAPHS,
@@ -50,22 +51,12 @@ from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
 from tri_apsp.semirings import no_edge
 from tri_apsp.value_range import PendingRanges
 
-__all__ = ["NvidiaEngine", "split_k_tiles"]
+__all__ = ["NvidiaEngine"]
 
 # A launch with fewer tiles than this per multiprocessor is faster with smaller tiles, although each value is then loaded more
 # often.
 _TILES_PER_UNIT = {"nonnegative": 0.95, "float": 3}
 _OTHER_TILES_PER_UNIT = 2
-# A model of the time of a product, in steps of k. A tile is divided into at most _MAX_PARTS parts of k, each of at least
-# _MIN_K. A program takes _START_STEPS to start and end. Programs that share a tile store it one after another, in
-# _STORE_STEPS each. A multiprocessor with fewer warps than a key of _RATES runs at that rate. With these values `split_k_tiles`
-# is within 1% of the best of eight numbers of parts in the mean of 121 launches on an H200 (five strategies, n = 512 to 8192,
-# one product and two), and within 16% in each launch.
-_MAX_PARTS = 16
-_MIN_K = 128
-_START_STEPS = 32
-_STORE_STEPS = 16
-_RATES = {8: 0.55, 12: 0.97}
 # A closure gains from another program per multiprocessor if every program then has this many tiles to update in a phase; with
 # fewer, synchronization costs more than the program saves.
 _TILES_PER_PROGRAM = 3
@@ -317,24 +308,6 @@ class NvidiaEngine(TritonEngine):
                 self.product(Update(part_of_row, d, part_of_row), Update(part_of_column, part_of_column, d))
             elif part_of_row.numel() or part_of_column.numel():
                 multiply_in_stripes(self, d, part_of_row, part_of_column)
-
-
-@lru_cache(maxsize=1024)
-def split_k_tiles(tiles: int, k: int, units: int, resident: int, warps: int) -> tuple[int, int]:
-    """Return how many tiles of a product are computed by one program each, and how many programs share each of the other tiles.
-
-    A multiprocessor runs `resident` programs of `warps` warps at a time. The tiles of the last round of programs are shared if
-    that takes less time.
-    """
-    last = tiles % (units * resident)
-
-    def steps(parts: int) -> float:
-        queue = -(-last * parts // units)
-        rate = next((rate for below, rate in _RATES.items() if queue * warps < below), 1)
-        return queue * (k / parts + _START_STEPS) / rate + (_STORE_STEPS * parts if parts > 1 else 0)
-
-    parts = min(range(1, max(1, min(_MAX_PARTS, k // _MIN_K)) + 1), key=steps)
-    return (tiles, 1) if parts == 1 else (tiles - last, parts)
 
 
 def _arrivals(n: int, tile: int, count: int) -> int:

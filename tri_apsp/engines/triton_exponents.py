@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
 
+from tri_apsp.device import recorded_event
 from tri_apsp.engines.base import Update
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared import exponents
@@ -44,7 +45,7 @@ class ExponentProducts:
     """
 
     def __init__(self) -> None:
-        self._pending: list[tuple[torch.Tensor, torch.cuda.Event, int]] = []
+        self._pending: list[tuple[torch.Tensor, Any, int]] = []
         self._left = self._tiles = 0
         self._worthwhile = True
 
@@ -61,9 +62,7 @@ class ExponentProducts:
         uncertain = exponent_product(update, gluon=gluon)
         if uncertain.is_cuda:  # else kernels are compiled, not run
             left = torch.empty((), dtype=torch.int64, pin_memory=True).copy_(uncertain.sum(), non_blocking=True)
-            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            event.record()
-            self._pending.append((left, event, uncertain.numel()))
+            self._pending.append((left, recorded_event(uncertain.device), uncertain.numel()))
         return uncertain
 
     def share_left(self) -> float | None:
@@ -76,7 +75,7 @@ class ExponentProducts:
             left, event, tiles = self._pending[0]
             if block:
                 event.synchronize()
-            elif not event.query():  # type: ignore[no-untyped-call]
+            elif not event.query():
                 return
             del self._pending[0]
             self._left += int(left)

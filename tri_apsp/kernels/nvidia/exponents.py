@@ -51,35 +51,25 @@ def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
     commit_group()
 
 
-@gluon.jit(do_not_specialize=["slices", "fresh"])
-def _exponent_product_kernel(
-    c_ptr, uncertain_ptr,  # C (batch, m, n), unit column stride; tiles that are not certain: as in kernels.portable.exponents
-    a_ptr, b_ptr,  # see _encode_kernel
-    a_least_ptr, b_least_ptr,  # r in int16; c as words of two neighbours
-    a_tile_least_ptr, b_tile_least_ptr,
-    m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: gl.constexpr, WINDOW: gl.constexpr, DECODE: gl.constexpr,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
-    GROUP_M: gl.constexpr,
+@gluon.jit
+def _accumulate(
+    a_ptr, b_ptr, a_least_ptr, b_least_ptr, a_tile_least_ptr, b_tile_least_ptr,  # of the first slice of the tile
+    tiles_m, tiles_n, slices,
+    DECODE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr,
+    BUFFERS: gl.constexpr,
 ):  # fmt: skip
-    """A program owns one tile of one graph."""
+    """Return X of one tile, words [BLOCK_M, BLOCK_N // 2], and the bound L."""
     WARPS: gl.constexpr = gl.num_warps()
     PARTS: gl.constexpr = SLICE // PART
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, BLOCK_N, 16])
     COPY_A: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (PART // 8), PART // 8], [WARPS, 1], [1, 0])
     COPY_B: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (BLOCK_N // 8), BLOCK_N // 8], [WARPS, 1], [1, 0])
     SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
-    n, batch = gl.to_tensor(n), gl.program_id(1).to(gl.int64)
-    tiles_m, tiles_n = gl.cdiv(m, BLOCK_M), gl.cdiv(n, BLOCK_N)
-    start_m, start_n = tile_of_program(gl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
-    pid_m, pid_n = start_m // BLOCK_M, start_n // BLOCK_N
     offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, COPY_A))[:, None]
     offs_ak = gl.arange(0, PART, layout=gl.SliceLayout(0, COPY_A))[None, :]
     offs_bk = gl.arange(0, PART, layout=gl.SliceLayout(1, COPY_B))[:, None]
     offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, COPY_B))[None, :]
     offs_a, offs_b = offs_am * PART + offs_ak, offs_bk * BLOCK_N + offs_bn
-    a_ptr += (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE)
-    b_ptr += (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE)
     a_smem = gl.allocate_shared_memory(a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], SHARED)
     b_smem = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], SHARED)
     # Prologue: start to copy the first slice.
@@ -88,7 +78,7 @@ def _exponent_product_kernel(
         a_ptr += BLOCK_M * PART
         b_ptr += BLOCK_N * PART
     sums = gl.full([BLOCK_M, BLOCK_N], 0, gl.float32, layout=SUMS)
-    half, _ = gl.split(gl.reshape(sums, [BLOCK_M, BLOCK_N // 2, 2]))
+    half, _other = gl.split(gl.reshape(sums, [BLOCK_M, BLOCK_N // 2, 2]))
     WORDS: gl.constexpr = half.type.layout
     ROWS: gl.constexpr = gl.SliceLayout(1, WORDS)
     COLUMNS: gl.constexpr = gl.SliceLayout(0, WORDS)
@@ -102,7 +92,7 @@ def _exponent_product_kernel(
         barrier()
         last = buffer
         token = warpgroup_mma(a_smem.index(last), b_smem.index(last), sums, use_acc=False, is_async=True)
-        for _part in gl.static_range(1, PARTS):
+        for _ in gl.static_range(1, PARTS):
             last = last + 1 if last + 1 < BUFFERS else 0
             token = warpgroup_mma(a_smem.index(last), b_smem.index(last), token, is_async=True)
         # Copy the next slice: to the buffers that are free, and when the tensor cores have read the others, to these.
@@ -116,26 +106,65 @@ def _exponent_product_kernel(
             b_ptr += BLOCK_N * PART
         if BUFFERS == 2 * PARTS:
             sums = warpgroup_mma_wait(0, deps=[token])
-        row = batch * slices + slice_
-        r = (gl.load(a_least_ptr + (row * tiles_m + pid_m) * BLOCK_M + offs_m).to(gl.int32) & 0xFFFF) * 65537  # twice in a word
-        c = gl.load(b_least_ptr + (row * tiles_n + pid_n) * (BLOCK_N // 2) + offs_w)
+        r = (gl.load(a_least_ptr + offs_m).to(gl.int32) & 0xFFFF) * 65537  # twice in a word
+        c = gl.load(b_least_ptr + offs_w)
         x = _decode(x, sums, r[:, None], c[None, :], DECODE)
-        least_a, least_b = gl.load(a_tile_least_ptr + row * tiles_m + pid_m), gl.load(b_tile_least_ptr + row * tiles_n + pid_n)
-        bound = gl.minimum(bound, least_a + least_b)
+        bound = gl.minimum(bound, gl.load(a_tile_least_ptr) + gl.load(b_tile_least_ptr))
+        a_least_ptr += tiles_m * BLOCK_M
+        b_least_ptr += tiles_n * (BLOCK_N // 2)
+        a_tile_least_ptr += tiles_m
+        b_tile_least_ptr += tiles_n
         buffer = (buffer + PARTS) % BUFFERS
     wait_group(0)
-    # Epilogue: C tile = min(C tile, X) if all of it is certain.
+    return x, bound
+
+
+@gluon.jit
+def _update_if_certain(
+    c_ptr, x, bound, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm,
+    NO_EDGE: gl.constexpr, WINDOW: gl.constexpr,
+):  # fmt: skip
+    """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
     values = unpack_int16x2(x)  # [BLOCK_M, BLOCK_N]
     VALUES: gl.constexpr = values.type.layout
-    line = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, VALUES))[:, None]
-    column = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, VALUES))[None, :]
+    line = start_m + gl.arange(0, values.shape[0], layout=gl.SliceLayout(1, VALUES))[:, None]
+    column = start_n + gl.arange(0, values.shape[1], layout=gl.SliceLayout(0, VALUES))[None, :]
     kept = ((line >= skip_start) & (line < skip_stop)) | ((column >= skip_start) & (column < skip_stop))
     inside = (line < m) & (column < n) & ~kept
-    c_ptrs = c_ptr + (batch * stride_cb + line.to(gl.int64) * stride_cm + column)
+    c_ptrs = c_ptr + (line.to(gl.int64) * stride_cm + column)
     dtype: gl.constexpr = c_ptr.dtype.element_ty
     before = gl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
     found = gl.minimum(before, gl.where(values < 16383, values.to(dtype), NO_EDGE).to(dtype))
     compared = gl.where(found < NO_EDGE, found, 16383)
     uncertain = gl.max(gl.max(gl.where(inside & (compared > bound + WINDOW), 1, 0), 1), 0)
     gl.store(c_ptrs, found, mask=inside & (uncertain == 0))
+    return uncertain
+
+
+@gluon.jit(do_not_specialize=["slices", "fresh"])
+def _exponent_product_kernel(
+    c_ptr, uncertain_ptr,  # as in kernels.portable.exponents
+    a_ptr, b_ptr,  # see _encode_kernel
+    a_least_ptr, b_least_ptr,  # r in int16; c as words of two neighbours
+    a_tile_least_ptr, b_tile_least_ptr,
+    m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
+    NO_EDGE: gl.constexpr, WINDOW: gl.constexpr, DECODE: gl.constexpr,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
+    GROUP_M: gl.constexpr,
+):  # fmt: skip
+    """A program owns one tile of one graph."""
+    n, batch = gl.to_tensor(n), gl.program_id(1).to(gl.int64)
+    tiles_m, tiles_n = gl.cdiv(m, BLOCK_M), gl.cdiv(n, BLOCK_N)
+    start_m, start_n = tile_of_program(gl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    pid_m, pid_n = start_m // BLOCK_M, start_n // BLOCK_N
+    a_ptr += (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE)
+    b_ptr += (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE)
+    tile_a, tile_b = batch * slices * tiles_m + pid_m, batch * slices * tiles_n + pid_n
+    x, bound = _accumulate(
+        a_ptr, b_ptr, a_least_ptr + tile_a * BLOCK_M, b_least_ptr + tile_b * (BLOCK_N // 2), a_tile_least_ptr + tile_a,
+        b_tile_least_ptr + tile_b, tiles_m, tiles_n, slices, DECODE, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
+    )  # fmt: skip
+    uncertain = _update_if_certain(
+        c_ptr + batch * stride_cb, x, bound, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, WINDOW
+    )
     gl.store(uncertain_ptr + batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n, uncertain)
