@@ -118,6 +118,8 @@ def _useful(strategy: str, dtype: torch.dtype, capability: int, pairs: int) -> d
 def test_product_of_needed_tiles(dtype: torch.dtype, capability: int) -> None:
     """As the product of all tiles, but for the loads that tell whether a tile is needed."""
     whole, needed = (nvidia_product(dtype, True, capability, needed_tile=tile).compile() for tile in (None, 128))
-    assert needed.main_loop() == whole.main_loop()
+    loop, of_all = needed.main_loop(), whole.main_loop()
+    assert _adds(loop, dtype) == _adds(of_all, dtype)
+    assert loop.total() <= 1.02 * of_all.total()  # Triton 3.9 adds two instructions in float32
     assert needed.spills <= whole.spills + 8
     assert needed.instructions["LDG"] >= whole.instructions["LDG"] + 1
