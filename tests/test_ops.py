@@ -1,4 +1,4 @@
-"""Gradients, torch.library, torch.compile, torch.func, CUDA graphs and streams."""
+"""Gradients, operations of torch, torch.compile, torch.func, CUDA graphs and streams."""
 
 from __future__ import annotations
 

@@ -118,12 +118,10 @@ def test_programs_that_wait_for_each_other_are_resident_together(monkeypatch, sh
     ],
 )
 def test_split_k_of_the_last_round(tiles: int, k: int, expected: tuple[int, int]) -> None:
-
     assert split_k_tiles(tiles, k, 132, 3, 4) == expected
 
 
 def test_tiles_are_shared_in_a_last_round_alone() -> None:
-
     for tiles, k in itertools.product((1, 5, 131, 133, 395, 396, 397, 1000), (1, 64, 300, 1000, 20_000)):
         whole, parts = split_k_tiles(tiles, k, 132, 3, 4)
         assert (whole == tiles) == (parts == 1)

@@ -139,9 +139,6 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
     registers = {f"${i}": np.ascontiguousarray(arg) for i, arg in enumerate(args, start=1)}
     if "vote" in code:  # all threads hold the same value
         return _tensor(args[0] != 0)
-    if code.startswith("prmt"):
-        half = np.asarray(args[0]).view(np.uint32) >> (16 if "0x3232" in code else 0) & np.uint32(0xFFFF)
-        return _tensor((half * np.uint32(65537)).view(np.int32))
     functions = {
         "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "shr": np.right_shift,
         "mov": None,

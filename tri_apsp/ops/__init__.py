@@ -1,4 +1,4 @@
-"""What autograd, torch.compile and torch.func need to see in place of a call: operations of torch.library, and of autograd.
+"""What autograd, torch.compile and torch.func need to see in place of a call: operations of torch, and of autograd.
 
 A call that needs none of these goes to the solver itself (see dispatch.py): an operation takes the host some 10 us more, and
 torch.library imports the compiler of torch, which takes seconds.

@@ -1,11 +1,13 @@
-"""C <- min(C, A B) by exponents, in plain Triton: tl.dot adds powers of two. See kernels.shared.exponents for the arithmetic.
+"""C <- min(C, A B) by exponents, in plain Triton: tl.dot adds powers of two.
 
-for each tile of C:                                    # one program
-    X = 16383                                          # [BLOCK_M, BLOCK_N]
-    for each slice of k:
-        T = P slice Q slice                            # tl.dot, [BLOCK_M, BLOCK_N] of float32
-        X = min(X, r + c + s(T))
-    C tile = min(C tile, X) if all of it is certain, else the tile is reported
+    for each tile of C:                                    # one program
+        X = 16383                                          # [BLOCK_M, BLOCK_N]
+        for each slice of k:
+            T = P slice Q slice                            # tl.dot, [BLOCK_M, BLOCK_N] of float32
+            X = min(X, r + c + s(T))
+        C tile = min(C tile, X) if all of it is certain, else the tile is reported
+
+The arithmetic is stated in kernels.shared.exponents.
 """
 
 from __future__ import annotations
