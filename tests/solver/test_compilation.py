@@ -66,6 +66,7 @@ SOLVE = """
 import sys
 import torch
 from triton import knobs
+from tri_apsp import shortest_paths
 from tri_apsp.solver import run
 
 def compile_solve(*args, **options):
