@@ -64,10 +64,11 @@ def test_what_a_method_launches(
 
 SOLVE = """
 import sys
+from dataclasses import replace
 import torch
 from triton import knobs
 from tri_apsp import shortest_paths
-from tri_apsp.configs import NvidiaConfig
+from tri_apsp.configs import default_config
 from tri_apsp.solver import run
 
 def compile_solve(*args, **options):
@@ -79,7 +80,7 @@ compiled, original, run.compile_solve = [], run.compile_solve, compile_solve
 knobs.compilation.listener = lambda src, **facts: compiled.append(src.name)
 potentials = torch.randint(100 if "negative" in sys.argv else 1, (2111,), device="cuda")
 weights = torch.randint(1, 100, (2111, 2111), device="cuda") + potentials[:, None] - potentials
-shortest_paths(weights.float(), config=NvidiaConfig(cutoff=1024))
+shortest_paths(weights.float(), config=replace(default_config("nvidia", torch.float32), cutoff=1024))
 print(*compiled)
 """
 
