@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psutil
 import torch
@@ -46,7 +45,6 @@ __all__ = [
     "profiled",
     "raw_stream",
     "record_event",
-    "recorded_event",
     "require_memory",
     "resolve",
     "run_concurrently",
@@ -199,17 +197,11 @@ def synchronize_stream(device: torch.device) -> None:
 
 def record_event(device: torch.device) -> Callable[[], None]:
     """Return a function that blocks until all work queued so far on the current stream of `device` is done."""
-    return recorded_event(device).synchronize if device.type == "cuda" else lambda: None
-
-
-def recorded_event(device: torch.device) -> Any:
-    """Return an event behind all work queued so far on the current stream of a GPU.
-
-    query() tells whether that work is done; synchronize() blocks until it is.
-    """
+    if device.type != "cuda":
+        return lambda: None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     event.record(_current_stream(device))
-    return event
+    return event.synchronize
 
 
 def raw_stream(index: int) -> int:

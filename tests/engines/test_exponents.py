@@ -14,12 +14,12 @@ import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import default_config
 from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.nvidia import NvidiaEngine
 from tri_apsp.engines.triton_exponents import TILE, exponent_product
-from tri_apsp.kernels.shared.exponents import WINDOW
+from tri_apsp.kernels.shared.exponents import exponents_of
 from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
+WINDOW = exponents_of(128).WINDOW
 SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
 
@@ -41,7 +41,8 @@ def operands(
 def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **options: Any) -> torch.Tensor:
     """Compare the tiles that are certain with min_plus, and return the others."""
     found = c.clone()
-    uncertain = exponent_product(Update(found, a, b), **options)
+    uncertain, counts = exponent_product(Update(found, a, b), **options)
+    assert counts.tolist() == [uncertain.numel(), int((uncertain == 0).sum())]
     skipped = uncertain.bool().repeat_interleave(TILE, 1).repeat_interleave(TILE, 2)[:, : c.shape[1], : c.shape[2]]
     assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c)))
     return uncertain
@@ -78,7 +79,7 @@ def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
     found = exponent_product(Update(c.clone(), a, b), gluon=False)
-    assert found[0].flatten().tolist() == [1, 0]
+    assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
 @pytest.mark.gpu
@@ -126,7 +127,7 @@ def test_solves_are_those_of_ordinary_products(dtype: torch.dtype, method: str) 
     for highest in (1, 16):
         for weights in families(n, highest, dtype).values():
             weights.fill_diagonal_(0)
-            spec = MatrixSpec(n, dtype, weights.device, True, exponents=True)
+            spec = MatrixSpec(n, dtype, weights.device, True, exponents_from=1024)
             found = weights[None].clone()
             engine = engines.make("nvidia", spec, config)
             METHODS[method].solve(found, engine, Observer())
@@ -135,17 +136,26 @@ def test_solves_are_those_of_ordinary_products(dtype: torch.dtype, method: str) 
 
 
 @pytest.mark.gpu
-def test_products_stop_where_they_leave_most_tiles() -> None:
+@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
+def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
+    if gluon and torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the Gluon kernel is for compute capability 9.x")
+    c, a, b = (x[:1] for x in operands(8192, 8192, 300, torch.int16, highest=16000, device="cuda"))
+    before = c.clone()
+    uncertain, counts = exponent_product(Update(c, a, b), gluon=gluon)
+    tried, certain = counts.tolist()
+    assert certain == 0
+    assert 64 <= tried < uncertain.numel()
+    assert bool(uncertain.all())
+    assert torch.equal(c, before)
+
+
+@pytest.mark.gpu
+def test_uncertain_tiles_are_ordinary_products() -> None:
     weights = torch.randint(0, 16000, (2048, 2048), dtype=torch.int16, device="cuda")
-    engine = engines.make(
-        "nvidia", MatrixSpec(2048, torch.int16, weights.device, True, exponents=True), default_config("nvidia", torch.int16)
-    )
-    assert isinstance(engine, NvidiaEngine)
+    spec = MatrixSpec(2048, torch.int16, weights.device, True, exponents_from=1024)
+    engine = engines.make("nvidia", spec, default_config("nvidia", torch.int16))
     c = torch.full_like(weights, tri_apsp.no_edge(torch.int16))[None]
-    for _ in range(3):
-        engine.product(Update(c, weights[None], weights[None]))
-        torch.cuda.synchronize()
+    engine.product(Update(c, weights[None], weights[None]))
     assert engine.exponent_share == 1
-    assert engine._exponents is not None
-    assert engine._exponents._tiles == 256  # of the first product alone
     assert torch.equal(c[0], tri_apsp.min_plus(weights, weights))

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from tri_apsp.kernels.shared.exponents import Exponents, exponents_of
+
 NO_EDGE = 16383
-WINDOW = 23
 
 
-def encode(x: np.ndarray, slice_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the powers (lines, slices, slice_length) of x (lines, k), and the least of each slice (lines, slices)."""
+class Encoded(NamedTuple):
+    """The powers (lines, slices, slice_length) of a matrix, its scores (lines, slices), and what its lines hold (2, lines)."""
+
+    powers: np.ndarray
+    scores: np.ndarray
+    ranges: np.ndarray
+
+
+def encode(x: np.ndarray, slice_length: int, *, first: bool, length: int | None = None) -> Encoded:
+    """Encode x (lines, k), as the first factor or the second; `length` for slices that are shorter than what they may be."""
+    numbers = exponents_of(slice_length)
+    slice_length = length or slice_length
     lines, depth = x.shape
     slices = -(-depth // slice_length)
     padded = np.full((lines, slices * slice_length), NO_EDGE, np.float64)
@@ -17,13 +30,15 @@ def encode(x: np.ndarray, slice_length: int) -> tuple[np.ndarray, np.ndarray]:
     parts = padded.reshape(lines, slices, slice_length)
     edge = parts < NO_EDGE
     valid = (parts >= 0) & (edge <= (parts == np.floor(parts)))
-    least = np.where(edge, parts, np.inf).min(2, initial=np.inf)
-    least = np.where(np.isinf(least), 16360, np.minimum(least, 8000))
-    least = np.where(valid.all(2), least, -20000)
-    above = parts - least[:, :, None]
+    least = np.where(edge & valid, parts, np.inf).min(2, initial=np.inf)
+    scores = np.where(np.isinf(least), 0, numbers.UNITS * (numbers.ZERO - np.minimum(least, numbers.ZERO - 1)))
+    above = parts - np.minimum(least, numbers.ZERO - 1)[:, :, None]
+    top = (65 if first else 64) - numbers.UNITS
     with np.errstate(over="ignore", invalid="ignore"):
-        powers = np.where(edge & (above >= 0) & (above <= WINDOW), np.exp2(60 - 8 * above), 0)
-    return powers.astype(np.float32), least.astype(np.int64)
+        powers = np.where(edge & (above >= 0) & (above <= numbers.WINDOW), np.exp2(top - 2 * numbers.UNITS * above), 0)
+    best = np.where(valid.all((1, 2)), scores.max(1, initial=0), 1 << 30)
+    highest = np.where(edge & valid, np.minimum(parts, numbers.ZERO + 64), -1).max((1, 2), initial=-1)
+    return Encoded(powers.astype(np.float32), scores.astype(np.int64), np.stack((best, highest + 1)).astype(np.int64))
 
 
 def add_up(terms: np.ndarray, rng: np.random.Generator, *, cut_off: bool) -> np.float32:
@@ -40,19 +55,30 @@ def add_up(terms: np.ndarray, rng: np.random.Generator, *, cut_off: bool) -> np.
     return np.float32(values[0])
 
 
-def decode(sums: np.ndarray) -> np.ndarray:
-    """Return s of each sum by its upper 16 bits."""
-    return (0x7F00 - (np.ascontiguousarray(sums, np.float32).view(np.int32) >> 16)) >> 10
+def ranges(encoded: Encoded, numbers: Exponents) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return R, H and H - R of each line, the last more than FOUND if it is above WINDOW, and least without an edge."""
+    best, highest = encoded.ranges
+    lowest = numbers.ZERO - best // numbers.UNITS
+    highest = np.where(best > 0, highest - 1, -16384)
+    span = highest - lowest
+    return lowest, highest, np.where((span > numbers.WINDOW) & (span < 65536), numbers.FOUND + 1, span)
 
 
 def product(
     c: np.ndarray, a: np.ndarray, b: np.ndarray, slice_length: int, sums: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return X (m, n), and which results are certain by the bound of the whole matrix; `sums` (slices, m, n) if given."""
-    (p, r), (q, least_b) = encode(a, slice_length), encode(b.T, slice_length)
+    """Return min(C, X) (m, n), and which of it is certain; `sums` (slices, m, n) if given."""
+    numbers = exponents_of(slice_length)
+    p, q = encode(a, slice_length, first=True), encode(b.T, slice_length, first=False)
     if sums is None:
-        sums = np.einsum("isk,jsk->sij", p, q, dtype=np.float32)
-    offsets = r.T[:, :, None] + least_b.T[:, None, :]
-    x = np.minimum(np.where(c < NO_EDGE, c, NO_EDGE), (offsets + decode(sums)).min(0, initial=NO_EDGE))
-    bound = (r.min(0, initial=16360) + least_b.min(0, initial=16360)).min(initial=32767)
-    return x, x <= bound + WINDOW
+        with np.errstate(over="ignore"):
+            sums = np.einsum("isk,jsk->sij", p.powers, q.powers, dtype=np.float32)
+    upper = np.ascontiguousarray(sums, np.float32).view(np.int32) >> 24
+    y = (p.scores.T[:, :, None] + q.scores.T[:, None, :] + upper).max(0, initial=0)
+    x = 2 * numbers.ZERO - (y - (128 - numbers.UNITS)) // numbers.UNITS
+    row_lowest, row_highest, row_span = ranges(p, numbers)
+    column_lowest, column_highest, column_span = ranges(q, numbers)
+    exact = row_span[:, None] + column_span <= numbers.FOUND
+    x = np.where(exact & (x > row_highest[:, None] + column_highest), NO_EDGE, x)
+    found = np.minimum(np.where(c < NO_EDGE, c, NO_EDGE), x)
+    return found, exact | (found <= row_lowest[:, None] + column_lowest + numbers.WINDOW)

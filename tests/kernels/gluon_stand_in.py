@@ -80,7 +80,7 @@ class Pointer:
             indices.append(index)
         return mask, tuple(indices)
 
-    def load(self, mask: Any = True, other: Any = None) -> Tensor:
+    def load(self, mask: Any = True, other: Any = None, cache_modifier: str = "") -> Tensor:
         mask, indices = self._locate(mask)
         values = _unwritten(mask.shape, self.array.dtype)
         if other is not None:
@@ -159,9 +159,11 @@ def _assembly(code: str, constraints: str, args: list[Any], dtype: Any, is_pure:
 
 
 def _permute_bytes(x: np.ndarray, y: np.ndarray, selector: np.ndarray) -> np.ndarray:
-    """Return words of four of the eight bytes of x and y, which the digits of `selector` name from the lowest on."""
+    """Return words of four of the eight bytes of x and y, or of their signs, that the digits of `selector` name."""
     both = np.concatenate([part.view(np.uint8).reshape(*part.shape, 4) for part in (x, y)], -1)
-    return both[..., [int(selector[0]) >> 4 * digit & 7 for digit in range(4)]].copy().view(np.int32)[..., 0]
+    digits = [int(selector[0]) >> 4 * place & 15 for place in range(4)]
+    found = [np.where(both[..., digit & 7] > 127, 255, 0) if digit > 7 else both[..., digit] for digit in digits]
+    return np.stack(found, -1).astype(np.uint8).view(np.int32)[..., 0]
 
 
 def _add_product(a: Shared, b: Shared, sums: Any, use_acc: bool = True, is_async: bool = False) -> Tensor:

@@ -11,16 +11,17 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import exponents_model as model
-from kernels.exponents_model import NO_EDGE, WINDOW
+from kernels.exponents_model import NO_EDGE
 from kernels.gluon_stand_in import Pointer, import_kernels, launch
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product
 
-from tri_apsp.kernels.shared.exponents import DECODE
+from tri_apsp.kernels.shared.exponents import DECODE, exponents_of
 from tri_apsp.semirings import no_edge
 
 kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel
 TILE, SLICE, PART = 16, 16, 8
+SLICES = (64, 128, 512, 2048)
 
 
 def exact(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -33,9 +34,10 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
     """C, A and B, with few or many edges, values close together or not, ties, and values at and beyond the window's edge."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 5))
-    depth, slice_length = draw(st.integers(0, 300)), draw(st.sampled_from([64, 128]))
-    highest = draw(st.sampled_from([1, 2, 5, WINDOW, WINDOW + 1, WINDOW + 2, 40, 300, 16382]))
-    start = draw(st.sampled_from([0, 0, 1, 7, 7990, 8000, 8010]))
+    depth, slice_length = draw(st.integers(0, 300)), draw(st.sampled_from(SLICES))
+    window, found = exponents_of(slice_length)[1:3]
+    highest = draw(st.sampled_from([1, 2, 5, found // 2, window, window + 1, window + 2, 40, 300, 16382]))
+    start = draw(st.sampled_from([0, 0, 1, 7, 1340, 1350, 2690, 2699, 2710]))
     a, b = (np.minimum(start + rng.integers(0, highest + 1, shape), NO_EDGE - 1) for shape in ((m, depth), (depth, n)))
     for x in (a, b):
         x[rng.random(x.shape) < draw(st.sampled_from([0, 0.2, 0.9, 1]))] = NO_EDGE
@@ -59,31 +61,51 @@ def test_sums_in_any_order(given_operands: tuple[np.ndarray, np.ndarray, np.ndar
     c, a, b, slice_length, seed = given_operands
     a, b, c = a[:1], b[:, :1], c[:1, :1]
     rng = np.random.default_rng(seed)
-    (p, _), (q, _) = model.encode(a, slice_length), model.encode(b.T, slice_length)
+    p, q = model.encode(a, slice_length, first=True).powers, model.encode(b.T, slice_length, first=False).powers
     terms = p[0].astype(np.float64) * q[0]
     sums = np.array([model.add_up(slice_, rng, cut_off=cut_off) for slice_ in terms], np.float32).reshape(-1, 1, 1)
     found, certain = model.product(c, a, b, slice_length, sums)
     assert not certain or found == exact(c, a, b)
 
 
-def test_all_terms_equal() -> None:
-    """The largest exponent: 128 terms of 2^120 are 2^127, and do not overflow."""
-    zeros = np.zeros((1, 128), np.int64)
-    for value in (0, 1, WINDOW // 2):
-        found, certain = model.product(np.full((1, 1), NO_EDGE), zeros + value, zeros.T, 128)
+@pytest.mark.parametrize("slice_length", SLICES)
+def test_all_terms_equal(slice_length: int) -> None:
+    """The largest exponent: as many terms as a slice may have add up to infinity, which counts like one term."""
+    zeros = np.zeros((1, slice_length), np.int64)
+    for value in (0, 1, exponents_of(slice_length).WINDOW // 2):
+        found, certain = model.product(np.full((1, 1), NO_EDGE), zeros + value, zeros.T, slice_length)
         assert certain
         assert found == value
 
 
-@pytest.mark.parametrize(("above", "certain"), [(WINDOW, True), (WINDOW + 1, False)])
-def test_the_edge_of_the_window(above: int, certain: bool) -> None:
-    """The only path is one of `above`; one step beyond the window it is not found, and nothing claims that there is none."""
+@pytest.mark.parametrize("slice_length", SLICES)
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_the_edge_of_the_window(slice_length: int, beyond: int) -> None:
+    """The only path is one of WINDOW; one step beyond the window it is not found, and nothing claims that there is none."""
+    above = exponents_of(slice_length).WINDOW + beyond
     a, b = np.full((1, 128), NO_EDGE), np.full((128, 1), NO_EDGE)
     a[0, 0], a[0, 5] = 0, above  # no edge goes on from vertex 0
     b[5, 0] = 0
-    found, is_certain = model.product(np.full((1, 1), NO_EDGE), a, b, 128)
-    assert bool(is_certain) == certain
-    assert not certain or found == above
+    found, certain = model.product(np.full((1, 1), NO_EDGE), a, b, slice_length)
+    assert bool(certain) == (not beyond)
+    assert beyond or found == above
+
+
+@pytest.mark.parametrize("slice_length", SLICES)
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_the_edge_of_exact_pairs(slice_length: int, beyond: int) -> None:
+    """Lines that span FOUND together show that there is no path; those that span more do not."""
+    window, found = exponents_of(slice_length)[1:3]
+    a, b = np.full((1, 128), NO_EDGE), np.full((128, 1), NO_EDGE)
+    a[0, 0], a[0, 1] = 5, 5 + found - window
+    b[2, 0], b[3, 0] = 7, 7 + window + beyond
+    result, certain = model.product(np.full((1, 1), NO_EDGE), a, b, slice_length)
+    assert bool(certain) == (not beyond)
+    assert beyond or result == NO_EDGE
+    b[1, 0] = 7 + window
+    result, certain = model.product(np.full((1, 1), NO_EDGE), a, b, slice_length)
+    assert bool(certain) == (not beyond)
+    assert beyond or result == 12 + found
 
 
 @pytest.mark.parametrize("wrong", [-1, 0.5, np.nan])
@@ -105,15 +127,15 @@ def encoded(x: np.ndarray, along: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     tiles = -(-lines // TILE)
     padded = np.full((batch, tiles * TILE, x.shape[2]), NO_EDGE, x.dtype)
     padded[:, :lines] = x
-    powers, least = zip(*(model.encode(graph, SLICE) for graph in padded), strict=True)
-    p = np.stack(powers)  # (batch, tiles * TILE, slices, SLICE)
-    slices = p.shape[2]
-    p = p.reshape(batch, tiles, TILE, slices, SLICE // PART, PART).transpose(0, 1, 3, 4, *((2, 5) if along else (5, 2)))
-    leasts = np.stack(least).transpose(0, 2, 1).astype(np.int16)  # (batch, slices, tiles * TILE)
-    return np.ascontiguousarray(p), leasts.copy(), leasts.reshape(batch, slices, tiles, TILE).min(3).astype(np.int32)
+    graphs = [model.encode(graph, 128, first=bool(along), length=SLICE) for graph in padded]
+    powers, scores, ranges = (np.stack(values) for values in zip(*graphs, strict=True))
+    slices = powers.shape[2]
+    powers = powers.reshape(batch, tiles, TILE, slices, SLICE // PART, PART)
+    powers = powers.transpose(0, 1, 3, 4, *((2, 5) if along else (5, 2)))
+    return np.ascontiguousarray(powers), scores.transpose(0, 2, 1).astype(np.int16, order="C"), ranges.astype(np.int32)
 
 
-@pytest.mark.parametrize(("buffers", "fresh", "skip"), [(2, 0, (0, 0)), (3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 20))])
+@pytest.mark.parametrize(("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 20)), (6, 0, (0, 0))])
 @pytest.mark.parametrize(("m", "n", "depth"), [(1, 1, 1), (16, 16, 8), (17, 40, 29), (33, 15, 96), (5, 7, 0)])
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32])
 def test_the_kernel_on_numpy(
@@ -129,19 +151,20 @@ def test_the_kernel_on_numpy(
         a[1, 0, 0], b[1, 0, 0] = 0, NO_EDGE
     c = np.where(rng.random((2, m, n)) < 0.5, NO_EDGE, rng.integers(0, 30, (2, m, n)))
     given_c = np.where(c == NO_EDGE, no_edge(dtype), c).astype(values)
-    (p, r, tile_r), (q, s, tile_s) = encoded(a, 1), encoded(b, 0)
+    (p, r, of_rows), (q, s, of_columns) = encoded(a, 1), encoded(b, 0)
     slices = r.shape[1]
-    tiles_m, tiles_n = tile_r.shape[2], tile_s.shape[2]
+    tiles_m, tiles_n = of_rows.shape[2] // TILE, of_columns.shape[2] // TILE
     found, uncertain = given_c.copy(), np.full(2 * tiles_m * tiles_n, 7, np.int32)
-    row = 2**33
+    row, counts = 2**33, np.zeros(2, np.int32)
     launch(
         kernel, (tiles_m * tiles_n, 2),
-        Pointer(found, (2**50, row, 1)), Pointer(uncertain, (1,)),
-        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), tile_r, tile_s)),
+        Pointer(found, (2**50, row, 1)), Pointer(uncertain, (1,)), Pointer(counts, (1,)),
+        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)),
         m, n, slices, fresh, *skip, 2**50, row,
-        NO_EDGE=no_edge(dtype), WINDOW=WINDOW, DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
-        BUFFERS=buffers, GROUP_M=2,
+        NO_EDGE=no_edge(dtype), **exponents_of(128)._asdict(), DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE,
+        PART=PART, BUFFERS=buffers, GROUP_M=2, LEAST_TRIED=64, WORTHWHILE=8,
     )  # fmt: skip
+    assert counts.tolist() == [uncertain.size, (uncertain == 0).sum()]
     reported = uncertain.reshape(2, tiles_m, tiles_n).repeat(TILE, 1).repeat(TILE, 2)[:, :m, :n]
     assert set(uncertain.tolist()) <= {0, 1}
     expected = np.stack([exact(np.where(fresh, NO_EDGE, x), y, z) for x, y, z in zip(c, a, b, strict=True)])
@@ -154,6 +177,23 @@ def test_the_kernel_on_numpy(
         assert not reported.all()
 
 
+@pytest.mark.parametrize(("counts", "computed"), [((3, 0), True), ((4, 0), False), ((9, 1), False), ((8, 1), True)])
+def test_the_kernel_stops_where_few_tiles_are_certain(counts: tuple[int, int], computed: bool) -> None:
+    """One program of an all-zero product, after others that tried and left tiles; one of eight must be certain."""
+    zeros = np.zeros((1, 16, 16), np.int64)
+    (p, r, of_rows), (q, s, of_columns) = encoded(zeros, 1), encoded(zeros, 0)
+    found, uncertain, now = np.full((1, 16, 16), 5, np.int16), np.full(1, 7, np.int32), np.array(counts, np.int32)
+    launch(
+        kernel, (1, 1), Pointer(found, (256, 16, 1)), Pointer(uncertain, (1,)), Pointer(now, (1,)),
+        *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)), 16, 16, 1, 0, 0, 0, 256, 16,
+        NO_EDGE=NO_EDGE, **exponents_of(128)._asdict(), DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
+        BUFFERS=3, GROUP_M=2, LEAST_TRIED=4, WORTHWHILE=8,
+    )  # fmt: skip
+    assert uncertain[0] == (not computed)
+    assert (found == (0 if computed else 5)).all()
+    assert now.tolist() == [counts[0] + computed, counts[1] + computed]
+
+
 @needs_disassembler
 @cases(
     "dtype, capability",
@@ -161,18 +201,18 @@ def test_the_kernel_on_numpy(
     quick=lambda dtype, capability: dtype == torch.int16,
 )
 def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
-    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three per result to decode, two at a time."""
+    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two results."""
     compiled = exponent_product(dtype, capability).compile()
     loop = max(compiled.loops, key=lambda loop: loop["HGMMA"] + loop["HMMA"] + loop["UTCHMMA"])
     results = 128 * 128 // 256  # of a thread
     if capability == 90:
         assert loop["HGMMA"] == 8
-        assert loop["PRMT"] == results // 2
-        assert loop["VIADDMNMX"] == results // 2 + 1
+        assert results // 2 <= loop["PRMT"] <= results // 2 + 2
+        assert loop["VIADDMNMX"] == results // 2
         assert loop["LDGSTS"] == 16  # 16 bytes each
-        assert loop["WARPGROUP"] <= 3  # the compiler does not wait for each instruction of a warp group
-        assert loop["LDL"] + loop["STL"] <= 24
-        assert loop.total() <= 7 * results
+        assert loop["WARPGROUP"] <= 8  # a part starts and ends one; the compiler does not wait for each instruction
+        assert compiled.spills == 0
+        assert loop.total() <= 6 * results
         assert compiled.registers <= 128  # two programs per multiprocessor
     else:
         assert compiled.spills == 0

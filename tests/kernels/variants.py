@@ -296,28 +296,37 @@ def nvidia_argmin(dtype: torch.dtype, nonnegative: bool, small: bool, capability
 
 
 EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
-_LEASTS = {"a_tile_least_ptr": "*i32", "b_tile_least_ptr": "*i32"}
 
 
-def exponent_product(dtype: torch.dtype, capability: int) -> Variant:
-    """The product by exponents: on capability 9.x in Gluon, else in plain Triton."""
-    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), "WINDOW": exponents.WINDOW, **EXPONENT_TILE}
-    leasts = _LEASTS | {"a_least_ptr": "*i16", "b_least_ptr": "*i32" if capability == 90 else "*i16"}
-    pointers = {"a_ptr": "*bf16", "b_ptr": "*bf16", "uncertain_ptr": "*i32", **leasts}
+def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
+    """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are constants."""
+    constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), **EXPONENT_TILE, "LEAST_TRIED": 64, "WORTHWHILE": 8} | more
+    constants |= exponents.exponents_of(constants["SLICE"])._asdict()
+    pointers = {
+        "a_ptr": "*bf16",
+        "b_ptr": "*bf16",
+        **dict.fromkeys(("uncertain_ptr", "counts_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32"),
+    }
+    pointers |= {"a_scores_ptr": "*i16", "b_scores_ptr": "*i32" if capability == 90 else "*i16"}
     if capability != 90:
         kernel = portable_exponents._exponent_product_kernel
         return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
     kernel = nvidia_exponents._exponent_product_kernel
-    constants |= {"DECODE": exponents.DECODE, "PART": 64, "BUFFERS": 3}
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, 128)
+    constants = {"DECODE": exponents.DECODE, "PART": 32, "BUFFERS": 6} | constants
+    registers = 128 if constants["BLOCK_N"] == 128 else 255
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 
 
 def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int) -> Variant:
     """The encoding for products by exponents."""
     kernel = exponents._encode_kernel
-    constants = {"NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 64, **exponents.CONSTANTS}
+    numbers = exponents.exponents_of(128)
+    constants = {
+        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 32, "LINES": 64,
+        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO,
+    }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
-    pointers = {"powers_ptr": "*bf16", "least_ptr": "*i16", "tile_least_ptr": "*i32"}
+    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32"}
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
 
 

@@ -78,7 +78,7 @@ def test_two_products_are_one_launch(launched: list[str]) -> None:
 @pytest.mark.parametrize(("n", "by_exponents"), [(1024, True), (1023, False)])
 def test_large_products_by_exponents(launched: list[str], n: int, by_exponents: bool) -> None:
     """Each operand is encoded, and the tiles that are not certain are ordinary products."""
-    spec = engines.MatrixSpec(n, torch.int16, META, True, exponents=True)
+    spec = engines.MatrixSpec(n, torch.int16, META, True, exponents_from=1024)
     made = NvidiaEngine(spec, default_config("nvidia", torch.int16))
     c, a, b = (matrix(n, torch.int16) for _ in range(3))
     made.product(Update(c, a, b), Update(b, c, a))

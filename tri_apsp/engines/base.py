@@ -68,8 +68,8 @@ class MatrixSpec:
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
     graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
 
-    `exponents`: whether large products may be computed by exponents (see kernels.shared.exponents), which is faster where
-    distances are small whole numbers; the results are the same.
+    `exponents_from`: products of at least so many rows, columns and values of k may be computed by exponents (see
+    kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None: none.
     """
 
     n: int
@@ -77,7 +77,7 @@ class MatrixSpec:
     device: torch.device
     nonnegative: bool
     sizes: torch.Tensor | None = None
-    exponents: bool = False
+    exponents_from: int | None = None
 
 
 class BlockOperations(ABC):

@@ -98,7 +98,9 @@ class NvidiaEngine(TritonEngine):
         device = describe(spec.device)
         self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
         self._counters = Counters()
-        self._exponents = ExponentProducts() if spec.exponents and spec.nonnegative else None
+        self._exponents = (
+            ExponentProducts(spec.exponents_from) if spec.exponents_from is not None and spec.nonnegative else None
+        )
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """C <- min(C, A B) by exponents on the tensor cores of compute capability 9.x, in Gluon; see kernels.shared.exponents.
 
-    for each tile of C:                                    # one program of eight warps; two programs per multiprocessor
-        X = 16383                                          # [BLOCK_M, BLOCK_N], in words of two columns
+    for each tile of C:                                    # one program of eight warps
+        y = 0                                              # scores [BLOCK_M, BLOCK_N], in words of two columns
         for each slice of k:
-            T = P slice Q slice                            # wgmma, [BLOCK_M, BLOCK_N] of float32 in registers
-            start to copy the next slice to the buffers that are free
-            X = min(X, r + c + s(T))                       # while the tensor cores work for the other program
+            for each part of the slice:
+                T += P part Q part                         # wgmma, [BLOCK_M, BLOCK_N] of float32 in registers
+                start to copy a later part to the buffer that the part before this one no longer needs
+            y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-A slice is copied in parts of PART values of k, into BUFFERS buffers of shared memory in rotation. One program alone would leave
-the tensor cores idle while it decodes; two take turns, which needs at most 128 registers per thread. Of 128 values of k, a
-multiprocessor adds 128 x 128 results in 1024 clocks; decoding them takes three instructions per result, about 800 clocks.
+Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation. A program does nothing but report its tile
+if too few of those that others have computed were certain.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = ["_exponent_product_kernel"]
 
 
 @gluon.jit
-def _decode(x, sums, r, c, DECODE: gl.constexpr):
-    """Return min(x, r + c + s) for x [M, N // 2], sums [M, N], r [M, 1] and c [1, N // 2]; words but for the sums."""
+def _decode(y, sums, r, c, DECODE: gl.constexpr):
+    """Return max(y, r + c + w) for y [M, N // 2], sums [M, N], scores r [M, 1] and c [1, N // 2]; words but for the sums."""
     M: gl.constexpr = sums.shape[0]
     N: gl.constexpr = sums.shape[1]
-    WORDS: gl.constexpr = x.type.layout
+    WORDS: gl.constexpr = y.type.layout
     low, high = gl.split(gl.reshape(sums, [M, N // 2, 2]))
     low, high = gl.convert_layout(low, WORDS, assert_trivial=True), gl.convert_layout(high, WORDS, assert_trivial=True)
-    return gl.inline_asm_elementwise(DECODE, "=r,f,f,r,r,r", [low, high, x, r, c], gl.int32, True, 1)
+    return gl.inline_asm_elementwise(DECODE, "=r,f,f,r,r,r", [low, high, y, r, c], gl.int32, True, 1)
 
 
 @gluon.jit
 def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
-    """Start to copy a part of a slice of P and Q, if it exists."""
+    """Start to copy a part of P and Q, if it exists."""
     copy_async(a_smem, a_ptr + offs_a, mask=exists)
     copy_async(b_smem, b_ptr + offs_b, mask=exists)
     commit_group()
@@ -53,118 +53,137 @@ def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
 
 @gluon.jit
 def _accumulate(
-    a_ptr, b_ptr, a_least_ptr, b_least_ptr, a_tile_least_ptr, b_tile_least_ptr,  # of the first slice of the tile
-    tiles_m, tiles_n, slices,
+    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr,  # of the first slice of the tile
+    lines_m, words_n, slices,  # scores and words of scores per slice
     DECODE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr,
     BUFFERS: gl.constexpr,
 ):  # fmt: skip
-    """Return X of one tile, words [BLOCK_M, BLOCK_N // 2], and the bound L."""
+    """Return the scores of one tile, words [BLOCK_M, BLOCK_N // 2]."""
     WARPS: gl.constexpr = gl.num_warps()
     PARTS: gl.constexpr = SLICE // PART
+    AHEAD: gl.constexpr = BUFFERS - 2  # parts that are being copied while one is multiplied
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, BLOCK_N, 16])
     COPY_A: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (PART // 8), PART // 8], [WARPS, 1], [1, 0])
     COPY_B: gl.constexpr = gl.BlockedLayout([1, 8], [32 // (BLOCK_N // 8), BLOCK_N // 8], [WARPS, 1], [1, 0])
-    SHARED: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     offs_am = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, COPY_A))[:, None]
     offs_ak = gl.arange(0, PART, layout=gl.SliceLayout(0, COPY_A))[None, :]
     offs_bk = gl.arange(0, PART, layout=gl.SliceLayout(1, COPY_B))[:, None]
     offs_bn = gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, COPY_B))[None, :]
     offs_a, offs_b = offs_am * PART + offs_ak, offs_bk * BLOCK_N + offs_bn
-    a_smem = gl.allocate_shared_memory(a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], SHARED)
-    b_smem = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], SHARED)
-    # Prologue: start to copy the first slice.
-    for part in gl.static_range(PARTS):
-        _start_copy(a_smem.index(part), b_smem.index(part), a_ptr, b_ptr, offs_a, offs_b, slices > 0)
+    a_smem = gl.allocate_shared_memory(a_ptr.dtype.element_ty, [BUFFERS, BLOCK_M, PART], gl.NVMMASharedLayout(2 * PART, 16, 2))
+    b_smem = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [BUFFERS, PART, BLOCK_N], gl.NVMMASharedLayout(128, 16, 2))
+    # Prologue: start to copy the first parts.
+    for part in gl.static_range(AHEAD):
+        _start_copy(a_smem.index(part), b_smem.index(part), a_ptr, b_ptr, offs_a, offs_b, part < slices * PARTS)
         a_ptr += BLOCK_M * PART
         b_ptr += BLOCK_N * PART
     sums = gl.full([BLOCK_M, BLOCK_N], 0, gl.float32, layout=SUMS)
     half, _other = gl.split(gl.reshape(sums, [BLOCK_M, BLOCK_N // 2, 2]))
     WORDS: gl.constexpr = half.type.layout
-    ROWS: gl.constexpr = gl.SliceLayout(1, WORDS)
-    COLUMNS: gl.constexpr = gl.SliceLayout(0, WORDS)
-    offs_m, offs_w = gl.arange(0, BLOCK_M, layout=ROWS), gl.arange(0, BLOCK_N // 2, layout=COLUMNS)
-    x = gl.full([BLOCK_M, BLOCK_N // 2], 0x3FFF3FFF, gl.int32, layout=WORDS)
-    bound = gl.to_tensor(32767)
-    buffer = 0
+    offs_m = gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, WORDS))
+    offs_w = gl.arange(0, BLOCK_N // 2, layout=gl.SliceLayout(0, WORDS))
+    y = gl.full([BLOCK_M, BLOCK_N // 2], 0, gl.int32, layout=WORDS)
+    buffer, target = 0, AHEAD
     for slice_ in range(slices):
-        wait_group(0)
-        fence_async_shared()
-        barrier()
-        last = buffer
-        token = warpgroup_mma(a_smem.index(last), b_smem.index(last), sums, use_acc=False, is_async=True)
-        for _ in gl.static_range(1, PARTS):
-            last = last + 1 if last + 1 < BUFFERS else 0
-            token = warpgroup_mma(a_smem.index(last), b_smem.index(last), token, is_async=True)
-        # Copy the next slice: to the buffers that are free, and when the tensor cores have read the others, to these.
+        token = sums
         for part in gl.static_range(PARTS):
-            if part == BUFFERS - PARTS:
-                sums = warpgroup_mma_wait(0, deps=[token])
-                barrier()
-            last = last + 1 if last + 1 < BUFFERS else 0
-            _start_copy(a_smem.index(last), b_smem.index(last), a_ptr, b_ptr, offs_a, offs_b, slice_ + 1 < slices)
+            wait_group(AHEAD - 1)
+            fence_async_shared()
+            barrier()
+            token = warpgroup_mma(a_smem.index(buffer), b_smem.index(buffer), token, use_acc=part > 0, is_async=True)
+            if part + 1 < PARTS:  # of all warps, the part before this one has been multiplied when they pass the next barrier
+                token = warpgroup_mma_wait(1, deps=[token])
+            later = slice_ * PARTS + part + AHEAD
+            _start_copy(a_smem.index(target), b_smem.index(target), a_ptr, b_ptr, offs_a, offs_b, later < slices * PARTS)
             a_ptr += BLOCK_M * PART
             b_ptr += BLOCK_N * PART
-        if BUFFERS == 2 * PARTS:
-            sums = warpgroup_mma_wait(0, deps=[token])
-        r = (gl.load(a_least_ptr + offs_m).to(gl.int32) & 0xFFFF) * 65537  # twice in a word
-        c = gl.load(b_least_ptr + offs_w)
-        x = _decode(x, sums, r[:, None], c[None, :], DECODE)
-        bound = gl.minimum(bound, gl.load(a_tile_least_ptr) + gl.load(b_tile_least_ptr))
-        a_least_ptr += tiles_m * BLOCK_M
-        b_least_ptr += tiles_n * (BLOCK_N // 2)
-        a_tile_least_ptr += tiles_m
-        b_tile_least_ptr += tiles_n
-        buffer = (buffer + PARTS) % BUFFERS
+            buffer, target = _next(buffer, BUFFERS), _next(target, BUFFERS)
+        r = gl.load(a_scores_ptr + offs_m).to(gl.int32) * 65537  # twice in a word
+        c = gl.load(b_scores_ptr + offs_w)
+        sums = warpgroup_mma_wait(0, deps=[token])
+        y = _decode(y, sums, r[:, None], c[None, :], DECODE)
+        a_scores_ptr += lines_m
+        b_scores_ptr += words_n
     wait_group(0)
-    return x, bound
+    return y
+
+
+@gluon.jit
+def _next(buffer, BUFFERS: gl.constexpr):
+    return gl.where(buffer + 1 < BUFFERS, buffer + 1, 0)
+
+
+@gluon.jit
+def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr):
+    """Return R, H and H - R of lines, the last more than FOUND if it is above WINDOW, and least for lines without an edge."""
+    best = gl.load(ptr + offs)
+    lowest = ZERO - best // UNITS
+    highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
+    span = highest - lowest
+    return lowest, highest, gl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)  # more: not whole numbers
 
 
 @gluon.jit
 def _update_if_certain(
-    c_ptr, x, bound, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm,
-    NO_EDGE: gl.constexpr, WINDOW: gl.constexpr,
+    c_ptr, y, a_ranges_ptr, b_ranges_ptr, lines_m, lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm,
+    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr,
 ):  # fmt: skip
     """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
-    values = unpack_int16x2(x)  # [BLOCK_M, BLOCK_N]
-    VALUES: gl.constexpr = values.type.layout
-    line = start_m + gl.arange(0, values.shape[0], layout=gl.SliceLayout(1, VALUES))[:, None]
-    column = start_n + gl.arange(0, values.shape[1], layout=gl.SliceLayout(0, VALUES))[None, :]
+    scores = unpack_int16x2(y)  # [BLOCK_M, BLOCK_N]
+    x = (2 * ZERO + 32) - (scores.to(gl.int32) + (33 * UNITS - 128)) // UNITS  # floor, of a number from 0 on
+    VALUES: gl.constexpr = scores.type.layout
+    line = start_m + gl.arange(0, scores.shape[0], layout=gl.SliceLayout(1, VALUES))
+    column = start_n + gl.arange(0, scores.shape[1], layout=gl.SliceLayout(0, VALUES))
+    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, FOUND, ZERO)
+    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, FOUND, ZERO)
+    exact = row_span[:, None] + column_span[None, :] <= FOUND
+    missing = exact & (x > row_highest[:, None] + column_highest[None, :])
+    bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
+    line, column = line[:, None], column[None, :]
     kept = ((line >= skip_start) & (line < skip_stop)) | ((column >= skip_start) & (column < skip_stop))
     inside = (line < m) & (column < n) & ~kept
     c_ptrs = c_ptr + (line.to(gl.int64) * stride_cm + column)
     dtype: gl.constexpr = c_ptr.dtype.element_ty
     before = gl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
-    found = gl.minimum(before, gl.where(values < 16383, values.to(dtype), NO_EDGE).to(dtype))
-    compared = gl.where(found < NO_EDGE, found, 16383)
-    uncertain = gl.max(gl.max(gl.where(inside & (compared > bound + WINDOW), 1, 0), 1), 0)
+    found = gl.minimum(before, gl.where(missing, NO_EDGE, x.to(dtype)).to(dtype))
+    uncertain = gl.max(gl.max(gl.where(inside & ~exact & (found > bound), 1, 0), 1), 0)
     gl.store(c_ptrs, found, mask=inside & (uncertain == 0))
     return uncertain
 
 
 @gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
-    c_ptr, uncertain_ptr,  # as in kernels.portable.exponents
-    a_ptr, b_ptr,  # see _encode_kernel
-    a_least_ptr, b_least_ptr,  # r in int16; c as words of two neighbours
-    a_tile_least_ptr, b_tile_least_ptr,
+    c_ptr, uncertain_ptr, counts_ptr,  # as in kernels.portable.exponents
+    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; scores of B in words of two
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: gl.constexpr, WINDOW: gl.constexpr, DECODE: gl.constexpr,
+    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr,
+    DECODE: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
-    GROUP_M: gl.constexpr,
+    GROUP_M: gl.constexpr, LEAST_TRIED: gl.constexpr, WORTHWHILE: gl.constexpr,
 ):  # fmt: skip
     """A program owns one tile of one graph."""
     n, batch = gl.to_tensor(n), gl.program_id(1).to(gl.int64)
     tiles_m, tiles_n = gl.cdiv(m, BLOCK_M), gl.cdiv(n, BLOCK_N)
+    lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
     start_m, start_n = tile_of_program(gl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
     pid_m, pid_n = start_m // BLOCK_M, start_n // BLOCK_N
-    a_ptr += (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE)
-    b_ptr += (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE)
-    tile_a, tile_b = batch * slices * tiles_m + pid_m, batch * slices * tiles_n + pid_n
-    x, bound = _accumulate(
-        a_ptr, b_ptr, a_least_ptr + tile_a * BLOCK_M, b_least_ptr + tile_b * (BLOCK_N // 2), a_tile_least_ptr + tile_a,
-        b_tile_least_ptr + tile_b, tiles_m, tiles_n, slices, DECODE, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
-    )  # fmt: skip
-    uncertain = _update_if_certain(
-        c_ptr + batch * stride_cb, x, bound, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, WINDOW
-    )
-    gl.store(uncertain_ptr + batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n, uncertain)
+    uncertain_ptr += batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n
+    certain = gl.load(counts_ptr + 1, cache_modifier=".cg")
+    tried = gl.load(counts_ptr, cache_modifier=".cg")
+    if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
+        gl.store(uncertain_ptr, 1)
+    else:
+        y = _accumulate(
+            a_ptr + (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE),
+            b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE),
+            a_scores_ptr + batch * slices * lines_m + start_m,
+            b_scores_ptr + (batch * slices * lines_n + start_n) // 2,
+            lines_m, lines_n // 2, slices, DECODE, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
+        )  # fmt: skip
+        uncertain = _update_if_certain(
+            c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m,
+            lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, FOUND, ZERO,
+        )  # fmt: skip
+        gl.store(uncertain_ptr, uncertain)
+        gl.atomic_add(counts_ptr, 1, sem="relaxed")
+        gl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")

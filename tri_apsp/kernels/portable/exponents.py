@@ -1,13 +1,14 @@
 """C <- min(C, A B) by exponents, in plain Triton: tl.dot adds powers of two.
 
     for each tile of C:                                    # one program
-        X = 16383                                          # [BLOCK_M, BLOCK_N]
+        y = 0                                              # scores [BLOCK_M, BLOCK_N]
         for each slice of k:
             T = P slice Q slice                            # tl.dot, [BLOCK_M, BLOCK_N] of float32
-            X = min(X, r + c + s(T))
+            y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-The arithmetic is stated in kernels.shared.exponents.
+A program does nothing but report its tile if too few of those that others have computed were certain. The arithmetic is stated
+in kernels.shared.exponents.
 """
 
 from __future__ import annotations
@@ -24,38 +25,66 @@ __all__ = ["_exponent_product_kernel"]
 def _exponent_product_kernel(
     c_ptr,  # C (batch, m, n), unit column stride
     uncertain_ptr,  # int32 (batch, tiles of C): 1 for a tile with a result that is not certain, which was not written; else 0
-    a_ptr, b_ptr, a_least_ptr, b_least_ptr, a_tile_least_ptr, b_tile_least_ptr,  # see _encode_kernel; PART is SLICE
+    counts_ptr,  # int32 (2,), zeros before: tiles that were computed, and those of them that are certain
+    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; PART is SLICE
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: tl.constexpr, WINDOW: tl.constexpr,
+    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
+    LEAST_TRIED: tl.constexpr,  # tiles that are computed before any is left
+    WORTHWHILE: tl.constexpr,  # of so many tiles one must be certain
 ):  # fmt: skip
     """A program owns one tile of one graph."""
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
+    uncertain_ptr += batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n
+    certain = tl.load(counts_ptr + 1, cache_modifier=".cg")
+    tried = tl.load(counts_ptr, cache_modifier=".cg")
+    if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
+        tl.store(uncertain_ptr, 1)
+        return
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, SLICE)
+    lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
+    line, column = pid_m * BLOCK_M + offs_m, pid_n * BLOCK_N + offs_n
     a_ptrs = a_ptr + (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE) + (offs_m[:, None] * SLICE + offs_k[None, :])
     b_ptrs = b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE) + (offs_k[:, None] * BLOCK_N + offs_n[None, :])
-    x = tl.full([BLOCK_M, BLOCK_N], 16383, tl.int32)
-    bound = 32767
-    for slice_ in range(slices):
-        row = batch * slices + slice_
+    a_scores_ptr += batch * slices * lines_m + line
+    b_scores_ptr += batch * slices * lines_n + column
+    y = tl.zeros([BLOCK_M, BLOCK_N], tl.int32)
+    for _ in range(slices):
         sums = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))
-        least = (0x7F000000 - sums.to(tl.int32, bitcast=True)) >> 26  # the lower 16 bits change nothing
-        r = tl.load(a_least_ptr + (row * tiles_m + pid_m) * BLOCK_M + offs_m).to(tl.int32)
-        c = tl.load(b_least_ptr + (row * tiles_n + pid_n) * BLOCK_N + offs_n).to(tl.int32)
-        x = tl.minimum(x, least + (r[:, None] + c[None, :]))
-        bound = tl.minimum(
-            bound, tl.load(a_tile_least_ptr + row * tiles_m + pid_m) + tl.load(b_tile_least_ptr + row * tiles_n + pid_n)
-        )
+        r, c = tl.load(a_scores_ptr).to(tl.int32), tl.load(b_scores_ptr).to(tl.int32)
+        y = tl.maximum(y, (sums.to(tl.int32, bitcast=True) >> 24) + (r[:, None] + c[None, :]))
         a_ptrs += BLOCK_M * SLICE
         b_ptrs += BLOCK_N * SLICE
-    line, column = (pid_m * BLOCK_M + offs_m).to(tl.int64)[:, None], (pid_n * BLOCK_N + offs_n).to(tl.int64)[None, :]
+        a_scores_ptr += lines_m
+        b_scores_ptr += lines_n
+    x = (2 * ZERO + 32) - (y + (33 * UNITS - 128)) // UNITS  # floor, of a number from 0 on
+    a_ranges_ptr += batch * 2 * lines_m
+    b_ranges_ptr += batch * 2 * lines_n
+    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, FOUND, ZERO)
+    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, FOUND, ZERO)
+    exact = row_span[:, None] + column_span[None, :] <= FOUND
+    missing = exact & (x > row_highest[:, None] + column_highest[None, :])
+    bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
+    line, column = line.to(tl.int64)[:, None], column.to(tl.int64)[None, :]
     inside = (line < m) & (column < n) & outside(line, skip_start, skip_stop) & outside(column, skip_start, skip_stop)
     c_ptrs = c_ptr + batch * stride_cb + line * stride_cm + column
     before = tl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
-    found = tl.minimum(before, tl.where(x < 16383, x, NO_EDGE).to(c_ptr.dtype.element_ty))
-    compared = tl.where(found < NO_EDGE, found, 16383)
-    uncertain = tl.max(tl.max((inside & (compared > bound + WINDOW)).to(tl.int32), 1), 0)
+    dtype: tl.constexpr = c_ptr.dtype.element_ty
+    found = tl.minimum(before, tl.where(missing, NO_EDGE, x.to(dtype)).to(dtype))
+    uncertain = tl.max(tl.max((inside & ~exact & (found > bound)).to(tl.int32), 1), 0)
     tl.store(c_ptrs, found, mask=inside & (uncertain == 0))
-    tl.store(uncertain_ptr + batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n, uncertain)
+    tl.store(uncertain_ptr, uncertain)
+    tl.atomic_add(counts_ptr, 1, sem="relaxed")
+    tl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")
+
+
+@triton.jit
+def _range(ptr, lines, offs, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr):
+    """Return R, H and H - R of lines, the last more than FOUND if it is above WINDOW, and least for lines without an edge."""
+    best = tl.load(ptr + offs)
+    lowest = ZERO - best // UNITS
+    highest = tl.where(best > 0, tl.load(ptr + lines + offs) - 1, -16384)
+    span = highest - lowest
+    return lowest, highest, tl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)  # more: not whole numbers
