@@ -70,7 +70,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 400, 60
 LONG = {
     "kernels/cpu/min_plus.py:_emit_update_tile": "emits the LLVM code of one unrolled loop, whose values its parts share",
     "kernels/nvidia/product.py:_product_kernel": "device code: accumulators and pipeline stages stay in registers",
-    "kernels/nvidia/exponents.py:_accumulate": "device code: accumulators and pipeline stages stay in registers",
     "api.py:shortest_paths": "a public signature whose docstring explains every option",
     "sparse/single_source.py:single_source": "a public signature whose docstring explains every option",
     "tune/__init__.py:tune": "a public signature whose docstring explains every option",

@@ -19,7 +19,7 @@ from tri_apsp.semirings import DTYPES_BY_NAME, no_edge
 from tri_apsp.tuned.schema import Entry
 
 KEYS = [
-    *("n", "edges", "method", "engine", "source", "device", "dtype", "seconds", "ops_per_second"),
+    *("n", "edges", "method", "engine", "source", "exponents", "device", "dtype", "seconds", "ops_per_second"),
     *("reachable_pairs", "max_distance", "sum_distances", "unbounded_pairs", "negative_cycle"),
 ]
 

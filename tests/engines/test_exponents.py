@@ -12,13 +12,13 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 import tri_apsp
 from tri_apsp import engines
-from tri_apsp.configs import default_config
+from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.triton_exponents import TILE, exponent_product
-from tri_apsp.kernels.shared.exponents import exponents_of
+from tri_apsp.engines.triton_exponents import DEFAULT_TILES, FLAG, exponent_product, exponents_of
 from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
+WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=8)
 WINDOW = exponents_of(128).WINDOW
 SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
@@ -38,12 +38,14 @@ def operands(
     return draw(m, n), draw(m, depth), draw(depth, n)
 
 
-def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, **options: Any) -> torch.Tensor:
-    """Compare the tiles that are certain with min_plus, and return the others."""
+def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, tiles: GpuTiles = DEFAULT_TILES, **options: Any) -> torch.Tensor:
+    """Compare the blocks that are certain with min_plus, and return the others."""
     found = c.clone()
-    uncertain, counts = exponent_product(Update(found, a, b), **options)
-    assert counts.tolist() == [uncertain.numel(), int((uncertain == 0).sum())]
-    skipped = uncertain.bool().repeat_interleave(TILE, 1).repeat_interleave(TILE, 2)[:, : c.shape[1], : c.shape[2]]
+    uncertain, counts, count = exponent_product(Update(found, a, b), tiles, **options)
+    of_tiles = uncertain[:, :, :: tiles.block_n // FLAG]
+    assert count == of_tiles.numel()
+    assert counts.tolist() == [count, int((of_tiles == 0).sum())]
+    skipped = uncertain.bool().repeat_interleave(FLAG, 1).repeat_interleave(FLAG, 2)[:, : c.shape[1], : c.shape[2]]
     assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c)))
     return uncertain
 
@@ -55,7 +57,7 @@ def plant(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, above: int) -> tupl
     a[1, -1], b[1, :, -1] = missing, missing
     a[1, -1, 0], a[1, -1, 1], b[1, 1, -1] = 0, above, 0  # vertex 0 leads to others, but not to the last one
     b[1, 0, 0] = 0
-    return (c.shape[1] - 1) // TILE, (c.shape[2] - 1) // TILE
+    return (c.shape[1] - 1) // FLAG, (c.shape[2] - 1) // FLAG
 
 
 @interpreted
@@ -63,6 +65,16 @@ def plant(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, above: int) -> tupl
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_interpreted_products(dtype: torch.dtype, m: int, n: int, depth: int) -> None:
     check(*operands(m, n, depth, dtype), gluon=False)
+
+
+@interpreted
+def test_interpreted_tiles_of_two_blocks() -> None:
+    for columns, expected in ((slice(0, 1), [1, 1, 0]), (slice(270, 280), [0, 0, 1])):
+        c, a, b = operands(40, 300, 150, torch.int16)
+        b[0, :, columns] = 1000
+        b[0, 0, columns] = 0  # vertex 0, to which some rows have no edge
+        uncertain = check(c, a, b, WIDE_TILES, gluon=False)
+        assert uncertain[0].tolist() == [expected]
 
 
 @interpreted
@@ -78,7 +90,7 @@ def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
 def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
-    found = exponent_product(Update(c.clone(), a, b), gluon=False)
+    found = exponent_product(Update(c.clone(), a, b), DEFAULT_TILES, gluon=False)
     assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
@@ -96,6 +108,15 @@ def test_products(dtype: torch.dtype, m: int, n: int, depth: int, gluon: bool) -
             c, a, b = operands(m, n, depth, dtype, highest=3, device="cuda")
             place = plant(c, a, b, above)
             assert check(c, a, b, gluon=gluon)[1][place] == above - WINDOW
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 1025)])
+def test_products_of_wide_tiles(m: int, n: int, depth: int) -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the Gluon kernel is for compute capability 9.x")
+    for highest in (0, 9, 30, 3000):
+        check(*operands(m, n, depth, torch.int16, highest=highest, device="cuda"), WIDE_TILES, gluon=True)
 
 
 def families(n: int, highest: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
@@ -142,7 +163,7 @@ def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
         pytest.skip("the Gluon kernel is for compute capability 9.x")
     c, a, b = (x[:1] for x in operands(8192, 8192, 300, torch.int16, highest=16000, device="cuda"))
     before = c.clone()
-    uncertain, counts = exponent_product(Update(c, a, b), gluon=gluon)
+    uncertain, counts, _ = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon)
     tried, certain = counts.tolist()
     assert certain == 0
     assert 64 <= tried < uncertain.numel()

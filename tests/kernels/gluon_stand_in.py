@@ -80,7 +80,7 @@ class Pointer:
             indices.append(index)
         return mask, tuple(indices)
 
-    def load(self, mask: Any = True, other: Any = None, cache_modifier: str = "") -> Tensor:
+    def load(self, mask: Any = True, other: Any = None) -> Tensor:
         mask, indices = self._locate(mask)
         values = _unwritten(mask.shape, self.array.dtype)
         if other is not None:

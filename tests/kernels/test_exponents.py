@@ -16,7 +16,8 @@ from kernels.gluon_stand_in import Pointer, import_kernels, launch
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product
 
-from tri_apsp.kernels.shared.exponents import DECODE, exponents_of
+from tri_apsp.engines.triton_exponents import exponents_of
+from tri_apsp.kernels.shared.exponents import DECODE
 from tri_apsp.semirings import no_edge
 
 kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel

@@ -30,6 +30,7 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
+from tri_apsp.engines.triton_exponents import PART, exponents_of
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -301,7 +302,7 @@ EXPONENT_TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "SLICE": 128, "GROUP_M": 8}
 def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Variant:
     """The product by exponents: on capability 9.x in Gluon, else in plain Triton; `more` are constants."""
     constants: dict[str, Any] = {"NO_EDGE": no_edge(dtype), **EXPONENT_TILE, "LEAST_TRIED": 64, "WORTHWHILE": 8} | more
-    constants |= exponents.exponents_of(constants["SLICE"])._asdict()
+    constants |= exponents_of(constants["SLICE"])._asdict()
     pointers = {
         "a_ptr": "*bf16",
         "b_ptr": "*bf16",
@@ -312,7 +313,7 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
         kernel = portable_exponents._exponent_product_kernel
         return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
     kernel = nvidia_exponents._exponent_product_kernel
-    constants = {"DECODE": exponents.DECODE, "PART": 32, "BUFFERS": 6} | constants
+    constants = {"DECODE": exponents.DECODE, "PART": PART, "BUFFERS": 6} | constants
     registers = 128 if constants["BLOCK_N"] == 128 else 255
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 
@@ -320,7 +321,7 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
 def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int) -> Variant:
     """The encoding for products by exponents."""
     kernel = exponents._encode_kernel
-    numbers = exponents.exponents_of(128)
+    numbers = exponents_of(128)
     constants = {
         "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 32, "LINES": 64,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO,

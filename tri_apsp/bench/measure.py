@@ -44,9 +44,10 @@ class Row:
         p50_seconds: their median.
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
-        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none.
-        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus and
-            reachability.
+        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none, and for a solve
+            by exponents, to which it does not apply.
+        outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus,
+            reachability, and a solve by exponents.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
         ratio: scipy_seconds / p50_seconds.
     """
@@ -69,13 +70,17 @@ class Row:
 
 @dataclass(frozen=True)
 class _Call:
-    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products."""
+    """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products.
+
+    `exponents`: whether these are computed by exponents.
+    """
 
     operation: str
     dtype: torch.dtype
     engine: str
     run: Callable[[], object]
     in_products: Callable[[], float] | None = None
+    exponents: bool = False
 
 
 def measure(
@@ -139,7 +144,7 @@ def _row(
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
     in_products = None if call.in_products is None else call.in_products()
     rate = case.operations / p50
-    limit = bound(describe(device), call.dtype, case.nonnegative, clock_hz)
+    limit = None if call.exponents else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
     show("")
     return Row(
         operation=call.operation,
@@ -192,6 +197,7 @@ def _checked_calls(
             check_sources(result.distances, weights, method)
             expected = result.distances
         assert torch.equal(result.distances, expected), f"{method} is wrong for {weights.shape} in {weights.dtype}"
+        by_exponents = result.exponents
         del result  # the timed runs need its memory
         selection = select_dense(weights, method, config)
         yield _Call(
@@ -199,7 +205,8 @@ def _checked_calls(
             weights.dtype,
             selection.engine,
             partial(solve, weights, method=method, config=config),
-            partial(_in_products, weights, selection),
+            None if by_exponents else partial(_in_products, weights, selection),
+            by_exponents,
         )
 
 

@@ -55,7 +55,8 @@ _SECONDS = (
     f"longer than {SHORT_SECONDS:g} s"
 )
 _KEYS = (
-    f"n, edges, method, engine, source (of the configuration, null for johnson), device, dtype, seconds ({_SECONDS}), "
+    "n, edges, method, engine, source (of the configuration, null for johnson), exponents (whether large "
+    f"products were tried by exponents), device, dtype, seconds ({_SECONDS}), "
     "ops_per_second (n^3 / seconds, null for johnson), reachable_pairs, max_distance, sum_distances (these with the diagonal; "
     "null if there is no value), unbounded_pairs (through a negative cycle; not reachable_pairs), negative_cycle (its "
     "vertices, or null)"
@@ -119,6 +120,7 @@ def run(args: argparse.Namespace) -> None:
             "method": result.method,
             "engine": result.engine,
             "source": result.config.source if result.config is not None else None,
+            "exponents": result.exponents,
         }
         facts |= {"device": str(device), "dtype": dtype_name(result.distances.dtype)}
         facts |= {"seconds": seconds, "ops_per_second": operations}
@@ -130,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
     rate = f", {amount(operations)} operations/s" if operations is not None else ""
     fields = [
         ("graph", describe_graph(args, n, edges)),
-        ("method", f"{result.method}: {selection.reason}"),
+        ("method", f"{result.method}: {selection.reason}{', large products by exponents' if result.exponents else ''}"),
         ("engine", f"{result.engine} on {describe(device).name} ({device}), {dtype_name(result.distances.dtype)}"),
         ("tuned", tuned if tuned not in ("default", "given") else ""),
         ("preparation", preparation),

@@ -68,8 +68,9 @@ class MatrixSpec:
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
     graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
 
-    `exponents_from`: products of at least so many rows, columns and values of k may be computed by exponents (see
-    kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None: none.
+    `exponents_from`: products of as much work as one of so many rows, columns and values of k may be computed by exponents
+    (see kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None:
+    none.
     """
 
     n: int
@@ -172,6 +173,11 @@ class Engine(BlockOperations):
         a search finds few pairs, a breadth-first search of at most n^2 edges for each source. Workspace as
         predecessors_workspace() states.
         """
+
+    @classmethod
+    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
+        """Return whether the engine may compute products of a method on `matrix` by exponents: see MatrixSpec."""
+        return False
 
     @property
     def exponent_share(self) -> float | None:

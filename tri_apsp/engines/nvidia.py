@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.configs import METHOD_NAMES, SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
 from tri_apsp.engines.nvidia_constants import (
@@ -35,7 +35,7 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import TILE, ExponentProducts
+from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, ExponentProducts
 from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -98,9 +98,10 @@ class NvidiaEngine(TritonEngine):
         device = describe(spec.device)
         self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
         self._counters = Counters()
-        self._exponents = (
-            ExponentProducts(spec.exponents_from) if spec.exponents_from is not None and spec.nonnegative else None
-        )
+        self._exponents = None
+        if spec.exponents_from is not None and spec.nonnegative:
+            gluon = self._capability is not None and self._capability[0] == 9
+            self._exponents = ExponentProducts(spec.exponents_from, gluon=gluon)
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
@@ -124,19 +125,22 @@ class NvidiaEngine(TritonEngine):
     def _multiply_by_exponents(self, update: Update) -> bool:
         """Compute an update by exponents, and its uncertain tiles as ordinary products; return whether that was done."""
         exponents, tiles = self._exponents, self.config.product
-        if exponents is None or not exponents.suits(update) or has_wide_strides(update, max(TILE, tiles.block_m)):
+        if exponents is None or not exponents.suits(update) or has_wide_strides(update, max(FLAG, tiles.block_m)):
             return False
         shape, strides = shape_of(update), strides_of(update)
-        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=TILE)
-        gluon = self._capability is not None and self._capability[0] == 9
+        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=FLAG)
         for c, a, b in in_parts(*update[:3]):
-            uncertain = exponents.multiply(Update(c, a, b, update.skip, update.fresh), gluon=gluon)
+            uncertain = exponents.multiply(Update(c, a, b, update.skip, update.fresh))
             count = programs([shape], tiles) * c.shape[0]
             launch.kernel(
                 (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
                 c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
             )  # fmt: skip
         return True
+
+    @classmethod
+    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
+        return method in METHOD_NAMES and matrix.dtype in EXPONENT_DTYPES
 
     @property
     def exponent_share(self) -> float | None:

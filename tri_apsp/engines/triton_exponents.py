@@ -8,27 +8,57 @@ from typing import NamedTuple
 import torch
 import triton
 
+from tri_apsp.configs import GpuTiles
 from tri_apsp.engines.base import Update
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.kernels.shared.exponents import DECODE, _encode_kernel, exponents_of
+from tri_apsp.kernels.shared.exponents import DECODE, _encode_kernel
 from tri_apsp.semirings import no_edge
 
-__all__ = ["EXPONENT_DTYPES", "TILE", "ExponentProduct", "ExponentProducts", "exponent_product"]
+__all__ = [
+    "DEFAULT_TILES",
+    "EXPONENT_DTYPES",
+    "FLAG",
+    "PART",
+    "ExponentProduct",
+    "ExponentProducts",
+    "Exponents",
+    "exponent_product",
+    "exponents_of",
+]
 
 EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """Of products by exponents."""
-TILE = 128
-"""Rows and columns of a tile of C."""
-_SLICE = 128
-# Values of k of a copy to shared memory, of which the Gluon kernel holds so many.
-_PART, _BUFFERS = 32, 6
-# Lines of which a program encodes a slice, and its warps.
-_LINES, _ENCODE_WARPS = 8192 // _SLICE, 8
-_GROUP_M = 8
+FLAG = 128
+"""Rows and columns of C for which one flag tells whether they are left; also the rows of a tile."""
+PART = 32
+"""Values of k that the kernel for compute capability 9.x copies to shared memory at a time."""
+DEFAULT_TILES = GpuTiles(FLAG, FLAG, 128, num_warps=8, num_stages=6)
+"""On an H200 in int16, tiles of twice the columns are 4% slower at n = 16384, and 12% at 4096."""
 _WARPS = 8
+# A program encodes a slice of as many lines as make so many values.
+_ENCODED = 8192
 # A product leaves its remaining tiles once _LEAST_TRIED are computed, and not one of _WORTHWHILE was certain: so many times as
 # long takes an ordinary product, on an H200 in int16.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
+
+
+class Exponents(NamedTuple):
+    """The numbers of products by exponents with slices of one length, as kernels.shared.exponents states them."""
+
+    UNITS: int
+    """u: half the exponents between two distances."""
+    WINDOW: int
+    """How far above the least of its slice a value may be."""
+    FOUND: int
+    """How far above the least sum a sum may be."""
+    ZERO: int = 2700
+    """Z: distances from here on are not found. Two scores of 0 and a byte are less than 2^15."""
+
+
+def exponents_of(slice_length: int) -> Exponents:
+    """Return the numbers for slices of at most 2048 values of k."""
+    units = next(units for units in (4, 5, 6) if slice_length <= 1 << (2 * units - 1))
+    return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
 class _Encoded(NamedTuple):
@@ -42,36 +72,39 @@ class ExponentProduct(NamedTuple):
     """What a product by exponents left to an ordinary product.
 
     Attributes:
-        uncertain: int32 (batch, tiles of m, tiles of n): 1 for a tile that is unchanged, else 0.
+        uncertain: int32 (batch, blocks of FLAG rows, blocks of FLAG columns): 1 for a block that is unchanged, else 0.
         counts: int32 (2,): the tiles that were computed, and how many of them were certain.
+        tiles: how many there are.
     """
 
     uncertain: torch.Tensor
     counts: torch.Tensor
+    tiles: int
 
 
 class ExponentProducts:
     """The products by exponents of one solve.
 
     Args:
-        least: products with a smaller dimension are ordinary.
+        least: products of less work than one of so many rows, columns and values of k are ordinary, and narrow ones.
+        gluon: whether to run the kernel for compute capability 9.x, or that in plain Triton.
     """
 
-    def __init__(self, least: int) -> None:
-        self._least = least
+    def __init__(self, least: int, *, gluon: bool) -> None:
+        self._least, self._gluon = least, gluon
         self._certain: list[torch.Tensor] = []
         self._tiles = 0
 
     def suits(self, update: Update) -> bool:
         """Return whether to try an update by exponents."""
-        c, a, _ = update[:3]
-        return c.dtype in EXPONENT_DTYPES and min(*c.shape[1:], a.shape[2]) >= self._least
+        (_, m, n), depth = update.c.shape, update.a.shape[2]
+        return update.c.dtype in EXPONENT_DTYPES and min(m, n, depth) >= self._least // 2 and m * n * depth >= self._least**3
 
-    def multiply(self, update: Update, *, gluon: bool) -> torch.Tensor:
-        """Compute an update as exponent_product does, and return which tiles are left."""
-        uncertain, counts = exponent_product(update, gluon=gluon)
+    def multiply(self, update: Update) -> torch.Tensor:
+        """Compute an update as exponent_product does, and return which blocks are left."""
+        uncertain, counts, tiles = exponent_product(update, gluon=self._gluon)
         self._certain.append(counts[1])
-        self._tiles += uncertain.numel()
+        self._tiles += tiles
         return uncertain
 
     def share_left(self) -> float | None:
@@ -79,11 +112,12 @@ class ExponentProducts:
         return 1 - int(torch.stack(self._certain).sum()) / self._tiles if self._tiles else None
 
 
-def exponent_product(update: Update, *, gluon: bool) -> ExponentProduct:
+def exponent_product(update: Update, tiles: GpuTiles = DEFAULT_TILES, *, gluon: bool) -> ExponentProduct:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
         update: of int16, int32 or float32; no value of C is negative, and C has unit column stride.
+        tiles: FLAG rows, and FLAG or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton.
 
     Returns:
@@ -94,55 +128,60 @@ def exponent_product(update: Update, *, gluon: bool) -> ExponentProduct:
     """
     c, a, b = update[:3]
     (batch, m, depth), n = a.shape, b.shape[2]
-    slices = triton.cdiv(depth, _SLICE)
-    tiles_m, tiles_n = triton.cdiv(m, TILE), triton.cdiv(n, TILE)
-    uncertain = torch.empty((batch, tiles_m, tiles_n), dtype=torch.int32, device=c.device)
-    lines_m, lines_n = 2 * batch * tiles_m * TILE, 2 * batch * tiles_n * TILE
-    zeros = torch.zeros(4 + lines_m + lines_n, dtype=torch.int32, device=c.device)
-    counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + lines_m], zeros[4 + lines_m :]
+    slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, FLAG), triton.cdiv(n, tiles.block_n)
+    uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, FLAG)), dtype=torch.int32, device=c.device)
+    in_a, in_b = 2 * batch * tiles_m * FLAG, 2 * batch * tiles_n * tiles.block_n
+    zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
+    counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
     if uncertain.numel():
-        part = _PART if gluon else _SLICE
-        of_a, of_b = _encode(a, ranges_a, 1, part), _encode(b, ranges_b, 0, part)
+        part = PART if gluon else tiles.block_k
+        of_a, of_b = (
+            _encode(x, ranges, k_axis, tile, tiles.block_k, part)
+            for x, ranges, k_axis, tile in ((a, ranges_a, 1, FLAG), (b, ranges_b, 0, tiles.block_n))
+        )
         scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
-        _product_launcher(c.dtype, gluon)(
+        _product_launcher(c.dtype, tiles, gluon=gluon)(
             (tiles_m * tiles_n, batch, 1), c, uncertain, counts, of_a.powers, of_b.powers, of_a.scores, scores_b, ranges_a,
             ranges_b, m, n, slices, int(update.fresh), *update.skip, *c.stride()[:2],
         )  # fmt: skip
-    return ExponentProduct(uncertain, counts)
+    return ExponentProduct(uncertain, counts, batch * tiles_m * tiles_n)
 
 
-def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, part: int) -> _Encoded:
-    """Encode A (`k_axis` 1) or B (0) in blocks of `part` values of k; `ranges` are zeros."""
+def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, tile: int, slice_length: int, part: int) -> _Encoded:
+    """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k; `ranges` are zeros."""
     batch, lines, depth = x.shape if k_axis else x.mT.shape
-    slices, tiles = triton.cdiv(depth, _SLICE), triton.cdiv(lines, TILE)
+    slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
     # Triton's interpreter, which runs on the CPU, multiplies bfloat16 as if it were uint16.
     dtype = torch.float32 if x.device.type == "cpu" else torch.bfloat16
     encoded = _Encoded(
-        x.new_empty((batch, tiles, slices, TILE * _SLICE), dtype=dtype),
-        x.new_empty((batch, slices, tiles * TILE), dtype=torch.int16),
+        x.new_empty((batch, tiles, slices, tile * slice_length), dtype=dtype),
+        x.new_empty((batch, slices, tiles * tile), dtype=torch.int16),
     )
     strides = x.stride() if k_axis else x.mT.stride()
     if slices:
-        programs = tiles * TILE // _LINES
-        _encode_launcher(x.dtype, k_axis, part)((programs, slices, batch), *encoded, ranges, x, lines, depth, slices, *strides)
+        launch, programs = _encode_launcher(x.dtype, k_axis, tile, slice_length, part)
+        launch((tiles * programs, slices, batch), *encoded, ranges, x, lines, depth, slices, *strides)
     return encoded
 
 
 @cache
-def _encode_launcher(dtype: torch.dtype, k_axis: int, part: int) -> Launcher:
-    numbers = exponents_of(_SLICE)
+def _encode_launcher(dtype: torch.dtype, k_axis: int, tile: int, slice_length: int, part: int) -> tuple[Launcher, int]:
+    """Return the launcher, and how many programs encode a slice of a tile."""
+    numbers, lines = exponents_of(slice_length), min(tile, _ENCODED // slice_length)
     constants = {
-        "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": TILE, "LINES": _LINES, "SLICE": _SLICE, "PART": part,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "num_warps": _ENCODE_WARPS,
+        "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": tile, "LINES": lines, "SLICE": slice_length, "PART": part,
+        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "num_warps": _WARPS,
     }  # fmt: skip
-    return Launcher(_encode_kernel, constants)
+    return Launcher(_encode_kernel, constants), tile // lines
 
 
 @cache
-def _product_launcher(dtype: torch.dtype, gluon: bool) -> Launcher:
+def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> Launcher:
+    """Return the launcher of a product by exponents; see exponent_product."""
     constants = {
-        "NO_EDGE": no_edge(dtype), **exponents_of(_SLICE)._asdict(), "BLOCK_M": TILE, "BLOCK_N": TILE, "SLICE": _SLICE,
-        "GROUP_M": _GROUP_M, "LEAST_TRIED": _LEAST_TRIED, "WORTHWHILE": _WORTHWHILE, "num_warps": _WARPS,
+        "NO_EDGE": no_edge(dtype), **exponents_of(tiles.block_k)._asdict(), "BLOCK_M": tiles.block_m,
+        "BLOCK_N": tiles.block_n, "SLICE": tiles.block_k, "GROUP_M": tiles.group_m, "LEAST_TRIED": _LEAST_TRIED,
+        "WORTHWHILE": _WORTHWHILE, "num_warps": tiles.num_warps,
     }  # fmt: skip
     if not gluon:
         from tri_apsp.kernels.portable.exponents import _exponent_product_kernel as portable_kernel
@@ -150,5 +189,6 @@ def _product_launcher(dtype: torch.dtype, gluon: bool) -> Launcher:
         return Launcher(portable_kernel, constants)
     from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel as nvidia_kernel
 
-    # With 128 registers two programs fit a multiprocessor.
-    return Launcher(nvidia_kernel, constants | {"DECODE": DECODE, "PART": _PART, "BUFFERS": _BUFFERS, "maxnreg": 128})
+    # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
+    constants |= {"DECODE": DECODE, "PART": PART, "BUFFERS": tiles.num_stages}
+    return Launcher(nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == FLAG else 255})

@@ -18,7 +18,7 @@ __all__ = ["compile_solve"]
 
 
 def compile_solve(
-    problem: Problem, method: Method, engine_name: str, config: CompleteConfig, matrix: torch.Tensor, *, nonnegative: bool
+    problem: Problem, method: Method, engine_name: str, config: CompleteConfig, matrix: torch.Tensor, spec: MatrixSpec
 ) -> None:
     """Compile or load what a method launches, and what follows it, unless an earlier call has.
 
@@ -28,7 +28,7 @@ def compile_solve(
         engine_name: of the engine.
         config: of the engine.
         matrix: that the solve starts from.
-        nonnegative: whether no weight is negative.
+        spec: of the engine.
 
     Cost: microseconds if an earlier call had the same arguments; else one look-up in Triton's cache, or one compilation, for
     each kernel.
@@ -37,8 +37,8 @@ def compile_solve(
         return
     sizes = problem.sizes
     _compile(
-        method, engine_name, config, matrix.device, matrix.dtype, problem.n, nonnegative, matrix.shape, matrix.stride(),
-        None if sizes is None else sizes.dtype,
+        method, engine_name, config, matrix.device, matrix.dtype, problem.n, spec.nonnegative, matrix.shape, matrix.stride(),
+        None if sizes is None else sizes.dtype, spec.exponents_from,
     )  # fmt: skip
 
 
@@ -54,11 +54,12 @@ def _compile(
     shape: torch.Size,
     strides: tuple[int, ...],
     sizes_dtype: torch.dtype | None,
+    exponents_from: int | None = None,
 ) -> None:
     """Run the method on a matrix of the device "meta", which has no memory: nothing is launched."""
     matrix = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
     sizes = None if sizes_dtype is None else torch.empty(shape[0], dtype=sizes_dtype, device="meta")
-    engine = engines.type_of(engine_name)(MatrixSpec(shape[-1], dtype, device, nonnegative, sizes), config)
+    engine = engines.type_of(engine_name)(MatrixSpec(shape[-1], dtype, device, nonnegative, sizes, exponents_from), config)
     distances = matrix[:, :n, :n]
     problem = Problem(distances, batched=True, sizes=sizes)
     with engine.compiling():

@@ -35,12 +35,15 @@ class Selection:
         engine: one of tri_apsp.engines.ENGINES.
         config: the complete configuration of the engine, with its source; None for "johnson", which has none.
         reason: why the method was chosen.
+        exponents: whether large products are computed by exponents, on the tensor cores of an NVIDIA GPU. The values of the
+            weights decide that, so it is False unless they were read.
     """
 
     method: str
     engine: str
     config: CompleteConfig | None
     reason: str
+    exponents: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Result:
             through any negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and no predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
+        exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
+            seemed to lie close together. The distances are the same. False in calls that autograd or torch.compile must see.
     """
 
     distances: torch.Tensor
@@ -81,6 +86,7 @@ class Result:
     negative_cycle: NegativeCycle | None = None
     sources: torch.Tensor | None = None
     nearest: torch.Tensor | None = None
+    exponents: bool = False
 
     def path(self, source: int, target: int, graph: int = 0) -> list[int]:
         """Return the vertices of a shortest path from `source` to `target`, both included.

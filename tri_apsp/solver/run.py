@@ -23,6 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
 )
 from tri_apsp.solver.compilation import compile_solve
+from tri_apsp.solver.exponents import exponents_from
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -101,7 +102,7 @@ def solve_problem(
         result = run_this(problem, overwrite=overwrite, check=check)
     assert result.config is not None  # as for every dense method
     tuned.issue_warnings(choice.call, result.config)
-    return Result(weights, result.method, result.engine, result.config) if overwrite else result
+    return Result(weights, result.method, result.engine, result.config, exponents=result.exponents) if overwrite else result
 
 
 def run(
@@ -173,13 +174,16 @@ def _run_once(
         engine = _engine(problem, selection, make, staged.matrix, check)  # while a GPU reads the values
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
+        least = None
         if negative:
             selection = select(False)
             method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, False)
-        compile_solve(
-            problem, method, selection.engine, selection.config, staged.matrix, nonnegative=engine.spec.nonnegative
-        )  # fmt: skip
+        elif bounds is not None:
+            least = exponents_from(selection, engine_type, staged.matrix, bounds.highest)
+            if least is not None:
+                engine = _engine(problem, selection, make, staged.matrix, True, least)
+        compile_solve(problem, method, selection.engine, selection.config, staged.matrix, engine.spec)
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
         method.solve(staged.matrix, engine, _observer(problem, method, engine, early if negative else None, report))
         early.finish()
@@ -190,13 +194,20 @@ def _run_once(
         found = find_predecessors(problem, distances, bounds, engine) if predecessors else None
         if overwrite and not in_place:
             distances = weights.copy_(distances)
-    return _result(problem, distances, found, selection)
+    return _result(problem, distances, found, selection, exponents=least is not None)
 
 
-def _result(problem: Problem, distances: torch.Tensor, predecessors: torch.Tensor | None, selection: DenseSelection) -> Result:
+def _result(
+    problem: Problem,
+    distances: torch.Tensor,
+    predecessors: torch.Tensor | None,
+    selection: DenseSelection,
+    *,
+    exponents: bool = False,
+) -> Result:
     if not problem.batched:
         distances, predecessors = distances[0], None if predecessors is None else predecessors[0]
-    return Result(distances, selection.method, selection.engine, selection.config, predecessors)
+    return Result(distances, selection.method, selection.engine, selection.config, predecessors, exponents=exponents)
 
 
 def _observer(problem: Problem, method: Method, engine: Engine, early: EarlyCheck | None, report: Report | None) -> Observer:
@@ -215,6 +226,13 @@ def _close(method: Method, engine: Engine, matrix: torch.Tensor) -> None:
     method.solve(matrix, engine, Observer())
 
 
-def _engine(problem: Problem, selection: DenseSelection, make: Make, matrix: torch.Tensor, nonnegative: bool) -> Engine:
-    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes)
+def _engine(
+    problem: Problem,
+    selection: DenseSelection,
+    make: Make,
+    matrix: torch.Tensor,
+    nonnegative: bool,
+    exponents_from: int | None = None,
+) -> Engine:
+    spec = MatrixSpec(matrix.shape[-1], matrix.dtype, matrix.device, nonnegative, problem.sizes, exponents_from)
     return make(selection.engine, spec, selection.config)

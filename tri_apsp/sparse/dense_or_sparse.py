@@ -23,6 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
     with_sizes,
 )
+from tri_apsp.solver.exponents import with_exponents
 from tri_apsp.solver.packed import refuse_with_offsets, solve_packed
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve_problem
@@ -165,7 +166,8 @@ def select(
         nonnegative = given.graph.lowest >= 0
     elif read_values and given.n:
         nonnegative = bool(given.dense().amin() >= 0)
-    return select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
+    selection = select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
+    return with_exponents(selection, given.dense()) if read_values and nonnegative else selection
 
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:

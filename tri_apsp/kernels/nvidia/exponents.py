@@ -151,6 +151,13 @@ def _update_if_certain(
     return uncertain
 
 
+@gluon.jit
+def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
+    """Store whether a tile is uncertain, once for each BLOCK_M columns of it."""
+    for part in gl.static_range(BLOCK_N // BLOCK_M):
+        gl.store(ptr + first + part, uncertain, mask=first + part < count)
+
+
 @gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
     c_ptr, uncertain_ptr, counts_ptr,  # as in kernels.portable.exponents
@@ -167,11 +174,14 @@ def _exponent_product_kernel(
     lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
     start_m, start_n = tile_of_program(gl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
     pid_m, pid_n = start_m // BLOCK_M, start_n // BLOCK_N
-    uncertain_ptr += batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n
-    certain = gl.load(counts_ptr + 1, cache_modifier=".cg")
-    tried = gl.load(counts_ptr, cache_modifier=".cg")
+    flags_n = gl.cdiv(n, BLOCK_M)
+    uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
+    first_flag = pid_n * (BLOCK_N // BLOCK_M)
+    # Added 0: all threads must read the same counts, while other programs change them.
+    certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
+    tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
     if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
-        gl.store(uncertain_ptr, 1)
+        _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)
     else:
         y = _accumulate(
             a_ptr + (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE),
@@ -184,6 +194,6 @@ def _exponent_product_kernel(
             c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m,
             lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, FOUND, ZERO,
         )  # fmt: skip
-        gl.store(uncertain_ptr, uncertain)
+        _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
         gl.atomic_add(counts_ptr, 1, sem="relaxed")
         gl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")

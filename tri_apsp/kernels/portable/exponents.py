@@ -24,7 +24,8 @@ __all__ = ["_exponent_product_kernel"]
 @triton.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
     c_ptr,  # C (batch, m, n), unit column stride
-    uncertain_ptr,  # int32 (batch, tiles of C): 1 for a tile with a result that is not certain, which was not written; else 0
+    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for one in a tile with a result that is not
+    # certain, which was not written; else 0
     counts_ptr,  # int32 (2,), zeros before: tiles that were computed, and those of them that are certain
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; PART is SLICE
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
@@ -37,11 +38,14 @@ def _exponent_product_kernel(
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     pid_m, pid_n = tile_of_program(pid, m, n, BLOCK_M, BLOCK_N, GROUP_M)
-    uncertain_ptr += batch * (tiles_m * tiles_n) + pid_m * tiles_n + pid_n
-    certain = tl.load(counts_ptr + 1, cache_modifier=".cg")
-    tried = tl.load(counts_ptr, cache_modifier=".cg")
+    flags_n = tl.cdiv(n, BLOCK_M)
+    uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
+    first_flag = pid_n * (BLOCK_N // BLOCK_M)
+    # Added 0: all threads must read the same counts, while other programs change them.
+    certain = tl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
+    tried = tl.atomic_add(counts_ptr, 0, sem="relaxed")
     if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
-        tl.store(uncertain_ptr, 1)
+        _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)
         return
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, SLICE)
     lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
@@ -75,9 +79,16 @@ def _exponent_product_kernel(
     found = tl.minimum(before, tl.where(missing, NO_EDGE, x.to(dtype)).to(dtype))
     uncertain = tl.max(tl.max((inside & ~exact & (found > bound)).to(tl.int32), 1), 0)
     tl.store(c_ptrs, found, mask=inside & (uncertain == 0))
-    tl.store(uncertain_ptr, uncertain)
+    _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
     tl.atomic_add(counts_ptr, 1, sem="relaxed")
     tl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")
+
+
+@triton.jit
+def _report(ptr, first, count, uncertain, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    """Store whether a tile is uncertain, once for each BLOCK_M columns of it."""
+    for part in tl.static_range(BLOCK_N // BLOCK_M):
+        tl.store(ptr + first + part, uncertain, mask=first + part < count)
 
 
 @triton.jit

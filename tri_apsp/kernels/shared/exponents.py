@@ -42,34 +42,13 @@ Source: tri_apsp; no earlier implementation is known to its authors.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import triton
 import triton.language as tl
 
-__all__ = ["DECODE", "Exponents", "_encode_kernel", "exponents_of"]
+__all__ = ["DECODE", "_encode_kernel"]
 
 DECODE = "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }"
 """PTX: $0 = max($3, scores of r and c + w) in words of two columns, for two floats of T ($1, $2) and scores $4 and $5."""
-
-
-class Exponents(NamedTuple):
-    """The numbers of products by exponents with slices of one length, as the module states them."""
-
-    UNITS: int
-    """u: half the exponents between two distances."""
-    WINDOW: int
-    """How far above the least of its slice a value may be."""
-    FOUND: int
-    """How far above the least sum a sum may be."""
-    ZERO: int = 2700
-    """Z: distances from here on are not found. Two scores of 0 and a byte are less than 2^15."""
-
-
-def exponents_of(slice_length: int) -> Exponents:
-    """Return the numbers for slices of at most 2048 values of k."""
-    units = next(units for units in (4, 5, 6) if slice_length <= 1 << (2 * units - 1))
-    return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
 @triton.jit(do_not_specialize=["slices"])
@@ -104,16 +83,17 @@ def _encode_kernel(
     valid = (x >= 0) | (x >= NO_EDGE)  # not NaN
     if x.dtype.is_floating():
         valid &= (x >= NO_EDGE) | (x == tl.floor(x))
-    edge = valid & (x < NO_EDGE)
-    value = tl.where(edge, tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
+    value = tl.where(valid & (x < NO_EDGE), tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
     least = tl.min(value, K_AXIS)  # [LINES]
+    highest = tl.max(tl.where(value < 32767, value, -1), K_AXIS)
     score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
-    above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    encoded = tl.where(edge & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
+    # Of x rather than value, so that fewer registers hold values meanwhile.
+    edge = (x >= 0) & (x < NO_EDGE)
+    above = tl.where(edge, tl.minimum(x, ZERO + 64), 32767).to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+    encoded = tl.where((above >= 0) & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, encoded.to(tl.int16).to(tl.bfloat16, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
-    highest = tl.max(tl.where(edge, value, -1), K_AXIS)
     refused = tl.min(valid.to(tl.int32), K_AXIS) == 0
     ranges_ptr += batch * 2 * all_lines + line
     tl.atomic_max(ranges_ptr, tl.where(refused, 1 << 30, score), sem="relaxed")

@@ -1,0 +1,134 @@
+"""Whether a solve computes products by exponents: the rule on the CPU, and whole calls on a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tri_apsp
+from tri_apsp.engines import Engine, type_of
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver import exponents
+from tri_apsp.solver.exponents import exponents_from
+from tri_apsp.solver.selection import select_dense
+
+
+class Multiplying(type_of("cpu")):  # type: ignore[misc]
+    @classmethod
+    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "gpu" not in request.keywords:
+        monkeypatch.setattr(exponents, "_LEAST", 32)
+        monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
+
+
+def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu") -> torch.Tensor:
+    """`edges` per vertex, to the next ones, of weight 1 up to `highest`, which one edge has."""
+    weights = torch.full((n, n), no_edge(dtype), dtype=dtype, device=device)
+    start = torch.arange(n, device=device)
+    for step in range(1, edges + 1):
+        weights[start, (start + step) % n] = 1 + step % highest
+    weights[0, 1] = highest
+    return weights.fill_diagonal_(0)
+
+
+def least(matrix: torch.Tensor, highest: float | None, engine: type[Engine] = Multiplying) -> int | None:
+    matrix = matrix if matrix.dim() == 3 else matrix[None]
+    return exponents_from(select_dense(matrix, "auto", None), engine, matrix, highest)
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
+@pytest.mark.parametrize(
+    ("n", "edges", "highest", "expected"),
+    [
+        (512, 64, 1, 32),  # 64 edges of weight 1: 1 in a part of 8 vertices, but no product is that small
+        (512, 16, 1, 32),
+        (512, 8, 1, 64),
+        (512, 8, 2, 128),
+        (512, 8, 8, 128),  # products of a quarter of the vertices, although one of 512 alone has a light edge per vertex
+        (512, 8, 10, 128),
+        (512, 8, 11, None),
+        (500, 8, 2, 128),
+        (256, 100, 1, 32),
+        (255, 100, 1, None),
+        (512, 0, 1, None),
+    ],
+)
+def test_the_least_product(n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype) -> None:
+    assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
+
+
+def test_batches_count_all_graphs() -> None:
+    assert least(torch.stack((graph(512, 16, 1), graph(512, 0, 1))), 1) == 64
+
+
+def test_fractions_and_other_engines() -> None:
+    weights = graph(512, 16, 1, torch.float32)
+    assert least(weights, 1, type_of("cpu")) is None
+    weights[8, 9] = 0.5
+    assert least(weights, 1) is None
+
+
+def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 4 * 512 * 512)
+    assert least(graph(512, 16, 1), 1) is None
+
+
+def test_a_cpu_uses_none() -> None:
+    weights = graph(512, 16, 1)
+    assert not tri_apsp.shortest_paths(weights).exponents
+    assert not tri_apsp.select(weights, read_values=True).exponents
+
+
+@pytest.mark.gpu
+class TestCalls:
+    N = 8200
+
+    def random(self, dtype: torch.dtype, highest: int) -> torch.Tensor:
+        generator = torch.Generator("cuda").manual_seed(highest)
+        weights = torch.randint(1, highest + 1, (self.N, self.N), device="cuda", generator=generator).to(dtype)
+        missing = torch.rand(self.N, self.N, device="cuda", generator=generator) > 0.02
+        return weights.masked_fill_(missing, no_edge(dtype))
+
+    def check(self, weights: torch.Tensor, expected: bool, **options: str) -> None:
+        found = tri_apsp.shortest_paths(weights, **options)  # type: ignore[arg-type]
+        assert found.exponents == expected
+        assert tri_apsp.select(weights, read_values=True, **options).exponents == expected  # type: ignore[arg-type]
+        assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, check=False).distances)
+
+    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
+    def test_dtypes(self, dtype: torch.dtype) -> None:
+        self.check(self.random(dtype, 4), True)
+
+    @pytest.mark.parametrize("method", ["kleene", "floyd_warshall", "squaring"])
+    def test_methods(self, method: str) -> None:
+        self.check(self.random(torch.int16, 16), True, method=method)
+
+    def test_heavy_weights(self) -> None:
+        self.check(self.random(torch.int16, 3000), False)
+
+    def test_other_weights(self) -> None:
+        weights = self.random(torch.float32, 4)
+        weights[: self.N // 2] += 0.5
+        assert not tri_apsp.shortest_paths(weights).exponents
+        assert not tri_apsp.shortest_paths(self.random(torch.int64, 4)).exponents
+        weights = self.random(torch.int16, 4)
+        weights[3, 4] = -1
+        assert not tri_apsp.shortest_paths(weights, negative_cycles="mark").exponents
+        assert not tri_apsp.select(weights, read_values=True).exponents
+
+    def test_unread_values(self) -> None:
+        weights = self.random(torch.int16, 4)
+        assert not tri_apsp.select(weights).exponents
+        assert not tri_apsp.shortest_paths(weights, check=False).exponents
+
+    def test_overwrite(self) -> None:
+        weights = self.random(torch.int16, 4)
+        expected = tri_apsp.shortest_paths(weights).distances
+        found = tri_apsp.shortest_paths(weights, overwrite=True)
+        assert found.exponents
+        assert torch.equal(found.distances, expected)
