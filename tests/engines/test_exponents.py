@@ -14,10 +14,11 @@ import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.triton_exponents import DEFAULT_TILES, FLAG, exponent_product, exponents_of
+from tri_apsp.engines.triton_exponents import FLAG, exponent_product, exponents_of
 from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
+DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
 WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=8)
 WINDOW = exponents_of(128).WINDOW
 SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]

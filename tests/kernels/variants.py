@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from kernels.sass import Variant
 
-from tri_apsp.configs import GpuTiles, default_config, product_registers
+from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, product_registers
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
@@ -30,7 +30,7 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import PART, exponents_of
+from tri_apsp.engines.triton_exponents import exponents_of
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -313,7 +313,7 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
         kernel = portable_exponents._exponent_product_kernel
         return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
     kernel = nvidia_exponents._exponent_product_kernel
-    constants = {"DECODE": exponents.DECODE, "PART": PART, "BUFFERS": 6} | constants
+    constants = {"DECODE": exponents.DECODE, "PART": EXPONENTS_PART, "BUFFERS": 6} | constants
     registers = 128 if constants["BLOCK_N"] == 128 else 255
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 

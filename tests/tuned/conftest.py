@@ -22,6 +22,7 @@ JOULES: dict[str, dict[str, float]] = {
 CONFIGS: dict[str, dict[str, Any]] = {
     "product": {"product": {"block_m": 64, "block_n": 128, "block_k": 8, "num_warps": 4, "num_stages": 2}},
     "small_product": {"small_product": {"block_m": 64, "block_n": 64, "block_k": 8, "num_warps": 4, "num_stages": 2}},
+    "exponents": {"exponents": {"block_m": 128, "block_n": 128, "block_k": 128, "num_warps": 8, "num_stages": 5}},
     "closure": {"closure_tile": 32, "closure_warps": 2, "closure_programs": 1},
     "batch": {"closure_tile": 32, "closure_warps": 1, "batch_programs": 1},
     "solve": {"method": "kleene", "block_size": 2048, "cutoff": 512},

@@ -4,6 +4,7 @@ from tri_apsp.configs.defaults import default_config
 from tri_apsp.configs.types import (
     METHOD_NAMES,
     PAPER_METHOD_NAMES,
+    TILE_FIELDS,
     AnyMethodName,
     CompleteConfig,
     Config,
@@ -20,8 +21,10 @@ from tri_apsp.configs.types import (
     to_fields,
 )
 from tri_apsp.configs.validity import (
+    EXPONENTS_PART,
     SMALL_GRAPHS,
     closure_bytes,
+    exponents_bytes,
     invalid_because,
     is_valid,
     max_registers,
@@ -30,9 +33,11 @@ from tri_apsp.configs.validity import (
 )
 
 __all__ = [
+    "EXPONENTS_PART",
     "METHOD_NAMES",
     "PAPER_METHOD_NAMES",
     "SMALL_GRAPHS",
+    "TILE_FIELDS",
     "AnyMethodName",
     "CompleteConfig",
     "Config",
@@ -47,6 +52,7 @@ __all__ = [
     "PortableConfig",
     "closure_bytes",
     "default_config",
+    "exponents_bytes",
     "from_fields",
     "invalid_because",
     "is_valid",

@@ -16,6 +16,7 @@ from tri_apsp.errors import InputError
 __all__ = [
     "METHOD_NAMES",
     "PAPER_METHOD_NAMES",
+    "TILE_FIELDS",
     "AnyMethodName",
     "CompleteConfig",
     "Config",
@@ -58,6 +59,9 @@ METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 
 PAPER_METHOD_NAMES: tuple[PaperMethodName, ...] = get_args(PaperMethodName)
 """The keys of tri_apsp.methods.SYSTEMS."""
+
+TILE_FIELDS = ("product", "small_product", "exponents")
+"""The fields of Config that are tiles."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Config:
         cutoff: β, the size at which "kleene" stops its recursion and calls "floyd_warshall".
         product: tiles of the product kernel.
         small_product: tiles of a product too small for `product` to keep every multiprocessor busy (nvidia).
+        exponents: tiles of products by exponents, 128 rows by 128 or 256 columns, with slices of block_k = 128: see
+            tri_apsp.kernels.shared.exponents (nvidia).
         closure_tile: edge of a tile of the closure, which is itself blocked (nvidia).
         closure_warps: warps of a program of the closure (GPU).
         closure_programs: most programs of the closure on one multiprocessor where several share a graph (nvidia).
@@ -118,6 +124,7 @@ class Config:
     cutoff: int | None = None
     product: CpuTiles | GpuTiles | None = None
     small_product: GpuTiles | None = None
+    exponents: GpuTiles | None = None
     closure_tile: int | None = None
     closure_warps: int | None = None
     closure_programs: int | None = None
@@ -181,6 +188,7 @@ class NvidiaConfig(GpuConfig):
 
     engine: str = "nvidia"
     small_product: GpuTiles
+    exponents: GpuTiles
     closure_tile: int
     closure_programs: int
     batch_programs: int
@@ -207,7 +215,7 @@ def from_fields(engine: str, fields: Mapping[str, Any]) -> Config:
         if name not in _TUNED_FIELDS:
             known = ", ".join(_TUNED_FIELDS)
             raise InputError(f"a configuration must have fields among {known}, but has {name!r}; leave it out.")
-    for name in ("product", "small_product"):
+    for name in TILE_FIELDS:
         if values.get(name) is not None:
             values[name] = _tiles(tiles, name, values[name])
     return Config(engine=engine, **values, source="given")

@@ -5,11 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
-from tri_apsp.configs.types import METHOD_NAMES, PAPER_METHOD_NAMES, Config, CpuTiles, GpuTiles
+from tri_apsp.configs.types import METHOD_NAMES, PAPER_METHOD_NAMES, TILE_FIELDS, Config, CpuTiles, GpuTiles
 from tri_apsp.device import Device
 from tri_apsp.errors import InputError
 
-__all__ = ["closure_bytes", "invalid_because", "is_valid", "max_registers", "product_registers", "require_valid"]
+__all__ = [
+    "EXPONENTS_PART",
+    "closure_bytes",
+    "exponents_bytes",
+    "invalid_because",
+    "is_valid",
+    "max_registers",
+    "product_registers",
+    "require_valid",
+]
 
 C = TypeVar("C", bound=Config)
 
@@ -19,11 +28,7 @@ _WORD = 4
 _REGISTER_FILE = 1 << 16
 
 
-_COUNTS = [
-    field.name
-    for field in dataclasses.fields(Config)
-    if field.name not in ("engine", "method", "product", "small_product", "source")
-]
+_COUNTS = [field.name for field in dataclasses.fields(Config) if field.name not in ("engine", "method", *TILE_FIELDS, "source")]
 
 
 def invalid_because(config: Config, device: Device) -> str | None:
@@ -32,7 +37,7 @@ def invalid_because(config: Config, device: Device) -> str | None:
         value = getattr(config, name)
         if value is not None and (not isinstance(value, int) or value < 1):
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
-    for name in ("product", "small_product"):
+    for name in TILE_FIELDS:
         tiles = getattr(config, name)
         for field in dataclasses.fields(tiles) if tiles is not None else ():
             value = getattr(tiles, field.name)
@@ -63,7 +68,7 @@ _POWERS = ("block_m", "block_n", "block_k", "num_warps", "thread_n")
 
 def _invalid_gpu(config: Config) -> str | None:
     powers = {name: getattr(config, name) for name in ("closure_tile", "closure_warps", "panel", "panel_warps")}
-    for name in ("product", "small_product"):
+    for name in TILE_FIELDS:
         tiles = getattr(config, name)
         if tiles is not None and not isinstance(tiles, GpuTiles):
             return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
@@ -89,6 +94,8 @@ def _invalid_nvidia(config: Config, device: Device) -> str | None:
         reason = _invalid_nvidia_tiles(name, tiles, device) if tiles is not None else None
         if reason is not None:
             return reason
+    if config.exponents is not None and (reason := _invalid_exponents(config.exponents, device)) is not None:
+        return reason
     tile, warps = config.closure_tile, config.closure_warps
     if tile is not None and not 32 <= tile <= 128:
         return f"closure_tile must lie in 32..128, but is {tile}; choose 32, 64 or 128."
@@ -126,6 +133,32 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
         return f"a thread of the nvidia engine must hold at most 256 values of C, but has {values}; take more warps."
     needed = tiles.num_stages * (tiles.block_m + tiles.block_n) * tiles.block_k * _WORD
     return _too_much_shared_memory(name, needed, device) if needed > device.shared_memory else None
+
+
+def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
+    ranges = {"block_m": (128, 128), "block_n": (128, 256), "block_k": (128, 128), "num_warps": (8, 8), "num_stages": (3, 16)}
+    for field, (least, most) in ranges.items():
+        value = getattr(tiles, field)
+        if not least <= value <= most:
+            allowed = f"be {least}" if least == most else f"lie in {least}..{most}"
+            return f"exponents.{field} must {allowed}, but is {value}; choose such a number."
+    needed = exponents_bytes(tiles, device.capability)
+    if needed > device.shared_memory:
+        return (
+            f"exponents must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs "
+            f"{needed}; lower num_stages or block_n."
+        )
+    return None
+
+
+EXPONENTS_PART = 32
+"""Values of k that a product by exponents on compute capability 9.x copies to shared memory at a time."""
+
+
+def exponents_bytes(tiles: GpuTiles, capability: tuple[int, int] | None) -> int:
+    """Return the bytes of shared memory of a program of a product by exponents: buffers of parts, or one slice."""
+    depth = tiles.num_stages * EXPONENTS_PART if capability is not None and capability[0] == 9 else tiles.block_k
+    return 2 * (tiles.block_m + tiles.block_n) * depth
 
 
 def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:

@@ -101,7 +101,7 @@ class NvidiaEngine(TritonEngine):
         self._exponents = None
         if spec.exponents_from is not None and spec.nonnegative:
             gluon = self._capability is not None and self._capability[0] == 9
-            self._exponents = ExponentProducts(spec.exponents_from, gluon=gluon)
+            self._exponents = ExponentProducts(spec.exponents_from, config.exponents, gluon=gluon)
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:

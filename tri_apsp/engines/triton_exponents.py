@@ -8,17 +8,15 @@ from typing import NamedTuple
 import torch
 import triton
 
-from tri_apsp.configs import GpuTiles
+from tri_apsp.configs import EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.shared.exponents import DECODE, _encode_kernel
 from tri_apsp.semirings import no_edge
 
 __all__ = [
-    "DEFAULT_TILES",
     "EXPONENT_DTYPES",
     "FLAG",
-    "PART",
     "ExponentProduct",
     "ExponentProducts",
     "Exponents",
@@ -30,10 +28,6 @@ EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """Of products by exponents."""
 FLAG = 128
 """Rows and columns of C for which one flag tells whether they are left; also the rows of a tile."""
-PART = 32
-"""Values of k that the kernel for compute capability 9.x copies to shared memory at a time."""
-DEFAULT_TILES = GpuTiles(FLAG, FLAG, 128, num_warps=8, num_stages=6)
-"""On an H200 in int16, tiles of twice the columns are 4% slower at n = 16384, and 12% at 4096."""
 _WARPS = 8
 # A program encodes a slice of as many lines as make so many values.
 _ENCODED = 8192
@@ -87,11 +81,12 @@ class ExponentProducts:
 
     Args:
         least: products of less work than one of so many rows, columns and values of k are ordinary, and narrow ones.
+        tiles: of these products, the field `exponents` of a configuration.
         gluon: whether to run the kernel for compute capability 9.x, or that in plain Triton.
     """
 
-    def __init__(self, least: int, *, gluon: bool) -> None:
-        self._least, self._gluon = least, gluon
+    def __init__(self, least: int, tiles: GpuTiles, *, gluon: bool) -> None:
+        self._least, self._shape, self._gluon = least, tiles, gluon
         self._certain: list[torch.Tensor] = []
         self._tiles = 0
 
@@ -102,7 +97,7 @@ class ExponentProducts:
 
     def multiply(self, update: Update) -> torch.Tensor:
         """Compute an update as exponent_product does, and return which blocks are left."""
-        uncertain, counts, tiles = exponent_product(update, gluon=self._gluon)
+        uncertain, counts, tiles = exponent_product(update, self._shape, gluon=self._gluon)
         self._certain.append(counts[1])
         self._tiles += tiles
         return uncertain
@@ -112,7 +107,7 @@ class ExponentProducts:
         return 1 - int(torch.stack(self._certain).sum()) / self._tiles if self._tiles else None
 
 
-def exponent_product(update: Update, tiles: GpuTiles = DEFAULT_TILES, *, gluon: bool) -> ExponentProduct:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> ExponentProduct:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
@@ -134,7 +129,7 @@ def exponent_product(update: Update, tiles: GpuTiles = DEFAULT_TILES, *, gluon: 
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
     counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
     if uncertain.numel():
-        part = PART if gluon else tiles.block_k
+        part = EXPONENTS_PART if gluon else tiles.block_k
         of_a, of_b = (
             _encode(x, ranges, k_axis, tile, tiles.block_k, part)
             for x, ranges, k_axis, tile in ((a, ranges_a, 1, FLAG), (b, ranges_b, 0, tiles.block_n))
@@ -190,5 +185,5 @@ def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> La
     from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel as nvidia_kernel
 
     # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
-    constants |= {"DECODE": DECODE, "PART": PART, "BUFFERS": tiles.num_stages}
+    constants |= {"DECODE": DECODE, "PART": EXPONENTS_PART, "BUFFERS": tiles.num_stages}
     return Launcher(nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == FLAG else 255})

@@ -50,7 +50,11 @@ class Call(NamedTuple):
 
     def _records_to_tune(self) -> list[TunableKernel[Any]]:
         """Return the same kernels in the order of tuning."""
-        return [record for record in records_of(self.engine) if self.kind in record.calls]
+        return [
+            record
+            for record in records_of(self.engine)
+            if self.kind in record.calls and self.dtype in record.dtypes and self.n >= record.from_n
+        ]
 
     def kernels_to_tune(self) -> list[str]:
         """Return the kernels that decide how fast the call is, in the order of tuning."""

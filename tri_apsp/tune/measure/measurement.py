@@ -253,7 +253,8 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
     new_empty = torch.Tensor.new_empty
 
     def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
-        return new_empty(like, *shape, **options).fill_(floor)
+        found = new_empty(like, *shape, **options)
+        return found.fill_(floor) if found.dtype == like.dtype else found  # of what is not distances, no value wins
 
     torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
     try:

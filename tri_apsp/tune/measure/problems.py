@@ -32,6 +32,8 @@ _DEGREE = 6
 _PANEL_DEGREE = 3
 # The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
+# Of products by exponents.
+_CLOSE = 8
 # A small problem repeats this many different graphs.
 _GRAPHS = 3
 # The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment, by which Triton compiles.
@@ -331,8 +333,20 @@ class _Panels(_Distances):
         return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
 
 
+class _ExponentProduct(_Product):
+    """A product of distances that lie close together, by exponents where the result is certain."""
+
+    def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
+        return super()._random(rows, columns, min(1, 8 * share), 0, _CLOSE)
+
+    def _engine(self, config: CompleteConfig, make: Make) -> Engine:
+        spec = MatrixSpec(self.n, self.dtype, self.device, True, exponents_from=1)
+        return make(self.task.engine, spec, self.task.record.isolated(config))
+
+
 PROBLEMS: dict[str, type[Problem]] = {
     "product": _Product,
+    "exponents": _ExponentProduct,
     "closure": _Closure,
     "blocks": _Blocks,
     "panels": _Panels,

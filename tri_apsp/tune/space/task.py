@@ -105,9 +105,9 @@ def default_tasks(
         Task(engine, record.name, dtype, sign, n, record.batch(n))
         for dtype in dtypes or _DTYPES[effort]
         for record in records_of(engine)
-        if not kernels or record.name in kernels
+        if dtype in record.dtypes and (not kernels or record.name in kernels)
         for sign in _signs(record, dtype, quick)
-        for n in _distinct_sizes(record, dtype, ns) or (record.quick_sizes if quick else record.full_sizes)
+        for n in (_distinct_sizes(record, dtype, ns) if ns else record.quick_sizes if quick else record.full_sizes)
     ]
     return [task for task in tasks if is_required(task, kernels, ns) or _fits(task, device)]
 
@@ -124,7 +124,7 @@ def size_at(engine: str, kernel: str, dtype: str, n: int) -> int:
 
 
 def _distinct_sizes(record: TunableKernel[Any], dtype: str, ns: Sequence[int]) -> list[int]:
-    return list(dict.fromkeys(size_at(record.engine, record.name, dtype, n) for n in ns))
+    return list(dict.fromkeys(size_at(record.engine, record.name, dtype, n) for n in ns if n >= record.from_n))
 
 
 def _fits(task: Task, device: Device) -> bool:

@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from tri_apsp.configs import CompleteConfig, GpuTiles
+from tri_apsp.configs import TILE_FIELDS, CompleteConfig, GpuTiles
 from tri_apsp.device import Device
+from tri_apsp.semirings import DTYPES_BY_NAME
 
 __all__ = ["CALLS", "Choice", "Parameter", "Space", "TunableKernel", "Values", "make_space", "tiles_name"]
 
@@ -24,8 +25,6 @@ Values = dict[str, Choice]
 
 CALLS = ("product", "solve", "batch")
 """The kinds of calls that look for tuned entries: a product, a solve of one graph, and a solve of several."""
-
-_TILE_FIELDS = ("product", "small_product")
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Space:
             field, dot, inner = name.partition(".")
             if dot:
                 tiles.setdefault(field, {})[inner] = value
-            elif field in _TILE_FIELDS:
+            elif field in TILE_FIELDS:
                 fields[field] = _tiles_named(str(value))
             else:
                 fields[field] = value
@@ -108,6 +107,8 @@ class TunableKernel(Generic[C]):
         space: its parameters and their choices.
         quick_sizes: sizes n that a quick sweep tunes.
         full_sizes: sizes n that a full sweep tunes. The lookup takes entries within a factor of two, so steps of four suffice.
+        dtypes: the names of the dtypes that it serves.
+        from_n: the least n of a call that runs it.
         signed_dtypes: the dtypes for which weights without negative values run other instructions, or another algorithm, than
             weights of any sign; only for these is each sign tuned separately.
         fits: returns whether registers and shared memory of a device suffice for a configuration and a dtype. Rules that need
@@ -127,6 +128,8 @@ class TunableKernel(Generic[C]):
     space: Space
     quick_sizes: tuple[int, ...]
     full_sizes: tuple[int, ...]
+    dtypes: tuple[str, ...] = tuple(DTYPES_BY_NAME)
+    from_n: int = 0
     signed_dtypes: tuple[str, ...] = ()
     fits: Callable[[C, torch.dtype, Device], bool] = lambda config, dtype, device: True
     repeats: Callable[[C, C, torch.dtype, int], bool] = lambda config, base, dtype, n: False

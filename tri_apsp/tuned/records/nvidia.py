@@ -6,7 +6,15 @@ import dataclasses
 
 import torch
 
-from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, max_registers, product_registers
+from tri_apsp.configs import (
+    SMALL_GRAPHS,
+    GpuTiles,
+    NvidiaConfig,
+    closure_bytes,
+    exponents_bytes,
+    max_registers,
+    product_registers,
+)
 from tri_apsp.device import Device
 from tri_apsp.tuned.records.base import CALLS, TunableKernel, make_space, tiles_name
 from tri_apsp.tuned.records.rules import MIN_VALUES, OTHER_REGISTERS, SOLVE_FIELDS, exceeds, registers_per_value, solve_repeats
@@ -18,6 +26,7 @@ _PRODUCT_SOURCES = ("nvidia/product.py", *_GLUON)
 # A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the whole solve.
 _CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", "nvidia/extremes.py", *_GLUON)
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
+_EXPONENTS_SOURCES = ("nvidia/exponents.py", "portable/exponents.py", "shared/exponents.py", *_GLUON)
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
 # MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more warps, can be faster.
@@ -77,6 +86,11 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
     # If a thread owns another number of columns than thread_n, another choice of thread_n gives the same tile. Packed int16
     # passes through registers, one slice ahead, whatever the number of buffers.
     return _micro_tile(tiles, dtype)[1] != tiles.thread_n or (dtype == torch.int16 and tiles.num_stages > 2)
+
+
+def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
+    """Return whether shared memory suffices for as many programs as registers do: two with 128 columns, or one."""
+    return exponents_bytes(tiles, device.capability) * (256 // tiles.block_n) <= device.shared_memory
 
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
@@ -186,6 +200,25 @@ KERNELS = (
         fits=lambda config, dtype, device: _closure_fits(config, config.batch_programs, dtype, device),
         repeats=lambda config, base, dtype, n: n <= SMALL_GRAPHS[dtype.itemsize] or _closure_repeats(config, n),
         batch=batch_of,
+    ),
+    TunableKernel[NvidiaConfig](
+        engine="nvidia",
+        name="exponents",
+        fields=("exponents",),
+        sources=_EXPONENTS_SOURCES,
+        problem="exponents",
+        calls=("solve",),
+        space=make_space(
+            exponents__block_n=(128, 256),
+            exponents__group_m=(4, 8, 16),
+            exponents__num_stages=(4, 5, 6, 7, 8),
+        ),
+        quick_sizes=(),
+        full_sizes=(4096, 16384),
+        dtypes=("float32", "int16", "int32"),
+        from_n=8192,
+        fits=lambda config, dtype, device: _exponents_fit(config.exponents, device),
+        lookup_size=lambda n, config: n // 2,  # of the largest products
     ),
     TunableKernel[NvidiaConfig](
         engine="nvidia",
