@@ -62,7 +62,8 @@ def select(
     Args:
         weights, sources, method, config: as for shortest_paths. With `sources`, the reason for "johnson" also names the method
             of single_source that solves their rows, here and in a call of single_source.
-        read_values: also read dense weights: count their edges, and look for a negative one.
+        read_values: also read dense weights: count their edges, and look for a negative one. From 8192 vertices on, on an
+            NVIDIA GPU, the values decide `exponents` too, for which a sparse graph is made dense.
 
     Raises:
         As shortest_paths; values are not checked.

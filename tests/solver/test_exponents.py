@@ -6,17 +6,11 @@ import pytest
 import torch
 
 import tri_apsp
-from tri_apsp.engines import Engine, type_of
+from tri_apsp.engines import type_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
-from tri_apsp.solver.exponents import exponents_from
+from tri_apsp.solver.exponents import least_by_exponents
 from tri_apsp.solver.selection import select_dense
-
-
-class Multiplying(type_of("cpu")):  # type: ignore[misc]
-    @classmethod
-    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +20,24 @@ def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
 
 
+@pytest.fixture
+def multiplying(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type_of("cpu"), "multiplies_by_exponents", lambda method, matrix: matrix.dtype != torch.int64)
+
+
 def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu") -> torch.Tensor:
     """`edges` per vertex, to the next ones, of weight 1 up to `highest`, which one edge has."""
     weights = torch.full((n, n), no_edge(dtype), dtype=dtype, device=device)
     start = torch.arange(n, device=device)
     for step in range(1, edges + 1):
-        weights[start, (start + step) % n] = 1 + step % highest
+        weights[start, (start + step) % n] = 1 + step % highest if highest else 0
     weights[0, 1] = highest
     return weights.fill_diagonal_(0)
 
 
-def least(matrix: torch.Tensor, highest: float | None, engine: type[Engine] = Multiplying) -> int | None:
-    matrix = matrix if matrix.dim() == 3 else matrix[None]
-    return exponents_from(select_dense(matrix, "auto", None), engine, matrix, highest)
+def least(weights: torch.Tensor, highest: float | None) -> int | None:
+    weights = weights if weights.dim() == 3 else weights[None]
+    return least_by_exponents(select_dense(weights, "auto", None), weights, highest)
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
@@ -49,33 +48,66 @@ def least(matrix: torch.Tensor, highest: float | None, engine: type[Engine] = Mu
         (512, 16, 1, 32),
         (512, 8, 1, 64),
         (512, 8, 2, 128),
+        (513, 8, 2, 128),
+        (520, 8, 2, 128),
         (512, 8, 8, 128),  # products of a quarter of the vertices, although one of 512 alone has a light edge per vertex
         (512, 8, 10, 128),
         (512, 8, 11, None),
-        (500, 8, 2, 128),
+        (500, 8, 2, 64),
         (256, 100, 1, 32),
         (255, 100, 1, None),
+        (512, 16, 0, 32),  # all weights are 0
         (512, 0, 1, None),
     ],
 )
+@pytest.mark.usefixtures("multiplying")
 def test_the_least_product(n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype) -> None:
     assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
 
 
+@pytest.mark.usefixtures("multiplying")
 def test_batches_count_all_graphs() -> None:
-    assert least(torch.stack((graph(512, 16, 1), graph(512, 0, 1))), 1) == 64
+    assert least(torch.stack((graph(512, 12, 1), graph(512, 0, 1))), 1) == 64
 
 
-def test_fractions_and_other_engines() -> None:
+@pytest.mark.usefixtures("multiplying")
+def test_fractions() -> None:
     weights = graph(512, 16, 1, torch.float32)
-    assert least(weights, 1, type_of("cpu")) is None
+    assert least(weights, 1) == 32
     weights[8, 9] = 0.5
     assert least(weights, 1) is None
 
 
+@pytest.mark.usefixtures("multiplying")
+def test_the_diagonal_does_not_count() -> None:
+    weights = graph(256, 1, 1)
+    assert least(weights, 1) == 64
+    assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == 64
+
+
+@pytest.mark.usefixtures("multiplying")
 def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 4 * 512 * 512)
     assert least(graph(512, 16, 1), 1) is None
+
+
+@pytest.mark.usefixtures("multiplying")
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.float32, torch.int64], ids=str)
+def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
+    weights = graph(300, 32, 1) < 16383 if dtype == torch.bool else graph(300, 32, 1, dtype)
+    expected = dtype != torch.int64
+    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
+    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
+    assert not tri_apsp.select(weights, method="kleene").exponents
+    assert not tri_apsp.shortest_paths(weights, method="kleene", check=False).exponents
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_packed_graphs() -> None:
+    few, many = graph(40, 8, 1), graph(300, 32, 1)
+    packed, offsets = torch.cat((many.flatten(), few.flatten())), torch.tensor([0, 300**2, 300**2 + 40**2])
+    assert tri_apsp.shortest_paths(packed, offsets=offsets, method="kleene").exponents
+    assert not tri_apsp.shortest_paths(few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene").exponents
 
 
 def test_a_cpu_uses_none() -> None:

@@ -68,9 +68,9 @@ class MatrixSpec:
     `sizes` is contiguous, (batch,) of int32 or int64 on the same device, each in [0, n]: the number of leading vertices of each
     graph. The other vertices are padding, all no_edge with the diagonal, which an engine may skip. None: no padding.
 
-    `exponents_from`: products of as much work as one of so many rows, columns and values of k may be computed by exponents
-    (see kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None:
-    none.
+    `exponents_from`: products (m, k) by (k, n) with m n k of at least exponents_from^3 may be computed by exponents (see
+    kernels.shared.exponents), which is faster where distances are small whole numbers; the results are the same. None: no
+    product is.
     """
 
     n: int
@@ -178,14 +178,6 @@ class Engine(BlockOperations):
     def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
         """Return whether the engine may compute products of a method on `matrix` by exponents: see MatrixSpec."""
         return False
-
-    @property
-    def exponent_share(self) -> float | None:
-        """Return the share of the tiles of products by exponents that ordinary products computed; None without any.
-
-        The host blocks until they are known.
-        """
-        return None
 
     def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
         """Return predecessors() for weights of unknown sign, if there is a faster way for weights without negatives.

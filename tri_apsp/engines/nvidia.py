@@ -35,7 +35,7 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, ExponentProducts
+from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, exponent_product, suits_exponents
 from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -98,10 +98,6 @@ class NvidiaEngine(TritonEngine):
         device = describe(spec.device)
         self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
         self._counters = Counters()
-        self._exponents = None
-        if spec.exponents_from is not None and spec.nonnegative:
-            gluon = self._capability is not None and self._capability[0] == 9
-            self._exponents = ExponentProducts(spec.exponents_from, config.exponents, gluon=gluon)
 
     @staticmethod
     def product_constants(tiles: GpuTiles, dtype: torch.dtype, nonnegative: bool, device: Device) -> dict[str, Any]:
@@ -120,31 +116,43 @@ class NvidiaEngine(TritonEngine):
         return launch if fills else self.launch_by(self.config.small_product)
 
     def product(self, *updates: Update) -> None:
-        super().product(*(update for update in updates if not self._multiply_by_exponents(update)))
+        ordinary = []
+        for update in updates:
+            if self._suits_exponents(update):
+                self._multiply_by_exponents(update)
+            else:
+                ordinary.append(update)
+        super().product(*ordinary)
 
-    def _multiply_by_exponents(self, update: Update) -> bool:
-        """Compute an update by exponents, and its uncertain tiles as ordinary products; return whether that was done."""
-        exponents, tiles = self._exponents, self.config.product
-        if exponents is None or not exponents.suits(update) or has_wide_strides(update, max(FLAG, tiles.block_m)):
-            return False
+    def _suits_exponents(self, update: Update) -> bool:
+        least = self.spec.exponents_from
+        rows = max(FLAG, self.config.product.block_m, self.config.exponents.block_k)
+        return (
+            least is not None
+            and self.spec.nonnegative
+            and suits_exponents(update, least)
+            and not has_wide_strides(update, rows)
+        )
+
+    def _multiply_by_exponents(self, update: Update) -> None:
+        """Compute an update by exponents, and its uncertain tiles as an ordinary product."""
+        tiles = self.config.product
+        gluon = self._capability is not None and self._capability[0] == 9
         shape, strides = shape_of(update), strides_of(update)
         launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=FLAG)
         for c, a, b in in_parts(*update[:3]):
-            uncertain = exponents.multiply(Update(c, a, b, update.skip, update.fresh))
+            part = Update(c, a, b, update.skip, update.fresh)
+            uncertain = exponent_product(part, self.config.exponents, gluon=gluon).uncertain
             count = programs([shape], tiles) * c.shape[0]
             launch.kernel(
                 (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
                 c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
             )  # fmt: skip
-        return True
 
     @classmethod
     def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
+        # Not the papers' systems, which keep their own products.
         return method in METHOD_NAMES and matrix.dtype in EXPONENT_DTYPES
-
-    @property
-    def exponent_share(self) -> float | None:
-        return None if self._exponents is None else self._exponents.share_left()
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]

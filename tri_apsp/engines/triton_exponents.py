@@ -18,21 +18,21 @@ __all__ = [
     "EXPONENT_DTYPES",
     "FLAG",
     "ExponentProduct",
-    "ExponentProducts",
     "Exponents",
     "exponent_product",
     "exponents_of",
+    "suits_exponents",
 ]
 
 EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
-"""Of products by exponents."""
+"""The dtypes that products by exponents take."""
 FLAG = 128
-"""Rows and columns of C for which one flag tells whether they are left; also the rows of a tile."""
+"""Rows and columns of a block of C, and rows of a tile. A flag per block tells whether an ordinary product must compute it."""
 _WARPS = 8
 # A program encodes a slice of as many lines as make so many values.
 _ENCODED = 8192
-# A product leaves its remaining tiles once _LEAST_TRIED are computed, and not one of _WORTHWHILE was certain: so many times as
-# long takes an ordinary product, on an H200 in int16.
+# A product computes no more tiles once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an ordinary
+# product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
 
 
@@ -63,48 +63,21 @@ class _Encoded(NamedTuple):
 
 
 class ExponentProduct(NamedTuple):
-    """What a product by exponents left to an ordinary product.
+    """What an ordinary product must still compute.
 
     Attributes:
         uncertain: int32 (batch, blocks of FLAG rows, blocks of FLAG columns): 1 for a block that is unchanged, else 0.
         counts: int32 (2,): the tiles that were computed, and how many of them were certain.
-        tiles: how many there are.
     """
 
     uncertain: torch.Tensor
     counts: torch.Tensor
-    tiles: int
 
 
-class ExponentProducts:
-    """The products by exponents of one solve.
-
-    Args:
-        least: products of less work than one of so many rows, columns and values of k are ordinary, and narrow ones.
-        tiles: of these products, the field `exponents` of a configuration.
-        gluon: whether to run the kernel for compute capability 9.x, or that in plain Triton.
-    """
-
-    def __init__(self, least: int, tiles: GpuTiles, *, gluon: bool) -> None:
-        self._least, self._shape, self._gluon = least, tiles, gluon
-        self._certain: list[torch.Tensor] = []
-        self._tiles = 0
-
-    def suits(self, update: Update) -> bool:
-        """Return whether to try an update by exponents."""
-        (_, m, n), depth = update.c.shape, update.a.shape[2]
-        return update.c.dtype in EXPONENT_DTYPES and min(m, n, depth) >= self._least // 2 and m * n * depth >= self._least**3
-
-    def multiply(self, update: Update) -> torch.Tensor:
-        """Compute an update as exponent_product does, and return which blocks are left."""
-        uncertain, counts, tiles = exponent_product(update, self._shape, gluon=self._gluon)
-        self._certain.append(counts[1])
-        self._tiles += tiles
-        return uncertain
-
-    def share_left(self) -> float | None:
-        """Return the share of all tiles that were left to ordinary products; None without products. The host blocks."""
-        return 1 - int(torch.stack(self._certain).sum()) / self._tiles if self._tiles else None
+def suits_exponents(update: Update, least: int) -> bool:
+    """Return whether to try an update by exponents: m n k >= least^3, and each of m, n and k is at least least / 2."""
+    (_, m, n), k = update.c.shape, update.a.shape[2]
+    return update.c.dtype in EXPONENT_DTYPES and min(m, n, k) >= least // 2 and m * n * k >= least**3
 
 
 def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> ExponentProduct:
@@ -116,8 +89,9 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Exponen
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton.
 
     Returns:
-        The tiles that are unchanged, among them those with a row of A or a column of B that holds a value that is no whole
-        number from 0 on, unless they need none of it; and all that remain once few have proved certain.
+        The blocks that are unchanged: those with a result that is not certain, and, once few have proved certain, all that
+        were not yet computed. A row of A or a column of B with a value that is no whole number from 0 on makes its results
+        uncertain.
 
     Cost: batch m n k additions on tensor cores, of values of 16 bits; workspace: 2 bytes for each value of A and B.
     """
@@ -126,6 +100,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Exponen
     slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, FLAG), triton.cdiv(n, tiles.block_n)
     uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, FLAG)), dtype=torch.int32, device=c.device)
     in_a, in_b = 2 * batch * tiles_m * FLAG, 2 * batch * tiles_n * tiles.block_n
+    # 4, of which 2 are used, so that the ranges are aligned to 16 bytes.
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
     counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
     if uncertain.numel():
@@ -139,7 +114,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Exponen
             (tiles_m * tiles_n, batch, 1), c, uncertain, counts, of_a.powers, of_b.powers, of_a.scores, scores_b, ranges_a,
             ranges_b, m, n, slices, int(update.fresh), *update.skip, *c.stride()[:2],
         )  # fmt: skip
-    return ExponentProduct(uncertain, counts, batch * tiles_m * tiles_n)
+    return ExponentProduct(uncertain, counts)
 
 
 def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, tile: int, slice_length: int, part: int) -> _Encoded:

@@ -143,7 +143,7 @@ def solve_packed(
     with memory_for("distances of packed graphs", size, device, _FEWER):
         distances = weights.new_empty(len(weights), dtype=dtype)
         found = weights.new_empty(len(weights), dtype=torch.int32) if predecessors else None
-    cycles = []
+    cycles, exponents = [], False
     fill = no_edge(weights.dtype) if weights.dtype != torch.bool else False
     for group in _groups(starts, sizes, device):
         with memory_for("padded graphs", group.values * weights.itemsize, device, _FEWER):
@@ -152,13 +152,14 @@ def solve_packed(
             last = solve(padded, sizes=group.sizes, predecessors=predecessors, **options)
         except ApspError as error:
             raise _renumbered(error, group, padded, solve, options) from None
+        exponents |= last.exponents
         pack_into(distances, last.distances, group.starts, group.sizes)
         if found is not None and last.predecessors is not None:
             pack_into(found, last.predecessors, group.starts, group.sizes)
         if last.negative_cycle is not None:
             cycles.append(dataclasses.replace(last.negative_cycle, graph=int(group.graphs[last.negative_cycle.graph])))
     first = min(cycles, key=lambda cycle: cycle.graph, default=None)
-    return dataclasses.replace(last, distances=distances, predecessors=found, negative_cycle=first)
+    return dataclasses.replace(last, distances=distances, predecessors=found, negative_cycle=first, exponents=exponents)
 
 
 def packed_gradient(

@@ -75,7 +75,7 @@ class Result:
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
         exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
-            seemed to lie close together. The distances are the same. False in calls that autograd or torch.compile must see.
+            seemed to lie close together. The distances are the same. Operations of torch report False.
     """
 
     distances: torch.Tensor

@@ -23,7 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
 )
 from tri_apsp.solver.compilation import compile_solve
-from tri_apsp.solver.exponents import exponents_from
+from tri_apsp.solver.exponents import least_by_exponents
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -174,15 +174,15 @@ def _run_once(
         engine = _engine(problem, selection, make, staged.matrix, check)  # while a GPU reads the values
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
-        least = None
+        exponents_from = None
         if negative:
             selection = select(False)
             method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, False)
         elif bounds is not None:
-            least = exponents_from(selection, engine_type, staged.matrix, bounds.highest)
-            if least is not None:
-                engine = _engine(problem, selection, make, staged.matrix, True, least)
+            exponents_from = least_by_exponents(selection, staged.distances, bounds.highest)
+            if exponents_from is not None:
+                engine = _engine(problem, selection, make, staged.matrix, True, exponents_from)
         compile_solve(problem, method, selection.engine, selection.config, staged.matrix, engine.spec)
         early = EarlyCheck(engine, problem, staged.distances, overwritten=overwrite)
         method.solve(staged.matrix, engine, _observer(problem, method, engine, early if negative else None, report))
@@ -194,7 +194,7 @@ def _run_once(
         found = find_predecessors(problem, distances, bounds, engine) if predecessors else None
         if overwrite and not in_place:
             distances = weights.copy_(distances)
-    return _result(problem, distances, found, selection, exponents=least is not None)
+    return _result(problem, distances, found, selection, exponents=exponents_from is not None)
 
 
 def _result(

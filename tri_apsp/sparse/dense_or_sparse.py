@@ -23,7 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
     with_sizes,
 )
-from tri_apsp.solver.exponents import with_exponents
+from tri_apsp.solver.exponents import may_multiply_by_exponents, with_exponents
 from tri_apsp.solver.packed import refuse_with_offsets, solve_packed
 from tri_apsp.solver.result import Result, Selection
 from tri_apsp.solver.run import NegativeCycles, solve_problem
@@ -167,7 +167,11 @@ def select(
     elif read_values and given.n:
         nonnegative = bool(given.dense().amin() >= 0)
     selection = select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
-    return with_exponents(selection, given.dense()) if read_values and nonnegative else selection
+    like = given.like_dense() if given.problem is None else given.problem.weights
+    if not (read_values and nonnegative and may_multiply_by_exponents(selection, given.n, like)):
+        return selection
+    problem = given.problem or check_weights(given.dense())
+    return with_exponents(selection, problem.weights)
 
 
 def _require_dense(option: str, given: _Given, method: str, sources: object) -> None:

@@ -9,8 +9,8 @@
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation. A program does nothing but report its tile
-if too few of those that others have computed were certain.
+Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation.
+A program only reports its tile as uncertain if too few of the tiles computed so far are certain.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: g
     lowest = ZERO - best // UNITS
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
-    return lowest, highest, gl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)  # more: not whole numbers
+    # A span of 65536 or more means values that are not whole numbers.
+    return lowest, highest, gl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)
 
 
 @gluon.jit

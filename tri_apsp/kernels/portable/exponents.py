@@ -7,8 +7,8 @@
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-A program does nothing but report its tile if too few of those that others have computed were certain. The arithmetic is stated
-in kernels.shared.exponents.
+A program only reports its tile as uncertain if too few of the tiles computed so far are certain.
+The arithmetic is stated in kernels.shared.exponents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _exponent_product_kernel(
     NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
     LEAST_TRIED: tl.constexpr,  # tiles that are computed before any is left
-    WORTHWHILE: tl.constexpr,  # of so many tiles one must be certain
+    WORTHWHILE: tl.constexpr,  # one certain tile per so many makes the product worthwhile
 ):  # fmt: skip
     """A program owns one tile of one graph."""
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
@@ -98,4 +98,5 @@ def _range(ptr, lines, offs, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: t
     lowest = ZERO - best // UNITS
     highest = tl.where(best > 0, tl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
-    return lowest, highest, tl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)  # more: not whole numbers
+    # A span of 65536 or more means values that are not whole numbers.
+    return lowest, highest, tl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)

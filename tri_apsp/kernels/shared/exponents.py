@@ -11,31 +11,36 @@
 A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5, 2048 for u = 6; a longer one has a narrower WINDOW.
 A score takes three instructions for two results: of T and of r and c only sums and maxima of 16 bits are formed.
 
-X[i, j] is the least A[i, k] + B[k, j], or certainly none is less, under conditions on R[i], the least A[i, k] of all slices, on
-H[i], the greatest, and on those of column j:
+Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of column j of B, over all slices.
+min(C[i, j], X[i, j]) is the result if one of these holds:
 
-    exact:    each H - R is at most WINDOW, and their sum at most FOUND. Then X[i, j] > H[i] + H[j] means that there is no path.
-    certain:  min(C[i, j], X[i, j]) <= R[i] + R[j] + WINDOW.
+    exact:    H[i] - R[i] <= WINDOW, L[j] - S[j] <= WINDOW, and their sum is at most FOUND. Then X[i, j] > H[i] + L[j] means
+              that there is no path.
+    certain:  min(C[i, j], X[i, j]) <= R[i] + S[j] + WINDOW.
 
 Proof. Consider a slice, and the terms of T[i, j] in it, 2^(129 - 2 u - 2 u t) with t = (A[i, k] - r[i]) + (B[k, j] - c[j]). Let
 s be the least t.
 
 1. If s <= FOUND, the slice contributes r[i] + c[j] + s. The sum is no less than its largest term, a normal number, and no more
    than 2^(2 u - 1) such terms (all may be equal). Adding in any order, with each sum rounded to nearest or cut off, keeps both
-   bounds: rounding is monotone, and m terms are a float for m = 1 to 2^(2 u - 1). So the exponent of the sum, as float32 holds
-   it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half, rounded down, is w = 128 - u - u s plus 0 to u - 1. The greatest, for
-   s = 0 and all terms equal, is 255: infinity, which as a sum of positive numbers stays infinity.
+   bounds: rounding is monotone, and m terms are a float for m = 1 to 2^(2 u - 1). Tensor cores add several values at a time,
+   and cut each off at the last bit of the greatest: the greatest stays whole, and cutting off only lowers the sum. So the
+   exponent of the sum, as float32 holds it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half, rounded down, is
+   w = 128 - u - u s plus 0 to u - 1. The greatest, for s = 0 and all terms equal, is 255: infinity, which as a sum of positive
+   numbers stays infinity.
 2. If s > FOUND, or if there is no term, the sum is at most 2^(128 - 2 u (FOUND + 1)), whose w is at most 3, 2 or 1, whether or
    not the hardware keeps subnormal numbers: it counts as s = FOUND + 1.
 3. What T[i, j] leaves out is NO_EDGE, or exceeds r[i] + c[j] + WINDOW, since one part exceeds its least by more and the other
    is no less than its own.
 
-r and c are no less than R[i] and R[j]. So each sum that is not found exceeds R[i] + R[j] + WINDOW, and each X[i, j] that is not
-a sum exceeds R[i] + R[j] + FOUND, which is more: what is certain is right. If a pair is exact, no sum is left out, all have
-s <= FOUND, and all are at most H[i] + H[j] <= R[i] + R[j] + FOUND, less than any X[i, j] that is not a sum. QED.
+r and c are no less than R[i] and S[j]. So each sum that is not found exceeds R[i] + S[j] + WINDOW, and each X[i, j] that is not
+a sum exceeds R[i] + S[j] + FOUND, which is more: what is certain is right. If a pair is exact, no sum is left out, all have
+s <= FOUND, and all are at most H[i] + L[j] <= R[i] + S[j] + FOUND, less than any X[i, j] that is not a sum. QED.
 
-A slice without edges has the score 0 instead of u (Z - r); others at least u, since r counts as Z - 1 at most, which bounds its
-values from below. Lines without any edge are exact. Lines with a value that is not a whole number from 0 on are never certain.
+A slice without edges has the score 0 instead of u (Z - r). Others have at least u, since r, and so R, counts as Z - 1 at most,
+which bounds the values from below. H counts as Z + 64 at most: a line with a greater value spans 65 or more, and is not exact.
+A line without any edge has H = -16384: it is exact with each line of whole numbers, and X[i, j] > H[i] + L[j] always holds.
+Lines with a value that is not a whole number from 0 on are never certain.
 
 Source: tri_apsp; no earlier implementation is known to its authors.
 """
@@ -83,17 +88,16 @@ def _encode_kernel(
     valid = (x >= 0) | (x >= NO_EDGE)  # not NaN
     if x.dtype.is_floating():
         valid &= (x >= NO_EDGE) | (x == tl.floor(x))
-    value = tl.where(valid & (x < NO_EDGE), tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
+    edge = valid & (x < NO_EDGE)
+    value = tl.where(edge, tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
     least = tl.min(value, K_AXIS)  # [LINES]
-    highest = tl.max(tl.where(value < 32767, value, -1), K_AXIS)
     score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
-    # Of x rather than value, so that fewer registers hold values meanwhile.
-    edge = (x >= 0) & (x < NO_EDGE)
-    above = tl.where(edge, tl.minimum(x, ZERO + 64), 32767).to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    encoded = tl.where((above >= 0) & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
+    above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+    encoded = tl.where(edge & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, encoded.to(tl.int16).to(tl.bfloat16, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
+    highest = tl.max(tl.where(edge, value, -1), K_AXIS)
     refused = tl.min(valid.to(tl.int32), K_AXIS) == 0
     ranges_ptr += batch * 2 * all_lines + line
     tl.atomic_max(ranges_ptr, tl.where(refused, 1 << 30, score), sem="relaxed")
