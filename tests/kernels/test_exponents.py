@@ -216,7 +216,7 @@ def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
         assert loop.total() <= 6 * results
         assert compiled.registers <= 128  # two programs per multiprocessor
     else:
-        assert compiled.spills <= 8
+        assert compiled.spills <= 12
         assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
 
 
