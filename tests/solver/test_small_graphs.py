@@ -72,11 +72,10 @@ def repeated(graphs: torch.Tensor, batch: int) -> torch.Tensor:
 def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool) -> None:
     for n in vertices(device, dtype):
         weights = random_graphs(n, negative)
-        expected = cast(solved(weights), dtype)
-        weights = cast(weights, dtype)
+        expected, weights = (cast(x, dtype).to(device) for x in (solved(weights), weights))
         for batch in batches(device, n):
-            found = tri_apsp.shortest_paths(repeated(weights, batch).to(device)).distances
-            assert torch.equal(found.cpu(), repeated(expected, batch)), (n, batch)
+            found = tri_apsp.shortest_paths(repeated(weights, batch)).distances
+            assert torch.equal(found, repeated(expected, batch)), (n, batch)
 
 
 @every_device
@@ -86,11 +85,11 @@ def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool) -> 
     for n in vertices(device, dtype):
         weights = random_graphs(n, negative)
         sizes = torch.randint(0, n + 1, (GRAPHS,), generator=torch.Generator().manual_seed(n))
-        expected = cast(padded(solved(padded(weights, sizes, torch.inf)), sizes, torch.inf), dtype)
-        weights = padded(cast(weights, dtype), sizes, -7)
+        expected = cast(padded(solved(padded(weights, sizes, torch.inf)), sizes, torch.inf), dtype).to(device)
+        weights, sizes = padded(cast(weights, dtype), sizes, -7).to(device), sizes.to(device)
         for batch in batches(device, n):
-            found = tri_apsp.shortest_paths(repeated(weights, batch).to(device), sizes=repeated(sizes, batch).to(device))
-            assert torch.equal(found.distances.cpu(), repeated(expected, batch)), (n, batch)
+            found = tri_apsp.shortest_paths(repeated(weights, batch), sizes=repeated(sizes, batch)).distances
+            assert torch.equal(found, repeated(expected, batch)), (n, batch)
 
 
 @every_device
