@@ -143,12 +143,7 @@ def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
             allowed = f"be {least}" if least == most else f"lie in {least}..{most}"
             return f"exponents.{field} must {allowed}, but is {value}; choose such a number."
     needed = exponents_bytes(tiles, device.capability)
-    if needed > device.shared_memory:
-        return (
-            f"exponents must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs "
-            f"{needed}; lower num_stages or block_n."
-        )
-    return None
+    return _too_much_shared_memory("exponents", needed, device, itemsize=2) if needed > device.shared_memory else None
 
 
 EXPONENTS_PART = 32
@@ -161,10 +156,10 @@ def exponents_bytes(tiles: GpuTiles, capability: tuple[int, int] | None) -> int:
     return 2 * (tiles.block_m + tiles.block_n) * depth
 
 
-def _too_much_shared_memory(what: str, needed: int, device: Device) -> str:
+def _too_much_shared_memory(what: str, needed: int, device: Device, itemsize: int = _WORD) -> str:
     return (
         f"{what} must fit the {device.shared_memory} bytes of shared memory of a program on {device.name}, but needs {needed} "
-        "for 4-byte values; lower it."
+        f"for {itemsize}-byte values; lower it."
     )
 
 

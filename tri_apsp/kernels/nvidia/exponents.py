@@ -10,7 +10,7 @@
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
 Parts of PART values of k are copied to BUFFERS buffers of shared memory in rotation.
-A program only reports its tile as uncertain if too few of the tiles computed so far are certain.
+If too few of the tiles computed so far are certain, a program computes nothing and reports its tile.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _next(buffer, BUFFERS: gl.constexpr):
 
 @gluon.jit
 def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr):
-    """Return R, H and H - R of lines, the last more than FOUND if it is above WINDOW, and least for lines without an edge."""
+    """Return R, H and H - R of lines, the last FOUND + 1 if it is above WINDOW, and negative without an edge."""
     best = gl.load(ptr + offs)
     lowest = ZERO - best // UNITS
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)

@@ -7,7 +7,7 @@
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
-A program only reports its tile as uncertain if too few of the tiles computed so far are certain.
+If too few of the tiles computed so far are certain, a program computes nothing and reports its tile.
 The arithmetic is stated in kernels.shared.exponents.
 """
 
@@ -24,14 +24,13 @@ __all__ = ["_exponent_product_kernel"]
 @triton.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
     c_ptr,  # C (batch, m, n), unit column stride
-    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for one in a tile with a result that is not
-    # certain, which was not written; else 0
+    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for a block that is not written; else 0
     counts_ptr,  # int32 (2,), zeros before: tiles that were computed, and those of them that are certain
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; PART is SLICE
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
-    LEAST_TRIED: tl.constexpr,  # tiles that are computed before any is left
+    LEAST_TRIED: tl.constexpr,  # tiles that are computed in any case
     WORTHWHILE: tl.constexpr,  # one certain tile per so many makes the product worthwhile
 ):  # fmt: skip
     """A program owns one tile of one graph."""
@@ -93,7 +92,7 @@ def _report(ptr, first, count, uncertain, BLOCK_M: tl.constexpr, BLOCK_N: tl.con
 
 @triton.jit
 def _range(ptr, lines, offs, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr):
-    """Return R, H and H - R of lines, the last more than FOUND if it is above WINDOW, and least for lines without an edge."""
+    """Return R, H and H - R of lines, the last FOUND + 1 if it is above WINDOW, and negative without an edge."""
     best = tl.load(ptr + offs)
     lowest = ZERO - best // UNITS
     highest = tl.where(best > 0, tl.load(ptr + lines + offs) - 1, -16384)

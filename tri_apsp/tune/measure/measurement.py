@@ -254,7 +254,7 @@ def _poisoned_memory(floor: float | int) -> Iterator[None]:
 
     def poisoned(like: torch.Tensor, *shape: Any, **options: Any) -> torch.Tensor:
         found = new_empty(like, *shape, **options)
-        return found.fill_(floor) if found.dtype == like.dtype else found  # of what is not distances, no value wins
+        return found.fill_(floor) if found.dtype == like.dtype else found  # other dtypes hold no distances
 
     torch.Tensor.new_empty = poisoned  # type: ignore[assignment, method-assign]
     try:

@@ -32,7 +32,7 @@ _DEGREE = 6
 _PANEL_DEGREE = 3
 # The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
-# Of products by exponents.
+# The greatest distance in the operands of a product by exponents.
 _CLOSE = 8
 # A small problem repeats this many different graphs.
 _GRAPHS = 3
