@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
@@ -19,9 +20,10 @@ from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
 DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
-WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=8)
+WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=6)
+TILES = [DEFAULT_TILES, WIDE_TILES, *(dataclasses.replace(tiles, block_k=512) for tiles in (DEFAULT_TILES, WIDE_TILES))]
 WINDOW = exponents_of(128).WINDOW
-SIZES = [(1, 1, 1), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
+SIZES = [(1, 1, 2), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
 
 
@@ -86,7 +88,7 @@ def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize("value", [-1, 0.5, float("nan")])
+@pytest.mark.parametrize("value", [-1, -0.0, 0.5, float("nan")])
 def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
@@ -96,29 +98,40 @@ def test_interpreted_other_values(value: float) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
-@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 513), (5, 7, 0)])
+@pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
+@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 513), (300, 300, 1025), (5, 7, 0)])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_products(dtype: torch.dtype, m: int, n: int, depth: int, gluon: bool) -> None:
+def test_products(dtype: torch.dtype, m: int, n: int, depth: int, tiles: GpuTiles, gluon: bool) -> None:
     if gluon and torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("the Gluon kernel is for compute capability 9.x")
+    if not gluon and tiles != DEFAULT_TILES:
+        pytest.skip("a slice of the plain kernel lies in shared memory as a whole")
     for highest in (0, 9, 30, 3000):
-        uncertain = check(*operands(m, n, depth, dtype, highest=highest, device="cuda"), gluon=gluon)
+        uncertain = check(*operands(m, n, depth, dtype, highest=highest, device="cuda"), tiles, gluon=gluon)
         assert highest > 9 or not uncertain.any()
-    for above in (WINDOW, WINDOW + 1):
+    window = exponents_of(tiles.block_k).WINDOW
+    for above in (window, window + 1):
         if m > 1 and depth > 1:
             c, a, b = operands(m, n, depth, dtype, highest=3, device="cuda")
             place = plant(c, a, b, above)
-            assert check(c, a, b, gluon=gluon)[1][place] == above - WINDOW
+            assert check(c, a, b, tiles, gluon=gluon)[1][place] == above - window
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 1025)])
-def test_products_of_wide_tiles(m: int, n: int, depth: int) -> None:
-    if torch.cuda.get_device_capability()[0] != 9:
+@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
+@pytest.mark.parametrize("skip", [(0, 128), (128, 300), (1, 130)])
+def test_skipped_tiles_are_not_computed(skip: tuple[int, int], gluon: bool) -> None:
+    if gluon and torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("the Gluon kernel is for compute capability 9.x")
-    for highest in (0, 9, 30, 3000):
-        uncertain = check(*operands(m, n, depth, torch.int16, highest=highest, device="cuda"), WIDE_TILES, gluon=True)
-        assert highest > 9 or not uncertain.any()
+    c, a, b = operands(300, 300, 300, torch.int16, highest=3, device="cuda")
+    found = c.clone()
+    _, counts = exponent_product(Update(found, a, b, skip), DEFAULT_TILES, gluon=gluon)
+    computed = {(0, 128): 4, (128, 300): 1, (1, 130): 9}[skip]  # of 9 tiles
+    assert counts.tolist() == [2 * computed] * 2
+    expected = tri_apsp.min_plus(a, b, c)
+    rows = slice(*skip)
+    expected[:, rows], expected[:, :, rows] = c[:, rows], c[:, :, rows]
+    assert torch.equal(found, expected)
 
 
 def families(n: int, highest: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:

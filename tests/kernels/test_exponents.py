@@ -165,7 +165,12 @@ def test_the_kernel_on_numpy(
         NO_EDGE=no_edge(dtype), **exponents_of(128)._asdict(), DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE,
         PART=PART, BUFFERS=buffers, GROUP_M=2, LEAST_TRIED=64, WORTHWHILE=8,
     )  # fmt: skip
-    assert counts.tolist() == [uncertain.size, (uncertain == 0).sum()]
+    skipped = sum(
+        any(max(start, skip[0]) == start and min(start + TILE, size) <= skip[1] for start, size in ((i, m), (j, n)))
+        for i in range(0, m, TILE)
+        for j in range(0, n, TILE)
+    )  # tiles of which every row or every column is skipped: they are not computed
+    assert counts.tolist() == [uncertain.size - 2 * skipped, (uncertain == 0).sum() - 2 * skipped]
     reported = uncertain.reshape(2, tiles_m, tiles_n).repeat(TILE, 1).repeat(TILE, 2)[:, :m, :n]
     assert set(uncertain.tolist()) <= {0, 1}
     expected = np.stack([exact(np.where(fresh, NO_EDGE, x), y, z) for x, y, z in zip(c, a, b, strict=True)])
@@ -229,4 +234,4 @@ def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
 def test_encoding_spills_nothing(dtype: torch.dtype, k_axis: int) -> None:
     compiled = encode_exponents(dtype, k_axis, 90).compile()
     assert compiled.spills == 0
-    assert compiled.registers <= 200
+    assert compiled.registers <= 168

@@ -323,12 +323,12 @@ def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int) -> Varian
     kernel = exponents._encode_kernel
     numbers = exponents_of(128)
     constants = {
-        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 32, "LINES": 64,
+        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 32, "LINES": 32,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
     pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32"}
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 4)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:

@@ -276,8 +276,7 @@ class TestFoundAgain:
     def test_files_of_every_kernel_are_found(self, gpu, entry, made, kernel):
         n, batch = {"batch": (256, 64), "exponents": (8192, 1)}.get(kernel, (1024, 1))
         path = tuned.save(made(entry(n, kernel, batch=batch), kernel=kernel))
-        solved = 2 * n if kernel == "exponents" else n
-        found = tuned.find("nvidia", CUDA, torch.float32, n=solved, batch=batch, product=kernel == "small_product")
+        found = tuned.find("nvidia", CUDA, torch.float32, n=n, batch=batch, product=kernel == "small_product")
         assert found.source == str(path)
 
     def test_a_file_of_other_kernel_sources_is_not_saved(self, entry, made, directories):

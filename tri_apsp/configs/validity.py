@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TypeVar
 
 from tri_apsp.configs.types import METHOD_NAMES, PAPER_METHOD_NAMES, TILE_FIELDS, Config, CpuTiles, GpuTiles
@@ -136,12 +137,17 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
 
 
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    ranges = {"block_m": (128, 128), "block_n": (128, 256), "block_k": (128, 128), "num_warps": (8, 8), "num_stages": (3, 16)}
-    for field, (least, most) in ranges.items():
+    choices: dict[str, Sequence[int]] = {
+        "block_m": (128,), "block_n": (128, 256), "block_k": (128, 512), "num_warps": (8,), "num_stages": range(3, 17)
+    }  # fmt: skip
+    for field, allowed in choices.items():
         value = getattr(tiles, field)
-        if not least <= value <= most:
-            allowed = f"be {least}" if least == most else f"lie in {least}..{most}"
-            return f"exponents.{field} must {allowed}, but is {value}; choose such a number."
+        if value not in allowed:
+            if isinstance(allowed, range):
+                rule = f"lie in {allowed[0]}..{allowed[-1]}"
+            else:
+                rule = f"be {' or '.join(map(str, allowed))}"
+            return f"exponents.{field} must {rule}, but is {value}; choose such a number."
     needed = exponents_bytes(tiles, device.capability)
     return _too_much_shared_memory("exponents", needed, device, itemsize=2) if needed > device.shared_memory else None
 

@@ -130,9 +130,10 @@ def test_only_whole_solves_block() -> None:
         task = task_of(engine, kernel, n=64)
         config = dataclasses.replace(complete(task), method="floyd_warshall", block_size=64)
         whole = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(config, make_of(Substitute))
-        assert whole.blocks == (kernel == "solve" or (engine == "nvidia" and kernel in ("closure", "batch")))
+        solves = kernel in ("solve", "exponents")
+        assert whole.blocks == (solves or (engine == "nvidia" and kernel in ("closure", "batch")))
         part = PROBLEMS[task.record.problem](task, CPU, 64, 32, small=False).operation(complete(task), make_of(Substitute))
-        assert part.blocks == (kernel == "solve")
+        assert part.blocks == solves
 
 
 class Ranges:

@@ -84,7 +84,7 @@ def test_sizes_of_the_spaces() -> None:
         ("nvidia", "small_product"): 3456,
         ("nvidia", "closure"): 90,
         ("nvidia", "batch"): 90,
-        ("nvidia", "exponents"): 30,
+        ("nvidia", "exponents"): 60,
         ("nvidia", "solve"): 882,
         ("portable", "product"): 2880,
         ("portable", "closure"): 18,

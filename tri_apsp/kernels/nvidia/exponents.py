@@ -181,7 +181,11 @@ def _exponent_product_kernel(
     # Added 0: all threads must read the same counts, while other programs change them.
     certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
-    if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
+    rows_skipped = (start_m >= skip_start) & (gl.minimum(start_m + BLOCK_M, m) <= skip_stop)
+    columns_skipped = (start_n >= skip_start) & (gl.minimum(start_n + BLOCK_N, n) <= skip_stop)
+    if rows_skipped | columns_skipped:
+        _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
+    elif (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
         _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)
     else:
         y = _accumulate(

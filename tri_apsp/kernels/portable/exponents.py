@@ -40,6 +40,12 @@ def _exponent_product_kernel(
     flags_n = tl.cdiv(n, BLOCK_M)
     uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
     first_flag = pid_n * (BLOCK_N // BLOCK_M)
+    start_m, start_n = pid_m * BLOCK_M, pid_n * BLOCK_N
+    rows_skipped = (start_m >= skip_start) & (tl.minimum(start_m + BLOCK_M, m) <= skip_stop)
+    columns_skipped = (start_n >= skip_start) & (tl.minimum(start_n + BLOCK_N, n) <= skip_stop)
+    if rows_skipped | columns_skipped:
+        _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
+        return
     # Added 0: all threads must read the same counts, while other programs change them.
     certain = tl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = tl.atomic_add(counts_ptr, 0, sem="relaxed")
@@ -48,7 +54,7 @@ def _exponent_product_kernel(
         return
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, SLICE)
     lines_m, lines_n = tiles_m * BLOCK_M, tiles_n * BLOCK_N
-    line, column = pid_m * BLOCK_M + offs_m, pid_n * BLOCK_N + offs_n
+    line, column = start_m + offs_m, start_n + offs_n
     a_ptrs = a_ptr + (batch * tiles_m + pid_m) * slices * (BLOCK_M * SLICE) + (offs_m[:, None] * SLICE + offs_k[None, :])
     b_ptrs = b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE) + (offs_k[:, None] * BLOCK_N + offs_n[None, :])
     a_scores_ptr += batch * slices * lines_m + line

@@ -85,19 +85,19 @@ def _encode_kernel(
         top: tl.constexpr = 191 - UNITS
     x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
     x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
-    valid = (x >= 0) | (x >= NO_EDGE)  # not NaN
-    if x.dtype.is_floating():
-        valid &= (x >= NO_EDGE) | (x == tl.floor(x))
-    edge = valid & (x < NO_EDGE)
-    value = tl.where(edge, tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
+    valid = x >= 0  # false for NaN
+    if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
+        valid &= ((x >= NO_EDGE) | (x == tl.floor(x))) & (x.to(tl.int32, bitcast=True) >= 0)
+    value = tl.where(valid & (x < NO_EDGE), tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
     least = tl.min(value, K_AXIS)  # [LINES]
     score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
-    above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    encoded = tl.where(edge & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
+    # From x, not from `value`, which would stay in registers for longer.
+    above = x.to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+    encoded = tl.where((x < NO_EDGE) & valid & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, encoded.to(tl.int16).to(tl.bfloat16, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
-    highest = tl.max(tl.where(edge, value, -1), K_AXIS)
+    highest = tl.max(tl.where(value < 32767, value, -1), K_AXIS)
     refused = tl.min(valid.to(tl.int32), K_AXIS) == 0
     ranges_ptr += batch * 2 * all_lines + line
     tl.atomic_max(ranges_ptr, tl.where(refused, 1 << 30, score), sem="relaxed")

@@ -32,8 +32,9 @@ _DEGREE = 6
 _PANEL_DEGREE = 3
 # The number of potentials of vertices; their differences make weights negative, but no cycle.
 _POTENTIALS = 50
-# The greatest distance in the operands of a product by exponents.
+# The greatest weight of a graph that is solved by exponents, and its edges per vertex.
 _CLOSE = 8
+_CLOSE_DEGREE = 16
 # A small problem repeats this many different graphs.
 _GRAPHS = 3
 # The margin around the blocks of a small problem. A multiple of 16 columns keeps their alignment, by which Triton compiles.
@@ -256,13 +257,13 @@ class _Solve(_Distances):
             config = dataclasses.replace(config, block_size=max(16, -(-self.n // 32) * 16))
         selection, graphs = DenseSelection(method, task.engine, config, "tuning"), Graphs(self._d, batched=True)
 
-        def make_for_sign(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
-            return make(name, dataclasses.replace(spec, nonnegative=task.nonnegative), config)
+        def make_for_task(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+            return make(name, self._spec(spec), config)
 
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_sign).distances
+                self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_task).distances
             except _REFUSALS as error:  # the call found invalid weights, although the operands are valid
                 raise WrongResultError(str(error)) from None
 
@@ -273,11 +274,31 @@ class _Solve(_Distances):
         if self._solved is not None and not torch.equal(self._outputs[0], self._initial[0]):
             raise WrongResultError("the weights changed in a solve that must not write to them")
 
+    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
+        """Return what the engine of the task is made for, instead of what the weights allow."""
+        return dataclasses.replace(spec, nonnegative=self.task.nonnegative)
+
     def _method(self, config: CompleteConfig) -> MethodName:
         return config.method or auto.choose(self.task.n, config).method
 
     def _found(self) -> list[torch.Tensor]:
         return super()._found() if self._solved is None else [self._in_margin(self._solved)]
+
+
+class _SolveByExponents(_Solve):
+    """A whole solve whose large products run by exponents.
+
+    The graph is sparse, and its weights are small: a wide window and a fast product are both of use. In dense graphs all results
+    are certain by any window.
+    """
+
+    def _graphs(self, share: float) -> torch.Tensor:
+        weights = self._random(self.n, self.n, min(1, _CLOSE_DEGREE / self.n), 1, _CLOSE)
+        weights.diagonal(dim1=-2, dim2=-1).zero_()
+        return weights
+
+    def _spec(self, spec: MatrixSpec) -> MatrixSpec:
+        return dataclasses.replace(spec, nonnegative=True, exponents_from=max(1, self.n // 4))
 
 
 class _Closure(_Solve):
@@ -333,20 +354,9 @@ class _Panels(_Distances):
         return Operation(lambda: engine.panels(*blocks, pivot), idempotent=True)
 
 
-class _ExponentProduct(_Product):
-    """A product of distances that lie close together, by exponents where the result is certain."""
-
-    def _random(self, rows: int, columns: int, share: float, low: int, high: int) -> torch.Tensor:
-        return super()._random(rows, columns, min(1, 8 * share), 0, _CLOSE)
-
-    def _engine(self, config: CompleteConfig, make: Make) -> Engine:
-        spec = MatrixSpec(self.n, self.dtype, self.device, True, exponents_from=1)
-        return make(self.task.engine, spec, self.task.record.isolated(config))
-
-
 PROBLEMS: dict[str, type[Problem]] = {
     "product": _Product,
-    "exponents": _ExponentProduct,
+    "exponents": _SolveByExponents,
     "closure": _Closure,
     "blocks": _Blocks,
     "panels": _Panels,

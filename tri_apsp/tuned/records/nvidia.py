@@ -210,15 +210,15 @@ KERNELS = (
         calls=("solve",),
         space=make_space(
             exponents__block_n=(128, 256),
+            exponents__block_k=(128, 512),
             exponents__group_m=(4, 8, 16),
             exponents__num_stages=(4, 5, 6, 7, 8),
         ),
         quick_sizes=(),
-        full_sizes=(4096, 16384),
+        full_sizes=(8192, 16384),
         dtypes=("float32", "int16", "int32"),
         from_n=8192,
         fits=lambda config, dtype, device: _exponents_fit(config.exponents, device),
-        lookup_size=lambda n, config: n // 2,  # of the largest products
     ),
     TunableKernel[NvidiaConfig](
         engine="nvidia",
