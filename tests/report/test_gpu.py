@@ -52,3 +52,20 @@ def test_energy(tmp_path):
     assert rows
     assert all(float(row["joules"]) > 0 for row in rows if row["outcome"] == "correct")
     assert page.startswith("# How much energy does it take? ")
+
+
+def test_exponents(tmp_path, monkeypatch):
+    """Solves of 512 vertices take the place of larger ones, so that products by exponents are tried in them."""
+    monkeypatch.setattr("tri_apsp.report.exponents._SOLVED", 512)
+    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 512)
+    monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 128)
+    words = ["--device", "cuda", "--n", "512", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
+    assert main(["exponents", *words]) == 0
+    (page,) = tmp_path.glob("*/exponents.md")
+    with page.with_suffix(".csv").open(encoding="utf-8") as rows:
+        found = list(csv.DictReader(rows))
+    assert {row["outcome"] for row in found} == {"correct"}
+    shares = {row["graph"]: row["uncertain"] for row in found if row["uncertain"]}
+    assert float(shares["50% of the edges, weights 1 to 4"]) == 0
+    assert "grid, weights 1 to 16" not in shares
+    assert page.read_text(encoding="utf-8").count("| 50% of the edges") == 2

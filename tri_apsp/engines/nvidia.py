@@ -35,7 +35,7 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, exponent_product, suits_exponents
+from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, ExponentProduct, exponent_product, suits_exponents
 from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -137,17 +137,21 @@ class NvidiaEngine(TritonEngine):
     def _multiply_by_exponents(self, update: Update) -> None:
         """Compute an update by exponents, and its uncertain tiles as an ordinary product."""
         tiles = self.config.product
-        gluon = self._capability is not None and self._capability[0] == 9
         shape, strides = shape_of(update), strides_of(update)
         launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=FLAG)
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
-            uncertain = exponent_product(part, self.config.exponents, gluon=gluon).uncertain
+            uncertain = self.certain_tiles(part).uncertain
             count = programs([shape], tiles) * c.shape[0]
             launch.kernel(
                 (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
                 c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
             )  # fmt: skip
+
+    def certain_tiles(self, update: Update) -> ExponentProduct:
+        """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
+        gluon = self._capability is not None and self._capability[0] == 9
+        return exponent_product(update, self.config.exponents, gluon=gluon)
 
     @classmethod
     def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:

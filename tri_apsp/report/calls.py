@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from tri_apsp.graphs import erdos_renyi
 from tri_apsp.reference import floyd_warshall
 from tri_apsp.report.grids import Point
 from tri_apsp.semirings import no_edge
+from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.tune.measure.measurement import outcome_of
 from tri_apsp.tune.measure.outcome import Kind, Outcome, Times
 from tri_apsp.tune.measure.problems import WrongResultError
@@ -71,12 +73,18 @@ class CallMeasurer:
     """Measures calls in this process: on small sparse graphs first, whose distances are compared with those of the definition.
 
     The distances of the timed graph are compared with those of this project's own call, of which two rows are checked.
+
+    Args:
+        device: the device to measure on.
+        workload: the graphs and the calls.
+        ordinary: whether no call computes products by exponents, which have another limit than ordinary ones.
     """
 
     parallel = 1
 
-    def __init__(self, device: torch.device, workload: Workload) -> None:
+    def __init__(self, device: torch.device, workload: Workload, *, ordinary: bool = False) -> None:
         self._device, self._workload = device, workload
+        self._products = ordinary_products if ordinary else nullcontext
         self._seconds: dict[tuple[str, tuple[Choice, ...]], tuple[int, float]] = {}
         self._checked: set[tuple[str, tuple[Choice, ...]]] = set()
         self._graph: tuple[tuple[Task, str], torch.Tensor, torch.Tensor] | None = None
@@ -84,20 +92,22 @@ class CallMeasurer:
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         try:
-            self._check(task, point)
-            if self._least_seconds(task, point, seconds) > seconds:
-                return None
-            weights, distances = self._weights_and_distances(task, point)
-            return self._timed(task, point, self._workload.call(task, point, weights), distances)
+            with self._products():
+                self._check(task, point)
+                if self._least_seconds(task, point, seconds) > seconds:
+                    return None
+                weights, distances = self._weights_and_distances(task, point)
+                return self._timed(task, point, self._workload.call(task, point, weights), distances)
         except Exception as error:
             return outcome_of_call(error)
 
     def final(self, task: Task, points: Sequence[Point], rounds: int) -> list[Outcome]:
         assert len({self._workload.graph_kind(point) for point in points}) == 1, "a final compares calls on one graph"
-        weights, _ = self._weights_and_distances(task, points[0])
-        calls = [self._workload.call(task, point, weights) for point in points]
-        self._warm_up(calls[0])
-        return runs_in_turns(calls, self._device, rounds)
+        with self._products():
+            weights, _ = self._weights_and_distances(task, points[0])
+            calls = [self._workload.call(task, point, weights) for point in points]
+            self._warm_up(calls[0])
+            return runs_in_turns(calls, self._device, rounds)
 
     def close(self) -> None:
         self._graph = None

@@ -189,6 +189,6 @@ STUDY = Study(
     parameters=_PARAMETERS,
     cases=solve_cases(gpu=(1024, 2048, 4096, 8192, 16384), cpu=(512, 1024, 2048)),
     grids_of=_grids,
-    measurer=lambda device: CallMeasurer(device, _Levels()),
+    measurer=lambda device: CallMeasurer(device, _Levels(), ordinary=True),
     page=_page,
 )

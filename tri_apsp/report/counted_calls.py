@@ -16,6 +16,7 @@ from tri_apsp.bench.cases import Case
 from tri_apsp.configs import Config
 from tri_apsp.device import profiled
 from tri_apsp.semirings import DTYPES_BY_NAME
+from tri_apsp.solver.exponents import ordinary_products
 
 __all__ = ["main"]
 
@@ -28,10 +29,11 @@ def main(argv: Sequence[str]) -> None:
     name, engine, n, dtype, *methods = argv
     device, config = torch.device(name), Config(engine=engine)
     small, large = (Case(size, DTYPES_BY_NAME[dtype]).weights(device) for size in (min(_SMALL, int(n)), int(n)))
-    for method in methods:
-        shortest_paths(small, method=method, config=config)  # type: ignore[arg-type]
-        with profiled(device):
-            shortest_paths(large, method=method, config=config)  # type: ignore[arg-type]
+    with ordinary_products():
+        for method in methods:
+            shortest_paths(small, method=method, config=config)  # type: ignore[arg-type]
+            with profiled(device):
+                shortest_paths(large, method=method, config=config)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -97,6 +97,6 @@ STUDY = Study(
     parameters=PARAMETERS,
     cases=solve_cases(_GPU_SIZES, _CPU_SIZES, ("float32", "int16")),
     grids_of=_grids,
-    measurer=lambda device: CallMeasurer(device, Implementations()),
+    measurer=lambda device: CallMeasurer(device, Implementations(), ordinary=True),
     page=page,
 )

@@ -25,6 +25,7 @@ _ORDER = (
     "How deep a pipeline?",
     "Which steps may run side by side?",
     "What does squaring cost?",
+    "What do products by exponents gain?",
     "What do paths and negative cycles cost?",
     "How fast are sparse graphs?",
     "How much energy does it take?",

@@ -65,7 +65,7 @@ class Rooflines(CallMeasurer):
     """Measures ceilings, and the times and bytes of each call: by the GPU's counters, or computed if these cannot be read."""
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__(device, Implementations())
+        super().__init__(device, Implementations(), ordinary=True)
         self._counted: dict[tuple[Task, str], Traffic] = {}
         self._timeouts: dict[tuple[Task, str], str] = {}
         self._not_counted = ""  # why no counter is read any more

@@ -32,7 +32,8 @@ _KEY = bullets(
         "an AMD 6490M, a GPU of laptops, for up to about 5000 vertices.",
         'until nothing changes: `method="squaring"`, which stops at the first product that changes nothing. That is soon in '
         "dense random graphs, whose shortest paths have few edges.",
-        "`auto`: what `shortest_paths` does by default: the recursion, or one closure for small graphs.",
+        "`auto`: what `shortest_paths` does by default: the recursion, or one closure for small graphs. No product is computed "
+        "by exponents.",
     ]
 )
 _GRAPHS: dict[str, Callable[[int], Graph]] = {"complete": complete, "n / 4 edges per row": sparse_rows}
@@ -112,6 +113,6 @@ STUDY = Study(
     parameters=_PARAMETERS,
     cases=solve_cases(gpu=(512, 1024, 2048, 4096, 8192, 16384), cpu=(256, 512, 1024, 2048)),
     grids_of=_grids,
-    measurer=lambda device: CallMeasurer(device, _Squarings()),
+    measurer=lambda device: CallMeasurer(device, _Squarings(), ordinary=True),
     page=_page,
 )

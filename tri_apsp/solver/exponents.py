@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
@@ -13,7 +16,7 @@ from tri_apsp.semirings import no_edge
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.value_range import value_range
 
-__all__ = ["least_by_exponents", "may_multiply_by_exponents", "with_exponents"]
+__all__ = ["least_by_exponents", "may_multiply_by_exponents", "ordinary_products", "with_exponents"]
 
 # Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
 _LEAST = 2048
@@ -29,6 +32,18 @@ _ROWS = 64
 # Bytes for each pair of vertices, at most: two encoded operands.
 _BYTES = 4
 
+_allowed = ContextVar("products by exponents", default=True)
+
+
+@contextmanager
+def ordinary_products() -> Iterator[None]:
+    """Within it, solves compute no product by exponents: for studies of the ordinary kernels."""
+    token = _allowed.set(False)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
 
 def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Tensor) -> bool:
     """Return whether the values of weights decide if products are computed by exponents, for n vertices.
@@ -38,7 +53,8 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
         n: vertices.
         like: a tensor of the dtype and on the device of the weights.
     """
-    return n >= _FEWEST_VERTICES and type_of(selection.engine).multiplies_by_exponents(selection.method, like)
+    enough = n >= _FEWEST_VERTICES and _allowed.get()
+    return enough and type_of(selection.engine).multiplies_by_exponents(selection.method, like)
 
 
 def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest: float | int | None) -> int | None:

@@ -153,6 +153,12 @@ def _update_if_certain(
 
 
 @gluon.jit
+def _is_skipped(start, length: gl.constexpr, size, skip_start, skip_stop):
+    """Return whether all rows, or columns, of a tile that starts at `start` are skipped; there are `size`."""
+    return (start >= skip_start) & (gl.minimum(start + length, size) <= skip_stop)
+
+
+@gluon.jit
 def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
     """Store whether a tile is uncertain, once for each BLOCK_M columns of it."""
     for part in gl.static_range(BLOCK_N // BLOCK_M):
@@ -181,9 +187,8 @@ def _exponent_product_kernel(
     # Added 0: all threads must read the same counts, while other programs change them.
     certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
-    rows_skipped = (start_m >= skip_start) & (gl.minimum(start_m + BLOCK_M, m) <= skip_stop)
-    columns_skipped = (start_n >= skip_start) & (gl.minimum(start_n + BLOCK_N, n) <= skip_stop)
-    if rows_skipped | columns_skipped:
+    skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(start_n, BLOCK_N, n, skip_start, skip_stop)
+    if skipped:
         _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
     elif (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
         _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)

@@ -41,9 +41,8 @@ def _exponent_product_kernel(
     uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
     first_flag = pid_n * (BLOCK_N // BLOCK_M)
     start_m, start_n = pid_m * BLOCK_M, pid_n * BLOCK_N
-    rows_skipped = (start_m >= skip_start) & (tl.minimum(start_m + BLOCK_M, m) <= skip_stop)
-    columns_skipped = (start_n >= skip_start) & (tl.minimum(start_n + BLOCK_N, n) <= skip_stop)
-    if rows_skipped | columns_skipped:
+    skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(start_n, BLOCK_N, n, skip_start, skip_stop)
+    if skipped:
         _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
         return
     # Added 0: all threads must read the same counts, while other programs change them.
@@ -68,9 +67,22 @@ def _exponent_product_kernel(
         b_ptrs += BLOCK_N * SLICE
         a_scores_ptr += lines_m
         b_scores_ptr += lines_n
+    uncertain = _update_if_certain(
+        c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m, lines_n,
+        line, column, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, FOUND, ZERO,
+    )  # fmt: skip
+    _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
+    tl.atomic_add(counts_ptr, 1, sem="relaxed")
+    tl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")
+
+
+@triton.jit
+def _update_if_certain(
+    c_ptr, y, a_ranges_ptr, b_ranges_ptr, lines_m, lines_n, line, column, m, n, fresh, skip_start, skip_stop, stride_cm,
+    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
+):  # fmt: skip
+    """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
     x = (2 * ZERO + 32) - (y + (33 * UNITS - 128)) // UNITS  # floor, of a number from 0 on
-    a_ranges_ptr += batch * 2 * lines_m
-    b_ranges_ptr += batch * 2 * lines_n
     row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, FOUND, ZERO)
     column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, FOUND, ZERO)
     exact = row_span[:, None] + column_span[None, :] <= FOUND
@@ -78,15 +90,19 @@ def _exponent_product_kernel(
     bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
     line, column = line.to(tl.int64)[:, None], column.to(tl.int64)[None, :]
     inside = (line < m) & (column < n) & outside(line, skip_start, skip_stop) & outside(column, skip_start, skip_stop)
-    c_ptrs = c_ptr + batch * stride_cb + line * stride_cm + column
+    c_ptrs = c_ptr + line * stride_cm + column
     before = tl.load(c_ptrs, mask=inside & (fresh == 0), other=NO_EDGE)
     dtype: tl.constexpr = c_ptr.dtype.element_ty
     found = tl.minimum(before, tl.where(missing, NO_EDGE, x.to(dtype)).to(dtype))
     uncertain = tl.max(tl.max((inside & ~exact & (found > bound)).to(tl.int32), 1), 0)
     tl.store(c_ptrs, found, mask=inside & (uncertain == 0))
-    _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
-    tl.atomic_add(counts_ptr, 1, sem="relaxed")
-    tl.atomic_add(counts_ptr + 1, 1 - uncertain, sem="relaxed")
+    return uncertain
+
+
+@triton.jit
+def _is_skipped(start, length: tl.constexpr, size, skip_start, skip_stop):
+    """Return whether all rows, or columns, of a tile that starts at `start` are skipped; there are `size`."""
+    return (start >= skip_start) & (tl.minimum(start + length, size) <= skip_stop)
 
 
 @triton.jit

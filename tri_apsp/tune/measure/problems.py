@@ -288,8 +288,8 @@ class _Solve(_Distances):
 class _SolveByExponents(_Solve):
     """A whole solve whose large products run by exponents.
 
-    The graph is sparse, and its weights are small: a wide window and a fast product are both of use. In dense graphs all results
-    are certain by any window.
+    The graph is sparse, and its weights are small: a wide window and a fast product are both of use. In dense graphs all
+    results are certain by any window.
     """
 
     def _graphs(self, share: float) -> torch.Tensor:

@@ -1,0 +1,331 @@
+"""What do products by exponents gain? Their rate beside matrix products of torch, and solves of families of graphs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from tri_apsp import engines
+from tri_apsp.api import shortest_paths
+from tri_apsp.bench.timing import timed, warm_up
+from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.device import Device
+from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.report import plots
+from tri_apsp.report.calls import Call, CallMeasurer, outcome_of_call, times_of
+from tri_apsp.report.calls_page import PROTOCOL, ByN, Curves, curves_by_dtype, rate_lines
+from tri_apsp.report.grids import Grid, Point
+from tri_apsp.report.markdown import paragraph, section, table, then_now_why
+from tri_apsp.report.measuring import GridResult, Measured
+from tri_apsp.report.plots import Plot
+from tri_apsp.report.study import Cases, Page, Study, Target
+from tri_apsp.semirings import no_edge
+from tri_apsp.solver.arguments import check_weights
+from tri_apsp.solver.exponents import ordinary_products
+from tri_apsp.solver.run import run
+from tri_apsp.solver.selection import select_dense
+from tri_apsp.tune.measure.outcome import Kind, Outcome
+from tri_apsp.tune.measure.problems import WrongResultError
+from tri_apsp.tune.progress import milliseconds
+from tri_apsp.tune.space.task import Task
+
+__all__ = ["STUDY"]
+
+_PARAMETERS = ("call", "graph")
+_ORDINARY, _EXPONENTS, _TORCH = "ordinary", "by exponents", "matrix product of torch in bfloat16"
+_PRODUCTS = (_TORCH, _EXPONENTS, _ORDINARY)
+_SOURCES = (
+    "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
+)  # fmt: skip
+# Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
+# of the host between two of them does not count; each time is the median of _SAMPLES.
+_NO_GRAPH, _CLOSE, _REPEATED, _SAMPLES = "", 8, 10, 11
+_CASES: dict[str, Cases] = {
+    "nvidia": {dtype: tuple(("solve", n) for n in (16384, 8192, 4096)) for dtype in ("int16", "float32")}
+}
+# From this size on, solves are measured too; smaller ones compute no product by exponents.
+_SOLVED = 8192
+
+
+def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:
+    """Return a function that draws a share of all edges."""
+    return lambda n, random: torch.rand(n, n, generator=random, device=random.device) < share
+
+
+def _sparse(n: int, random: torch.Generator) -> torch.Tensor:
+    """Draw 16 edges per vertex, on average."""
+    return _uniform(16 / n)(n, random)
+
+
+def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
+    """Join each vertex with the next 8; one of ten of these edges leads anywhere instead (Watts and Strogatz)."""
+    edges, start = torch.zeros(n, n, dtype=torch.bool, device=random.device), torch.arange(n, device=random.device)
+    for step in range(1, 9):
+        elsewhere = torch.rand(n, generator=random, device=random.device) < 0.1
+        anywhere = torch.randint(0, n, (n,), generator=random, device=random.device)
+        edges[start, torch.where(elsewhere, anywhere, (start + step) % n)] = True
+    return edges | edges.mT
+
+
+def _power_law(n: int, random: torch.Generator) -> torch.Tensor:
+    """Draw both ends of 8 n edges with probabilities that fall with the square root of the rank (Chung and Lu)."""
+    likely = torch.arange(1, n + 1, device=random.device) ** -0.5
+    names = torch.randperm(n, generator=random, device=random.device)
+    edges = torch.zeros(n, n, dtype=torch.bool, device=random.device)
+    edges[tuple(names[torch.multinomial(likely, 8 * n, replacement=True, generator=random)] for _ in range(2))] = True
+    return edges | edges.mT
+
+
+def _grid(n: int, random: torch.Generator) -> torch.Tensor:
+    """Join neighbours in a grid of about sqrt(n) columns."""
+    edges, columns = torch.zeros(n, n, dtype=torch.bool, device=random.device), int(n**0.5)
+    vertex = torch.arange(n, device=random.device)
+    left, upper = vertex[(vertex % columns < columns - 1) & (vertex < n - 1)], vertex[: n - columns]
+    edges[left, left + 1] = True
+    edges[upper, upper + columns] = True
+    return edges | edges.mT
+
+
+_FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
+    "3% of the edges": (_uniform(0.03), (4, 16)),
+    "10% of the edges": (_uniform(0.1), (4, 16)),
+    "50% of the edges": (_uniform(0.5), (4, 16)),
+    "16 edges per vertex": (_sparse, (1, 4, 16)),
+    "small world": (_small_world, (1, 4, 16)),
+    "power law": (_power_law, (1, 4, 16)),
+    "grid": (_grid, (1, 4, 16)),
+}
+"""Edges, and the greatest weights that are measured with them."""
+_GRAPHS = {
+    f"{family}, weights 1{f' to {most}' if most > 1 else ''}": (edges, most)
+    for family, (edges, greatest) in _FAMILIES.items()
+    for most in greatest
+}
+
+
+def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
+    """Return a grid of products, and one for each graph, whose calls are timed in turns."""
+    products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
+    grids = [Grid("products", "products", task, (), products)]
+    for graph in _GRAPHS if task.n >= _SOLVED else ():
+        points = tuple(_point(call, graph) for call in (_ORDINARY, _EXPONENTS))
+        grids.append(Grid(graph, graph, task, (), points, all_in_final=True))
+    return grids
+
+
+def _point(call: str, graph: str) -> Point:
+    return Point({"call": call, "graph": graph}, sources=_SOURCES if call == _EXPONENTS else ())
+
+
+class _Solves:
+    """The solves of the study."""
+
+    def graph_kind(self, point: Point) -> str:
+        return str(point.values["graph"])
+
+    def weights(self, task: Task, point: Point, device: torch.device) -> torch.Tensor:
+        edges, most = _GRAPHS[self.graph_kind(point)]
+        random = torch.Generator(device).manual_seed(task.n)
+        weights = torch.randint(1, most + 1, (task.n, task.n), generator=random, device=device, dtype=task.torch_dtype)
+        weights.masked_fill_(~edges(task.n, random), no_edge(task.torch_dtype))
+        weights.diagonal().zero_()
+        return weights
+
+    def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
+        config = Config(engine=task.engine)
+        if point.values["call"] == _EXPONENTS:
+            return lambda: (shortest_paths(weights, config=config).distances, None)
+
+        def ordinary() -> tuple[torch.Tensor, None]:
+            with ordinary_products():
+                return shortest_paths(weights, config=config).distances, None
+
+        return ordinary
+
+
+class _Measurer(CallMeasurer):
+    """Measures products too, and the share of uncertain tiles in solves by exponents."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device, _Solves())
+
+    def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
+        if point.values["graph"] == _NO_GRAPH:
+            try:
+                return _product(task, str(point.values["call"]), self._device)
+            except Exception as error:
+                return outcome_of_call(error)
+        outcome = super().screen(task, point, seconds)
+        if outcome is None or outcome.kind is not Kind.correct or point.values["call"] != _EXPONENTS:
+            return outcome
+        share = _uncertain_share(task, self._weights_and_distances(task, point)[0])
+        return outcome if share is None else dataclasses.replace(outcome, metrics={"uncertain": share})
+
+
+def _product(task: Task, name: str, device: torch.device) -> Outcome:
+    """Measure a product (n, n) by (n, n)."""
+    random = torch.Generator(device).manual_seed(task.n)
+    shape, dtype = (1, task.n, task.n), task.torch_dtype
+    if name == _TORCH:
+        a, b = (torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16) for _ in range(2))
+        return _timed(lambda: torch.mm(a, b), device)
+    x, y = (torch.randint(0, _CLOSE + 1, shape, generator=random, device=device, dtype=dtype) for _ in range(2))
+
+    def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
+        spec = MatrixSpec(task.n, dtype, device, True, exponents_from=exponents_from)
+        engine = engines.make(task.engine, spec, select_dense(x, "kleene", Config(engine=task.engine)).config)
+        found = torch.full(shape, no_edge(dtype), dtype=dtype, device=device)
+        return found, lambda: engine.product(Update(found, x, y))
+
+    (expected, ordinary), (found, exponents) = product_into(None), product_into(1)
+    ordinary()
+    exponents()
+    if not torch.equal(found, expected):
+        raise WrongResultError("a product by exponents differs from an ordinary one")
+    return _timed(exponents if name == _EXPONENTS else ordinary, device)
+
+
+def _timed(run: Callable[[], object], device: torch.device) -> Outcome:
+    def repeated() -> None:
+        for _ in range(_REPEATED):
+            run()
+
+    warm_up(repeated, device)
+    return Outcome(Kind.correct, times_of([timed(repeated, device)[1] / _REPEATED for _ in range(_SAMPLES)]))
+
+
+def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:
+    """Return the share of the tiles of products by exponents that ordinary products compute; None if none was tried."""
+    flags: list[torch.Tensor] = []
+
+    def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
+        engine = engines.make(name, spec, config)
+        certain_tiles = engine.certain_tiles  # type: ignore[attr-defined]
+
+        def counted(update: Update) -> object:
+            found = certain_tiles(update)
+            flags.append(found.uncertain.flatten())
+            return found
+
+        engine.certain_tiles = counted  # type: ignore[attr-defined]
+        return engine
+
+    selection = select_dense(weights, "auto", Config(engine=task.engine))
+    run(check_weights(weights), lambda nonnegative: selection, make=make)
+    return float(torch.cat(flags).double().mean()) if flags else None
+
+
+def _label(measured: Measured) -> str:
+    values = measured.point.values
+    return f"{values['call']}, {values['graph']}" if values["graph"] else f"product, {values['call']}"
+
+
+def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
+    by_dtype = curves_by_dtype(results, _label)
+    if not by_dtype:
+        return Page()
+    shares = {
+        (result.grid.task.dtype, result.grid.task.n, result.grid.name): float(measured.row["uncertain"])
+        for result in results
+        for measured in result.correct
+        if measured.row.get("uncertain")
+    }
+    panels = [
+        Plot(f"n, {dtype}", rate_lines(products)) for dtype, curves in by_dtype.items() if (products := _products(curves))
+    ]
+    plotted = {name: plots.line_plots("Products", panels, y_label="10⁹ operations/s", width=7.0)[0]} if panels else {}
+    solves = [part for dtype, curves in by_dtype.items() for part in _tables(dtype, curves, shares)]
+    return Page(
+        lead=_lead(*next(iter(by_dtype.items()))),
+        plots=plotted,
+        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix product of "
+        "torch multiplies and adds as often, and bounds them.",
+        results=[section("Solves", _SOLVES, *solves)] if solves else [],
+        details=[PROTOCOL, section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items()))],
+    )
+
+
+_SOLVES = paragraph(
+    "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
+    "calls with ordinary products alone. The last column is the share of the tiles of products by exponents that hold an "
+    "uncertain result or were left out after others did; ordinary products compute these. It is empty where no product was "
+    "tried."
+)
+
+
+def _products(curves: Curves) -> Curves:
+    return {name: known for name in _PRODUCTS if (known := curves.get(f"product, {name}"))}
+
+
+def _rates(dtype: str, curves: Curves) -> str:
+    products = _products(curves)
+    sizes = sorted({n for known in products.values() for n in known})
+    rows = [[name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)] for name, known in products.items()]
+    return f"10¹² operations/s, {dtype}:\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
+
+
+def _gains(curves: Curves, n: int) -> dict[str, tuple[Measured, Measured]]:
+    """Return the measurements by ordinary products and by exponents of each graph with n vertices."""
+    found: dict[str, tuple[Measured, Measured]] = {}
+    for graph in _GRAPHS:
+        ordinary, exponents = (curves.get(f"{call}, {graph}", {}).get(n) for call in (_ORDINARY, _EXPONENTS))
+        if ordinary and exponents:
+            found[graph] = ordinary, exponents
+    return found
+
+
+def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], float]) -> list[str]:
+    """Return a table of the solves of each size, the largest first."""
+    parts = []
+    for n in sorted({n for known in curves.values() for n in known}, reverse=True):
+        rows = [
+            [
+                graph, milliseconds(ordinary.ms), milliseconds(exponents.ms), f"{ordinary.ms / exponents.ms:.2f}",
+                f"{share:.0%}" if (share := shares.get((dtype, n, graph))) is not None else "",
+            ]
+            for graph, (ordinary, exponents) in _gains(curves, n).items()
+        ]  # fmt: skip
+        if rows:
+            parts.append(
+                f"### {dtype}, n = {n}\n\n" + table(["", "ordinary", "by exponents", "times as fast", "uncertain"], rows)
+            )
+    return parts
+
+
+def _lead(dtype: str, curves: Curves) -> str:
+    """Return the opening: the product, and the least and greatest gain of the largest n."""
+    parts = []
+    products: Mapping[str, ByN] = _products(curves)
+    common = set.intersection(*(set(known) for known in products.values())) if len(products) == len(_PRODUCTS) else set()
+    if common:
+        n = max(common)
+        torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in _PRODUCTS)
+        parts.append(
+            f"a product by exponents runs at {exponents:.0f} T operations/s for n = {n} in {dtype}, {exponents / ordinary:.1f} "
+            f"times as fast as an ordinary one and at {exponents / torch_:.0%} of a matrix product of torch in bfloat16"
+        )
+    sizes = {n for known in curves.values() for n in known if _gains(curves, n)}
+    if sizes:
+        n = max(sizes)
+        gains = {graph: pair[0].ms / pair[1].ms for graph, pair in _gains(curves, n).items()}
+        least, most = min(gains, key=lambda graph: gains[graph]), max(gains, key=lambda graph: gains[graph])
+        parts.append(
+            f"solves of n = {n} in {dtype} are {gains[least]:.2f} ({least}) to {gains[most]:.2f} ({most}) times as fast as by "
+            "ordinary products"
+        )
+    now = ", and ".join(parts) or "nothing was measured of which the page compares two calls"
+    return then_now_why("the papers' programs add and compare each pair of distances by itself", now)
+
+
+STUDY = Study(
+    name="exponents",
+    question="What do products by exponents gain?",
+    parameters=_PARAMETERS,
+    cases=_CASES,
+    grids_of=_grids,
+    measurer=_Measurer,
+    metrics=("uncertain",),
+    page=_page,
+)
