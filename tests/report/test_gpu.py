@@ -55,11 +55,11 @@ def test_energy(tmp_path):
 
 
 def test_exponents(tmp_path, monkeypatch):
-    """Solves of 512 vertices take the place of larger ones, so that products by exponents are tried in them."""
+    """Solves of 2048 vertices take the place of larger ones, so that products by exponents are tried in them."""
     monkeypatch.setattr("tri_apsp.report.exponents._SOLVED", 512)
-    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 512)
-    monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 128)
-    words = ["--device", "cuda", "--n", "512", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
+    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 2048)
+    monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 256)
+    words = ["--device", "cuda", "--n", "2048", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
     assert main(["exponents", *words]) == 0
     (page,) = tmp_path.glob("*/exponents.md")
     with page.with_suffix(".csv").open(encoding="utf-8") as rows:

@@ -164,3 +164,21 @@ class TestCalls:
         found = tri_apsp.shortest_paths(weights, overwrite=True)
         assert found.exponents
         assert torch.equal(found.distances, expected)
+
+    def test_sizes(self) -> None:
+        weights, sizes = torch.stack((self.random(torch.int16, 4),) * 2), torch.tensor([self.N, 5000], device="cuda")
+        found = tri_apsp.shortest_paths(weights, sizes=sizes)
+        assert found.exponents
+        assert torch.equal(found.distances, tri_apsp.shortest_paths(weights, sizes=sizes, check=False).distances)
+
+    def test_predecessors(self) -> None:
+        weights = self.random(torch.int16, 4)
+        found = tri_apsp.shortest_paths(weights, predecessors=True)
+        assert found.exponents
+        assert found.predecessors is not None
+        last = found.predecessors.long()
+        other = torch.arange(self.N, device="cuda") != torch.arange(self.N, device="cuda")[:, None]
+        assert torch.equal(last >= 0, other)  # all are reached
+        last.clamp_(min=0)
+        sums = found.distances.gather(1, last) + weights.gather(0, last)
+        assert torch.equal(sums[other], found.distances[other])
