@@ -11,6 +11,7 @@ pytest.importorskip("matplotlib")
 
 from report.fake import ENVIRONMENT, FakeMeasurer, target
 
+import tri_apsp
 from tri_apsp.errors import EngineError
 from tri_apsp.report import exponents
 from tri_apsp.report.exponents import STUDY
@@ -50,9 +51,9 @@ def test_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr("tri_apsp.report.measuring.check_grid_memory", lambda *args: None)
     page = page_of([16384, 4096], tmp_path)
     assert "for n = 16384 in int16, 8.0 times as fast as an ordinary one and at 50% of a matrix product of torch" in page
-    assert "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1 to 4)" in page
-    assert "| small world, weights 1 to 16 | 16.4 s | 8.19 s | 2.00 | 25% |" in page
-    assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | |" in page
+    assert "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1)" in page
+    assert "| small world, weights 1 to 16 | 16.4 s | 8.19 s | 2.00 | 25% | |" in page
+    assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | | 1.02 s |" in page
     assert "int16, n = 4096" not in page
     assert "| ordinary | 0.0 | 0.3 |" in page
 
@@ -86,3 +87,12 @@ def test_the_graphs(graph, least, most):
     assert int(edges.min()) == 1
     assert int(edges.max()) == (int(graph.split()[-1]))
     assert (weights.diagonal() == 0).all()
+
+
+def test_hops_are_the_distances_of_unweighted_graphs():
+    solves, point = exponents._Solves(), Point({"call": "hops", "graph": "16 edges per vertex, weights 1"})
+    weights = solves.weights(Task("cpu", "solve", "int16", "nonnegative", 60), point, CPU)
+    weights[:, 5] = no_edge(torch.int16)  # no path leads there
+    weights[5, 5] = 0
+    found, _ = solves.call(Task("cpu", "solve", "int16", "nonnegative", 60), point, weights)()
+    assert torch.equal(found, tri_apsp.shortest_paths(weights).distances)

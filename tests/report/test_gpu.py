@@ -56,8 +56,9 @@ def test_energy(tmp_path):
 
 def test_exponents(tmp_path, monkeypatch):
     """Solves of 2048 vertices take the place of larger ones, so that products by exponents are tried in them."""
-    monkeypatch.setattr("tri_apsp.report.exponents._SOLVED", 512)
+    monkeypatch.setattr("tri_apsp.report.exponents._SOLVED", 2048)
     monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 2048)
+    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_EDGES_IN_ALL", 2000)
     monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 256)
     words = ["--device", "cuda", "--n", "2048", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
     assert main(["exponents", *words]) == 0

@@ -18,6 +18,7 @@ def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if "gpu" not in request.keywords:
         monkeypatch.setattr(exponents, "_LEAST", 32)
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
+        monkeypatch.setattr(exponents, "_FEWEST_EDGES_IN_ALL", 200)
 
 
 @pytest.fixture
@@ -51,8 +52,7 @@ def least(weights: torch.Tensor, highest: float | None) -> int | None:
         (513, 8, 2, 128),
         (520, 8, 2, 128),
         (512, 8, 8, 128),  # products of a quarter of the vertices, although one of 512 alone has a light edge per vertex
-        (512, 8, 10, 128),
-        (512, 8, 11, None),
+        (512, 8, 9, None),
         (500, 8, 2, 64),
         (256, 100, 1, 32),
         (255, 100, 1, None),
@@ -63,6 +63,14 @@ def least(weights: torch.Tensor, highest: float | None) -> int | None:
 @pytest.mark.usefixtures("multiplying")
 def test_the_least_product(n: int, edges: int, highest: int, expected: int | None, dtype: torch.dtype) -> None:
     assert least(graph(n, edges, highest, dtype), highest if edges else None) == expected
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_small_graphs_need_more_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "_FEWEST_EDGES_IN_ALL", 600)
+    assert least(graph(512, 1, 1), 1) is None
+    assert least(graph(512, 2, 1), 1) == 128
+    assert least(graph(600, 1, 1), 1) == 128
 
 
 @pytest.mark.usefixtures("multiplying")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import shortest_paths
+from tri_apsp.api import hops, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
@@ -26,6 +26,7 @@ from tri_apsp.solver.arguments import check_weights
 from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.solver.run import run
 from tri_apsp.solver.selection import select_dense
+from tri_apsp.sparse.graph import sparse_graph
 from tri_apsp.tune.measure.outcome import Kind, Outcome
 from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.progress import milliseconds
@@ -34,7 +35,7 @@ from tri_apsp.tune.space.task import Task
 __all__ = ["STUDY"]
 
 _PARAMETERS = ("call", "graph")
-_ORDINARY, _EXPONENTS, _TORCH = "ordinary", "by exponents", "matrix product of torch in bfloat16"
+_ORDINARY, _EXPONENTS, _HOPS, _TORCH = "ordinary", "by exponents", "hops", "matrix product of torch in bfloat16"
 _PRODUCTS = (_TORCH, _EXPONENTS, _ORDINARY)
 _SOURCES = (
     "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
@@ -54,9 +55,9 @@ def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:
     return lambda n, random: torch.rand(n, n, generator=random, device=random.device) < share
 
 
-def _sparse(n: int, random: torch.Generator) -> torch.Tensor:
-    """Draw 16 edges per vertex, on average."""
-    return _uniform(16 / n)(n, random)
+def _sparse(degree: int) -> Callable[[int, torch.Generator], torch.Tensor]:
+    """Return a function that draws so many edges per vertex, on average."""
+    return lambda n, random: _uniform(degree / n)(n, random)
 
 
 def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
@@ -89,10 +90,11 @@ def _grid(n: int, random: torch.Generator) -> torch.Tensor:
 
 
 _FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
-    "3% of the edges": (_uniform(0.03), (4, 16)),
+    "3% of the edges": (_uniform(0.03), (1, 4, 16)),
     "10% of the edges": (_uniform(0.1), (4, 16)),
     "50% of the edges": (_uniform(0.5), (4, 16)),
-    "16 edges per vertex": (_sparse, (1, 4, 16)),
+    "16 edges per vertex": (_sparse(16), (1, 4, 16)),
+    "64 edges per vertex": (_sparse(64), (1,)),
     "small world": (_small_world, (1, 4, 16)),
     "power law": (_power_law, (1, 4, 16)),
     "grid": (_grid, (1, 4, 16)),
@@ -110,7 +112,8 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
     grids = [Grid("products", "products", task, (), products)]
     for graph in _GRAPHS if task.n >= _SOLVED else ():
-        points = tuple(_point(call, graph) for call in (_ORDINARY, _EXPONENTS))
+        unweighted = _GRAPHS[graph][1] == 1
+        points = tuple(_point(call, graph) for call in (_ORDINARY, _EXPONENTS, *([_HOPS] if unweighted else [])))
         grids.append(Grid(graph, graph, task, (), points, all_in_final=True))
     return grids
 
@@ -135,6 +138,9 @@ class _Solves:
 
     def call(self, task: Task, point: Point, weights: torch.Tensor) -> Call:
         config = Config(engine=task.engine)
+        if point.values["call"] == _HOPS:
+            graph = sparse_graph(weights)
+            return lambda: (hops(graph, dtype=weights.dtype), None)
         if point.values["call"] == _EXPONENTS:
             return lambda: (shortest_paths(weights, config=config).distances, None)
 
@@ -150,6 +156,10 @@ class _Measurer(CallMeasurer):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device, _Solves())
+
+    def _check(self, task: Task, point: Point) -> None:
+        if point.values["call"] != _HOPS:  # the small graphs have weights
+            super()._check(task, point)
 
     def screen(self, task: Task, point: Point, seconds: float) -> Outcome | None:
         if point.values["graph"] == _NO_GRAPH:
@@ -249,9 +259,9 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 
 _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
-    "calls with ordinary products alone. The last column is the share of the tiles of products by exponents that hold an "
+    "calls with ordinary products alone. The column uncertain has the share of the tiles of products by exponents that hold an "
     "uncertain result or were left out after others did; ordinary products compute these. It is empty where no product was "
-    "tried."
+    "tried. `hops` counts the edges of paths in graphs whose weights are all 1, in lists of their edges."
 )
 
 
@@ -280,17 +290,18 @@ def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], fl
     """Return a table of the solves of each size, the largest first."""
     parts = []
     for n in sorted({n for known in curves.values() for n in known}, reverse=True):
-        rows = [
-            [
-                graph, milliseconds(ordinary.ms), milliseconds(exponents.ms), f"{ordinary.ms / exponents.ms:.2f}",
-                f"{share:.0%}" if (share := shares.get((dtype, n, graph))) is not None else "",
-            ]
-            for graph, (ordinary, exponents) in _gains(curves, n).items()
-        ]  # fmt: skip
+        rows = []
+        for graph, (ordinary, exponents) in _gains(curves, n).items():
+            share, counted = shares.get((dtype, n, graph)), curves.get(f"{_HOPS}, {graph}", {}).get(n)
+            rows.append(
+                [
+                    graph, milliseconds(ordinary.ms), milliseconds(exponents.ms), f"{ordinary.ms / exponents.ms:.2f}",
+                    "" if share is None else f"{share:.0%}", milliseconds(counted.ms) if counted else "",
+                ]
+            )  # fmt: skip
         if rows:
-            parts.append(
-                f"### {dtype}, n = {n}\n\n" + table(["", "ordinary", "by exponents", "times as fast", "uncertain"], rows)
-            )
+            header = ["", "ordinary", "by exponents", "times as fast", "uncertain", "hops"]
+            parts += [f"### {dtype}, n = {n}", table(header, rows)]
     return parts
 
 

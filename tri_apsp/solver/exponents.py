@@ -24,9 +24,10 @@ _LEAST = 2048
 _FEWEST_VERTICES = 8192
 # Products of n / _LARGE vertices are tried although few tiles may be certain, since the kernel then stops early.
 _LARGE = 4
-# Edges of weight 1 per vertex, below which no product is tried: on an H200 a solve of 16384 vertices with 1 takes 113 ms, with
-# 0.5 158 ms, and by ordinary products 146 ms.
-_FEWEST_EDGES = 0.8
+# Edges of weight 1, per vertex and in all, below which no product is tried. On an H200 ordinary products solve 8192 and 16384
+# vertices in 20 and 146 ms. By exponents, small worlds with 1 edge of weight 1 per vertex take 22 and 144 ms; with 0.8 157 ms
+# for 16384 vertices, and with 1.6 15 ms for 8192. Other graphs gain more.
+_FEWEST_EDGES, _FEWEST_EDGES_IN_ALL = 0.95, 11500
 # Rows of each graph in which edges are counted.
 _ROWS = 64
 # Bytes for each pair of vertices, at most: two encoded operands.
@@ -64,7 +65,7 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     kernels.shared.exponents. In a graph with d edges per vertex, whose weights go evenly up to h, about d / h edges weigh 1;
     among s of its n vertices these are d s / (h n) per vertex. The largest distance is about 3 ln(s) times the inverse of that
     number (for complete graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights),
-    so products of h n / d vertices are tried. Those of n / 4 are tried too, unless d / h is below _FEWEST_EDGES.
+    so products of h n / d vertices are tried. Those of n / 4 are tried too, unless few edges weigh 1.
 
     Args:
         selection: what the solve runs.
@@ -76,17 +77,17 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     batch, n, _ = weights.shape
     if highest is None or not may_multiply_by_exponents(selection, n, weights):
         return None
-    size = (_BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
-    if not fits_memory(size, weights.device):
-        return None
-    step = -(-n // _ROWS)
+    none, step = no_edge(weights.dtype), -(-n // _ROWS)
     rows = weights[:, ::step]
-    edges = rows < no_edge(weights.dtype)
-    count = edges.sum() - edges[:, range(rows.shape[1]), range(0, n, step)].sum()
+    edges = rows < none
+    count = edges.sum() - (weights.diagonal(dim1=1, dim2=2)[:, ::step] < none).sum()
     if weights.is_floating_point():
         count = torch.where((edges <= (rows == rows.floor())).all(), count, 0)
     light = int(count) / (batch * rows.shape[1] * max(highest, 1))  # edges of weight 1 per vertex
-    if light < _FEWEST_EDGES:
+    if light < max(_FEWEST_EDGES, _FEWEST_EDGES_IN_ALL / n):
+        return None
+    size = (_BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
+    if not fits_memory(size, weights.device):
         return None
     least = max(_LEAST, int(min(n / light, n / _LARGE)))
     return 1 << (least.bit_length() - 1)  # few values, for each of which the kernels of a solve are looked up once
