@@ -91,8 +91,8 @@ def _grid(n: int, random: torch.Generator) -> torch.Tensor:
 
 _FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
     "3% of the edges": (_uniform(0.03), (1, 4, 16)),
-    "10% of the edges": (_uniform(0.1), (4, 16)),
-    "50% of the edges": (_uniform(0.5), (4, 16)),
+    "10% of the edges": (_uniform(0.1), (1, 4, 16)),
+    "50% of the edges": (_uniform(0.5), (1, 4, 16)),
     "16 edges per vertex": (_sparse(16), (1, 4, 16)),
     "64 edges per vertex": (_sparse(64), (1,)),
     "small world": (_small_world, (1, 4, 16)),
