@@ -15,7 +15,7 @@ import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.triton_exponents import FLAG, exponent_product, exponents_of
+from tri_apsp.engines.triton_exponents import BLOCK_EDGE, exponent_product, exponents_of
 from tri_apsp.methods import METHODS, Observer
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
@@ -45,9 +45,9 @@ def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, tiles: GpuTiles = D
     """Compare the blocks that are certain with min_plus, and return the others."""
     found = c.clone()
     uncertain, counts = exponent_product(Update(found, a, b), tiles, **options)
-    of_tiles = uncertain[:, :, :: tiles.block_n // FLAG]
+    of_tiles = uncertain[:, :, :: tiles.block_n // BLOCK_EDGE]
     assert counts.tolist() == [of_tiles.numel(), int((of_tiles == 0).sum())]
-    skipped = uncertain.bool().repeat_interleave(FLAG, 1).repeat_interleave(FLAG, 2)[:, : c.shape[1], : c.shape[2]]
+    skipped = uncertain.bool().repeat_interleave(BLOCK_EDGE, 1).repeat_interleave(BLOCK_EDGE, 2)[:, : c.shape[1], : c.shape[2]]
     assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c)))
     return uncertain
 
@@ -59,7 +59,7 @@ def plant(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, above: int) -> tupl
     a[1, -1], b[1, :, -1] = missing, missing
     a[1, -1, 0], a[1, -1, 1], b[1, 1, -1] = 0, above, 0  # vertex 0 leads to others, but not to the last one
     b[1, 0, 0] = 0
-    return (c.shape[1] - 1) // FLAG, (c.shape[2] - 1) // FLAG
+    return (c.shape[1] - 1) // BLOCK_EDGE, (c.shape[2] - 1) // BLOCK_EDGE
 
 
 @interpreted
@@ -186,7 +186,7 @@ def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
 
 
 @pytest.mark.gpu
-def test_uncertain_tiles_are_ordinary_products() -> None:
+def test_unmultiply_certain_tiles_are_ordinary_products() -> None:
     weights = torch.randint(0, 16000, (2048, 2048), dtype=torch.int16, device="cuda")
     spec = MatrixSpec(2048, torch.int16, weights.device, True, exponents_from=1024)
     engine = engines.make("nvidia", spec, default_config("nvidia", torch.int16))

@@ -56,12 +56,12 @@ def add_up(terms: np.ndarray, rng: np.random.Generator, *, cut_off: bool) -> np.
 
 
 def ranges(encoded: Encoded, numbers: Exponents) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return R, H and H - R of each line, the last more than FOUND if it is above WINDOW, and least without an edge."""
+    """Return R, H and H - R of each line, the last more than REACH if it is above WINDOW, and least without an edge."""
     best, highest = encoded.ranges
     lowest = numbers.ZERO - best // numbers.UNITS
     highest = np.where(best > 0, highest - 1, -16384)
     span = highest - lowest
-    return lowest, highest, np.where((span > numbers.WINDOW) & (span < 65536), numbers.FOUND + 1, span)
+    return lowest, highest, np.where((span > numbers.WINDOW) & (span < 65536), numbers.REACH + 1, span)
 
 
 def product(
@@ -78,7 +78,7 @@ def product(
     x = 2 * numbers.ZERO - (y - (128 - numbers.UNITS)) // numbers.UNITS
     row_lowest, row_highest, row_span = ranges(p, numbers)
     column_lowest, column_highest, column_span = ranges(q, numbers)
-    exact = row_span[:, None] + column_span <= numbers.FOUND
+    exact = row_span[:, None] + column_span <= numbers.REACH
     x = np.where(exact & (x > row_highest[:, None] + column_highest), NO_EDGE, x)
     found = np.minimum(np.where(c < NO_EDGE, c, NO_EDGE), x)
     return found, exact | (found <= row_lowest[:, None] + column_lowest + numbers.WINDOW)

@@ -54,6 +54,7 @@ def test_the_page(tmp_path, monkeypatch):
     assert "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1)" in page
     assert "| small world, weights 1 to 16 | 16.4 s | 8.19 s | 2.00 | 25% | |" in page
     assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | | 1.02 s |" in page
+    assert "`hops` is faster for all of these graphs whose weights are all 1." in page
     assert "int16, n = 4096" not in page
     assert "| ordinary | 0.0 | 0.3 |" in page
 

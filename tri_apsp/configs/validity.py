@@ -40,6 +40,8 @@ def invalid_because(config: Config, device: Device) -> str | None:
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
     for name in TILE_FIELDS:
         tiles = getattr(config, name)
+        if tiles is not None and not isinstance(tiles, (CpuTiles, GpuTiles)):
+            return f"{name} must be CpuTiles or GpuTiles, but is {tiles!r}; give such tiles or leave it out."
         for field in dataclasses.fields(tiles) if tiles is not None else ():
             value = getattr(tiles, field.name)
             if not isinstance(value, int) or value < 1:

@@ -35,7 +35,7 @@ from tri_apsp.engines.triton_base import (
     shape_of,
     strides_of,
 )
-from tri_apsp.engines.triton_exponents import EXPONENT_DTYPES, FLAG, ExponentProduct, exponent_product, suits_exponents
+from tri_apsp.engines.triton_exponents import BLOCK_EDGE, EXPONENT_DTYPES, Remaining, exponent_product
 from tri_apsp.engines.wide_strides import has_wide_strides
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.gpu.padding import ALIGNMENT, padded_size
@@ -125,30 +125,28 @@ class NvidiaEngine(TritonEngine):
         super().product(*ordinary)
 
     def _suits_exponents(self, update: Update) -> bool:
-        least = self.spec.exponents_from
-        rows = max(FLAG, self.config.product.block_m, self.config.exponents.block_k)
-        return (
-            least is not None
-            and self.spec.nonnegative
-            and suits_exponents(update, least)
-            and not has_wide_strides(update, rows)
-        )
+        """Return whether to try an update by exponents: m n k >= l^3, and m, n and k >= l / 2, for l = exponents_from."""
+        least, (_, m, n), k = self.spec.exponents_from, update.c.shape, update.a.shape[2]
+        if least is None or not self.spec.nonnegative or self.spec.dtype not in EXPONENT_DTYPES:
+            return False
+        rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
+        return min(m, n, k) >= max(2, least // 2) and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
     def _multiply_by_exponents(self, update: Update) -> None:
         """Compute an update by exponents, and its uncertain tiles as an ordinary product."""
         tiles = self.config.product
         shape, strides = shape_of(update), strides_of(update)
-        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=FLAG)
+        launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=BLOCK_EDGE)
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
-            uncertain = self.certain_tiles(part).uncertain
+            uncertain = self.multiply_certain_tiles(part).uncertain
             count = programs([shape], tiles) * c.shape[0]
             launch.kernel(
                 (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
                 c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
             )  # fmt: skip
 
-    def certain_tiles(self, update: Update) -> ExponentProduct:
+    def multiply_certain_tiles(self, update: Update) -> Remaining:
         """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
         gluon = self._capability is not None and self._capability[0] == 9
         return exponent_product(update, self.config.exponents, gluon=gluon)

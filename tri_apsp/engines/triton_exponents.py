@@ -15,19 +15,18 @@ from tri_apsp.kernels.shared.exponents import DECODE, _encode_kernel
 from tri_apsp.semirings import no_edge
 
 __all__ = [
+    "BLOCK_EDGE",
     "EXPONENT_DTYPES",
-    "FLAG",
-    "ExponentProduct",
     "Exponents",
+    "Remaining",
     "exponent_product",
     "exponents_of",
-    "suits_exponents",
 ]
 
 EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """The dtypes that products by exponents take."""
-FLAG = 128
-"""Rows and columns of a block of C, and rows of a tile. A flag per block tells whether an ordinary product must compute it."""
+BLOCK_EDGE = 128
+"""Edge of a block of C, of which one flag tells whether an ordinary product must compute it; and rows of a tile."""
 # A program encodes a slice of as many lines as make so many values. On an H200, n = 16384, B takes 0.51 ms; with twice the
 # values and warps it takes 0.70 ms, and with half the values 0.67 ms.
 _ENCODED, _ENCODING_WARPS = 4096, 4
@@ -40,18 +39,18 @@ class Exponents(NamedTuple):
     """The numbers of products by exponents with slices of one length, as kernels.shared.exponents states them."""
 
     UNITS: int
-    """u: half the exponents between two distances."""
+    """u: a distance that is 1 greater has an exponent that is 2 u less, and a score that is u less."""
     WINDOW: int
     """How far above the least of its slice a value may be."""
-    FOUND: int
-    """How far above the least sum a sum may be."""
+    REACH: int
+    """How far above r + c the least sum of a slice may be, so that T shows it."""
     ZERO: int = 2700
-    """Z: distances from here on are not found. Two scores of 0 and a byte are less than 2^15."""
+    """Z: the value whose score is 0. The scores of two values 0, u Z each, and a byte are less than 2^15."""
 
 
 def exponents_of(slice_length: int) -> Exponents:
-    """Return the numbers for slices of at most 2048 values of k."""
-    units = next(units for units in (4, 5, 6) if slice_length <= 1 << (2 * units - 1))
+    """Return the numbers for slices of at most 512 values of k."""
+    units = 4 if slice_length <= 128 else 5
     return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
@@ -62,11 +61,12 @@ class _Encoded(NamedTuple):
     scores: torch.Tensor
 
 
-class ExponentProduct(NamedTuple):
+class Remaining(NamedTuple):
     """What an ordinary product must still compute.
 
     Attributes:
-        uncertain: int32 (batch, blocks of FLAG rows, blocks of FLAG columns): 1 for a block that is unchanged, else 0.
+        uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
+            product must compute; 0 for one that is done, or whose rows or columns are all skipped.
         counts: int32 (2,): the tiles that were computed, and how many of them were certain.
     """
 
@@ -74,33 +74,28 @@ class ExponentProduct(NamedTuple):
     counts: torch.Tensor
 
 
-def suits_exponents(update: Update, least: int) -> bool:
-    """Return whether to try an update by exponents: m n k >= least^3, and each of m, n and k is at least least / 2, and 2."""
-    (_, m, n), k = update.c.shape, update.a.shape[2]
-    return update.c.dtype in EXPONENT_DTYPES and min(m, n, k) >= max(2, least // 2) and m * n * k >= least**3
-
-
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> ExponentProduct:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
         update: of int16, int32 or float32; no value of C is negative, and C has unit column stride. k is not 1: with slices
             of 512, where Triton sets that size as a constant, ptxas of Triton 3.6 drops the only value of A.
-        tiles: FLAG rows, and FLAG or twice as many columns; block_k is the length of a slice.
-        gluon: by the kernel for compute capability 9.x, or by that in plain Triton.
+        tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
+        gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
 
     Returns:
-        The blocks that are unchanged: those with a result that is not certain, and, once few have proved certain, all that
-        were not yet computed. A row of A or a column of B with a value that is no whole number from 0 on makes its results
-        uncertain.
+        The blocks that an ordinary product must still compute: those with a result that is not certain, and, once few tiles
+        have proved certain, all that were not yet computed. A row of A or a column of B with a value that is no whole number
+        from 0 on makes its results uncertain.
 
-    Cost: batch m n k additions on tensor cores, of values of 16 bits; workspace: 2 bytes for each value of A and B.
+    Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32. Workspace: 2 bytes for each value
+    of A and B, and for each line of each slice of them, with m, n and k rounded up to whole tiles and slices.
     """
     c, a, b = update[:3]
     (batch, m, depth), n = a.shape, b.shape[2]
-    slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, FLAG), triton.cdiv(n, tiles.block_n)
-    uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, FLAG)), dtype=torch.int32, device=c.device)
-    in_a, in_b = 2 * batch * tiles_m * FLAG, 2 * batch * tiles_n * tiles.block_n
+    slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, BLOCK_EDGE), triton.cdiv(n, tiles.block_n)
+    uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, BLOCK_EDGE)), dtype=torch.int32, device=c.device)
+    in_a, in_b = 2 * batch * tiles_m * BLOCK_EDGE, 2 * batch * tiles_n * tiles.block_n
     # 4, of which 2 are used, so that the ranges are aligned to 16 bytes.
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
     counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
@@ -108,14 +103,14 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Exponen
         part = EXPONENTS_PART if gluon else tiles.block_k
         of_a, of_b = (
             _encode(x, ranges, k_axis, tile, tiles.block_k, part)
-            for x, ranges, k_axis, tile in ((a, ranges_a, 1, FLAG), (b, ranges_b, 0, tiles.block_n))
+            for x, ranges, k_axis, tile in ((a, ranges_a, 1, BLOCK_EDGE), (b, ranges_b, 0, tiles.block_n))
         )
         scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
         _product_launcher(c.dtype, tiles, gluon=gluon)(
             (tiles_m * tiles_n, batch, 1), c, uncertain, counts, of_a.powers, of_b.powers, of_a.scores, scores_b, ranges_a,
             ranges_b, m, n, slices, int(update.fresh), *update.skip, *c.stride()[:2],
         )  # fmt: skip
-    return ExponentProduct(uncertain, counts)
+    return Remaining(uncertain, counts)
 
 
 def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, tile: int, slice_length: int, part: int) -> _Encoded:
@@ -162,4 +157,4 @@ def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> La
 
     # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
     constants |= {"DECODE": DECODE, "PART": EXPONENTS_PART, "BUFFERS": tiles.num_stages}
-    return Launcher(nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == FLAG else 255})
+    return Launcher(nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == BLOCK_EDGE else 255})

@@ -120,8 +120,12 @@ def _check_values(
         vertex = values.first if values.first < 0 else values.last
         raise InputError(f"`edge_index` must hold vertices in [0, {vertices}), but one is {vertex}; correct that edge.")
     if values.unordered or values.lowest < 0:
-        what = f"one is {values.lowest}" if values.lowest < 0 else "a graph is followed by a lower one"
-        raise InputError(f"`batch` must hold graphs in ascending order from 0 on, but {what}; sort the vertices by graph.")
+        what = (
+            f"one is {values.lowest}; count them from 0"
+            if values.lowest < 0
+            else "a graph is followed by a lower one; sort the vertices by graph"
+        )
+        raise InputError(f"`batch` must hold graphs in ascending order from 0 on, but {what}.")
     if values.crossing:
         raise InputError(
             f"`edge_index` must join vertices of the same graph, but {values.crossing} of its edges lead from one graph to "

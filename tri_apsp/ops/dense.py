@@ -55,11 +55,14 @@ def shortest_paths(
     given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
     if offsets is not None:
         refuse_with_offsets({"sizes": sizes is not None, **given})
-    given["offsets"] = offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights))
+    if offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights)):
+        raise InputError(
+            "`offsets` must not be given under torch.compile or a transform of torch.func; give padded weights and `sizes`."
+        )
     for option in [name for name, is_given in given.items() if is_given]:
         raise InputError(
-            f"`{option}` must not be given with weights that require a gradient or are traced; leave it out, or call .detach() "
-            "on the weights."
+            f"`{option}` must not be given with weights that require a gradient, or under torch.compile or a transform of "
+            "torch.func; leave it out, or call .detach() on weights that require a gradient."
         )
     # To mark pairs, the solve finds more than a gradient could find again from its distances.
     wanted = predecessors or (negative_cycles == "mark" and weights.requires_grad)

@@ -43,9 +43,7 @@ _SOURCES = (
 # Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
 # of the host between two of them does not count; each time is the median of _SAMPLES.
 _NO_GRAPH, _CLOSE, _REPEATED, _SAMPLES = "", 8, 10, 11
-_CASES: dict[str, Cases] = {
-    "nvidia": {dtype: tuple(("solve", n) for n in (16384, 8192, 4096)) for dtype in ("int16", "float32")}
-}
+_CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (16384, 8192, 4096))}}
 # From this size on, solves are measured too; smaller ones compute no product by exponents.
 _SOLVED = 8192
 
@@ -212,14 +210,14 @@ def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:
 
     def make(name: str, spec: MatrixSpec, config: CompleteConfig) -> Engine:
         engine = engines.make(name, spec, config)
-        certain_tiles = engine.certain_tiles  # type: ignore[attr-defined]
+        multiply_certain_tiles = engine.multiply_certain_tiles  # type: ignore[attr-defined]
 
         def counted(update: Update) -> object:
-            found = certain_tiles(update)
+            found = multiply_certain_tiles(update)
             flags.append(found.uncertain.flatten())
             return found
 
-        engine.certain_tiles = counted  # type: ignore[attr-defined]
+        engine.multiply_certain_tiles = counted  # type: ignore[attr-defined]
         return engine
 
     selection = select_dense(weights, "auto", Config(engine=task.engine))
@@ -251,7 +249,7 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         lead=_lead(*next(iter(by_dtype.items()))),
         plots=plotted,
         caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix product of "
-        "torch multiplies and adds as often, and bounds them.",
+        "torch, of normally distributed values, multiplies and adds as often.",
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[PROTOCOL, section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items()))],
     )
@@ -260,8 +258,9 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
     "calls with ordinary products alone. The column uncertain has the share of the tiles of products by exponents that hold an "
-    "uncertain result or were left out after others did; ordinary products compute these. It is empty where no product was "
-    "tried. `hops` counts the edges of paths in graphs whose weights are all 1, in lists of their edges."
+    "uncertain result or were left out after others did; ordinary products compute these. Tiles that a method "
+    "skips count as certain. The column is empty where no product was tried. `hops` counts the edges of paths in graphs whose "
+    "weights are all 1, in lists of their edges."
 )
 
 
@@ -288,7 +287,7 @@ def _gains(curves: Curves, n: int) -> dict[str, tuple[Measured, Measured]]:
 
 def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], float]) -> list[str]:
     """Return a table of the solves of each size, the largest first."""
-    parts = []
+    parts: list[str] = []
     for n in sorted({n for known in curves.values() for n in known}, reverse=True):
         rows = []
         for graph, (ordinary, exponents) in _gains(curves, n).items():
@@ -301,8 +300,25 @@ def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], fl
             )  # fmt: skip
         if rows:
             header = ["", "ordinary", "by exponents", "times as fast", "uncertain", "hops"]
-            parts += [f"### {dtype}, n = {n}", table(header, rows)]
+            parts += filter(None, (f"### {dtype}, n = {n}", table(header, rows), _hops_line(curves, n)))
     return parts
+
+
+def _hops_line(curves: Curves, n: int) -> str:
+    """Return the sentence that tells for which graphs of n vertices hops is faster; "" if it was not measured."""
+    both = [
+        (graph, counted.ms < exponents.ms)
+        for graph, (_, exponents) in _gains(curves, n).items()
+        if (counted := curves.get(f"{_HOPS}, {graph}", {}).get(n))
+    ]
+    faster, slower = ([graph for graph, wins in both if wins == expected] for expected in (True, False))
+    if not both:
+        return ""
+    if not slower:
+        return paragraph("`hops` is faster for all of these graphs whose weights are all 1.")
+    if not faster:
+        return paragraph("`hops` is faster for none of these graphs.")
+    return paragraph(f"`hops` is faster for all of these graphs whose weights are all 1, except {', '.join(slower)}.")
 
 
 def _lead(dtype: str, curves: Curves) -> str:

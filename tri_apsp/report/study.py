@@ -77,7 +77,8 @@ class Study:
         name: the name on the command line and in the names of files.
         question: the title of its pages, by which the index lists them.
         parameters: the fields of a configuration that any grid varies: columns of the raw rows.
-        cases: the cases measured by default, by engine and dtype; float32 has every kernel. On other engines it does not run.
+        cases: the cases measured by default, by engine and dtype; float32, or the only dtype, has every kernel. On other
+            engines it does not run.
         grids_of: returns the grids of a task, from the default configuration of its engine.
         page: returns the page from the target, the results and the name of the page's files.
         measurer: factory of the measurer for a device.
@@ -122,7 +123,7 @@ class Study:
             )
         cases = self.cases[target.engine]
         if ns or dtypes:
-            listed = cases["float32"]
+            listed = cases.get("float32") or next(iter(cases.values()))
             if ns:
                 listed = [(kernel, n) for kernel in dict.fromkeys(kernel for kernel, _ in listed) for n in ns]
             cases = dict.fromkeys(dtypes or ["float32"], listed)

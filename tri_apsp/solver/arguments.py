@@ -128,7 +128,7 @@ def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
         raise InputError(
             f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; "
-            f"pad missing vertices with {padding}."
+            + ("give `offsets` too for packed graphs." if tensor.dim() == 1 else f"pad missing vertices with {padding}.")
         )
 
 

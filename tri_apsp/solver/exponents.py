@@ -50,7 +50,7 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
     """Return whether the values of weights decide if products are computed by exponents, for n vertices.
 
     Args:
-        selection: what solves them.
+        selection: method, engine and configuration.
         n: vertices.
         like: a tensor of the dtype and on the device of the weights.
     """
@@ -61,14 +61,16 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
 def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest: float | int | None) -> int | None:
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
 
-    Such a product is exact where distances in it lie at most 23 apart, and tells where they do not: see
-    kernels.shared.exponents. In a graph with d edges per vertex, whose weights go evenly up to h, about d / h edges weigh 1;
-    among s of its n vertices these are d s / (h n) per vertex. The largest distance is about 3 ln(s) times the inverse of that
-    number (for complete graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights),
-    so products of h n / d vertices are tried. Those of n / 4 are tried too, unless few edges weigh 1.
+    Such a product is exact where distances in it lie at most 23 apart, and marks its other tiles: see
+    kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
+    weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
+    graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
+    h n / d = 2048. So products of the lesser of h n / d and n / 4 vertices are tried, and none if d / h is below
+    _FEWEST_EDGES or _FEWEST_EDGES_IN_ALL / n. Other weights are misjudged, which costs time alone: one heavy edge may keep
+    all products ordinary.
 
     Args:
-        selection: what the solve runs.
+        selection: method, engine and configuration.
         weights: (batch, n, n), of which none is negative; the diagonal does not count.
         highest: the greatest of them; None without an edge.
 
@@ -82,7 +84,8 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     edges = rows < none
     count = edges.sum() - (weights.diagonal(dim1=1, dim2=2)[:, ::step] < none).sum()
     if weights.is_floating_point():
-        count = torch.where((edges <= (rows == rows.floor())).all(), count, 0)
+        # Of a sample; a kernel leaves rows and columns with other fractions to ordinary products.
+        count = torch.where((~edges | (rows == rows.floor())).all(), count, 0)
     light = int(count) / (batch * rows.shape[1] * max(highest, 1))  # edges of weight 1 per vertex
     if light < max(_FEWEST_EDGES, _FEWEST_EDGES_IN_ALL / n):
         return None

@@ -237,10 +237,11 @@ def _checked(values: object, offsets: object, name: str) -> tuple[np.ndarray, np
             f"`{name}` with `offsets` must be a dense tensor of one dimension, the values of one graph after another, but is "
             f"{_kind(values)}; make one with tri_apsp.pack."
         )
+    remedy = "convert it" if isinstance(offsets, torch.Tensor) else "give torch.tensor(offsets)"
     if not isinstance(offsets, torch.Tensor) or offsets.dtype not in _OFFSET_DTYPES or offsets.dim() != 1 or not len(offsets):
         raise InputError(
             "`offsets` must be a tensor (batch + 1,) of int64 or int32, where the values of each graph begin and the last "
-            f"end, but is {_kind(offsets)}; give torch.tensor(offsets)."
+            f"end, but is {_kind(offsets)}; {remedy}."
         )
     if offsets.is_meta or (offsets.device.type != "cpu" and offsets.device != values.device):
         raise InputError(

@@ -35,7 +35,7 @@ class Selection:
         engine: one of tri_apsp.engines.ENGINES.
         config: the complete configuration of the engine, with its source; None for "johnson", which has none.
         reason: why the method was chosen.
-        exponents: whether large products are computed by exponents, on the tensor cores of an NVIDIA GPU. The values of the
+        exponents: whether large products would be tried by exponents, on the tensor cores of an NVIDIA GPU. The values of the
             weights decide that, so it is False unless they were read.
     """
 

@@ -5,7 +5,7 @@
         for each slice of k:
             for each part of the slice:
                 T += P part Q part                         # wgmma, [BLOCK_M, BLOCK_N] of float32 in registers
-                start to copy a later part to the buffer that the part before this one no longer needs
+                start to copy part + BUFFERS - 2, to the buffer of part - 2, which all warps have multiplied
             y = max(y, scores of r and c + w(T))
         C tile = min(C tile, X) if all of it is certain, else the tile is reported
 
@@ -91,7 +91,9 @@ def _accumulate(
             fence_async_shared()
             barrier()
             token = warpgroup_mma(a_smem.index(buffer), b_smem.index(buffer), token, use_acc=part > 0, is_async=True)
-            if part + 1 < PARTS:  # of all warps, the part before this one has been multiplied when they pass the next barrier
+            # When all warps have passed the next barrier, the previous part is multiplied, and its buffer may be overwritten.
+            # The last part of a slice is waited for below.
+            if part + 1 < PARTS:
                 token = warpgroup_mma_wait(1, deps=[token])
             later = slice_ * PARTS + part + AHEAD
             _start_copy(a_smem.index(target), b_smem.index(target), a_ptr, b_ptr, offs_a, offs_b, later < slices * PARTS)
@@ -114,20 +116,20 @@ def _next(buffer, BUFFERS: gl.constexpr):
 
 
 @gluon.jit
-def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr):
-    """Return R, H and H - R of lines, the last FOUND + 1 if it is above WINDOW, and negative without an edge."""
+def _range(ptr, lines, offs, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr):
+    """Return R, H and H - R of lines, the last REACH + 1 if it is above WINDOW, and negative without an edge."""
     best = gl.load(ptr + offs)
     lowest = ZERO - best // UNITS
     highest = gl.where(best > 0, gl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
     # A span of 65536 or more means values that are not whole numbers.
-    return lowest, highest, gl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)
+    return lowest, highest, gl.where((span > WINDOW) & (span < 65536), REACH + 1, span)
 
 
 @gluon.jit
 def _update_if_certain(
     c_ptr, y, a_ranges_ptr, b_ranges_ptr, lines_m, lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm,
-    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr,
+    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
 ):  # fmt: skip
     """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
     scores = unpack_int16x2(y)  # [BLOCK_M, BLOCK_N]
@@ -135,9 +137,9 @@ def _update_if_certain(
     VALUES: gl.constexpr = scores.type.layout
     line = start_m + gl.arange(0, scores.shape[0], layout=gl.SliceLayout(1, VALUES))
     column = start_n + gl.arange(0, scores.shape[1], layout=gl.SliceLayout(0, VALUES))
-    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, FOUND, ZERO)
-    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, FOUND, ZERO)
-    exact = row_span[:, None] + column_span[None, :] <= FOUND
+    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, REACH, ZERO)
+    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, REACH, ZERO)
+    exact = row_span[:, None] + column_span[None, :] <= REACH
     missing = exact & (x > row_highest[:, None] + column_highest[None, :])
     bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
     line, column = line[:, None], column[None, :]
@@ -170,7 +172,7 @@ def _exponent_product_kernel(
     c_ptr, uncertain_ptr, counts_ptr,  # as in kernels.portable.exponents
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; scores of B in words of two
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, FOUND: gl.constexpr, ZERO: gl.constexpr,
+    NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
     DECODE: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
     GROUP_M: gl.constexpr, LEAST_TRIED: gl.constexpr, WORTHWHILE: gl.constexpr,
@@ -202,7 +204,7 @@ def _exponent_product_kernel(
         )  # fmt: skip
         uncertain = _update_if_certain(
             c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m,
-            lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, FOUND, ZERO,
+            lines_n, start_m, start_n, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, REACH, ZERO,
         )  # fmt: skip
         _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
         gl.atomic_add(counts_ptr, 1, sem="relaxed")

@@ -24,11 +24,11 @@ __all__ = ["_exponent_product_kernel"]
 @triton.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
     c_ptr,  # C (batch, m, n), unit column stride
-    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for a block that is not written; else 0
+    uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for a block that is left to an ordinary product
     counts_ptr,  # int32 (2,), zeros before: tiles that were computed, and those of them that are certain
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; PART is SLICE
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
-    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
+    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
     LEAST_TRIED: tl.constexpr,  # tiles that are computed in any case
     WORTHWHILE: tl.constexpr,  # one certain tile per so many makes the product worthwhile
@@ -69,7 +69,7 @@ def _exponent_product_kernel(
         b_scores_ptr += lines_n
     uncertain = _update_if_certain(
         c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m, lines_n,
-        line, column, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, FOUND, ZERO,
+        line, column, m, n, fresh, skip_start, skip_stop, stride_cm, NO_EDGE, UNITS, WINDOW, REACH, ZERO,
     )  # fmt: skip
     _report(uncertain_ptr, first_flag, flags_n, uncertain, BLOCK_M, BLOCK_N)
     tl.atomic_add(counts_ptr, 1, sem="relaxed")
@@ -79,13 +79,13 @@ def _exponent_product_kernel(
 @triton.jit
 def _update_if_certain(
     c_ptr, y, a_ranges_ptr, b_ranges_ptr, lines_m, lines_n, line, column, m, n, fresh, skip_start, skip_stop, stride_cm,
-    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr,
+    NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr,
 ):  # fmt: skip
     """C tile <- min(C tile, X), but for skipped rows and columns, if all of it is certain; return 1 if it is not, else 0."""
     x = (2 * ZERO + 32) - (y + (33 * UNITS - 128)) // UNITS  # floor, of a number from 0 on
-    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, FOUND, ZERO)
-    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, FOUND, ZERO)
-    exact = row_span[:, None] + column_span[None, :] <= FOUND
+    row_lowest, row_highest, row_span = _range(a_ranges_ptr, lines_m, line, UNITS, WINDOW, REACH, ZERO)
+    column_lowest, column_highest, column_span = _range(b_ranges_ptr, lines_n, column, UNITS, WINDOW, REACH, ZERO)
+    exact = row_span[:, None] + column_span[None, :] <= REACH
     missing = exact & (x > row_highest[:, None] + column_highest[None, :])
     bound = row_lowest[:, None] + (column_lowest + WINDOW)[None, :]
     line, column = line.to(tl.int64)[:, None], column.to(tl.int64)[None, :]
@@ -113,11 +113,11 @@ def _report(ptr, first, count, uncertain, BLOCK_M: tl.constexpr, BLOCK_N: tl.con
 
 
 @triton.jit
-def _range(ptr, lines, offs, UNITS: tl.constexpr, WINDOW: tl.constexpr, FOUND: tl.constexpr, ZERO: tl.constexpr):
-    """Return R, H and H - R of lines, the last FOUND + 1 if it is above WINDOW, and negative without an edge."""
+def _range(ptr, lines, offs, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr):
+    """Return R, H and H - R of lines, the last REACH + 1 if it is above WINDOW, and negative without an edge."""
     best = tl.load(ptr + offs)
     lowest = ZERO - best // UNITS
     highest = tl.where(best > 0, tl.load(ptr + lines + offs) - 1, -16384)
     span = highest - lowest
     # A span of 65536 or more means values that are not whole numbers.
-    return lowest, highest, tl.where((span > WINDOW) & (span < 65536), FOUND + 1, span)
+    return lowest, highest, tl.where((span > WINDOW) & (span < 65536), REACH + 1, span)

@@ -8,41 +8,48 @@
     y[i, j] = the greatest u (Z - r[i]) + u (Z - c[j]) + w[i, j] of all slices                              # the score
     X[i, j] = 2 Z - floor((y[i, j] - (128 - u)) / u)
 
-A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5, 2048 for u = 6; a longer one has a narrower WINDOW.
-A score takes three instructions for two results: of T and of r and c only sums and maxima of 16 bits are formed.
+A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5. WINDOW is 23 or 18, and REACH 30 or 24. Decoding
+takes three instructions for two results, on pairs of 16 bits: of T, r and c only sums and maxima are formed.
 
-Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of column j of B, over all slices.
-min(C[i, j], X[i, j]) is the result if one of these holds:
+Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of column j of B, over all
+slices. min(C[i, j], X[i, j]) is the result if one of these holds:
 
-    exact:    H[i] - R[i] <= WINDOW, L[j] - S[j] <= WINDOW, and their sum is at most FOUND. Then X[i, j] > H[i] + L[j] means
+    exact:    H[i] - R[i] <= WINDOW, L[j] - S[j] <= WINDOW, and their sum is at most REACH. Then X[i, j] > H[i] + L[j] means
               that there is no path.
     certain:  min(C[i, j], X[i, j]) <= R[i] + S[j] + WINDOW.
 
-Proof. Consider a slice, and the terms of T[i, j] in it, 2^(129 - 2 u - 2 u t) with t = (A[i, k] - r[i]) + (B[k, j] - c[j]). Let
-s be the least t.
+Proof. Consider a slice, and the terms of T[i, j] in it, 2^(129 - 2 u - 2 u t) with t = (A[i, k] - r[i]) + (B[k, j] - c[j]).
+Let s be the least t.
 
-1. If s <= FOUND, the slice contributes r[i] + c[j] + s. The sum is no less than its largest term, a normal number, and no more
-   than 2^(2 u - 1) such terms (all may be equal). Adding in any order, with each sum rounded to nearest or cut off, keeps both
-   bounds: rounding is monotone, and m terms are a float for m = 1 to 2^(2 u - 1). Tensor cores add several values at a time,
-   and cut each off at the last bit of the greatest: the greatest stays whole, and cutting off only lowers the sum. So the
-   exponent of the sum, as float32 holds it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half, rounded down, is
+1. If s <= REACH, the slice contributes r[i] + c[j] + s. The sum is no less than its largest term, a normal number, and no
+   more than 2^(2 u - 1) such terms (all may be equal). Adding in any order, with each sum rounded to nearest or cut off,
+   keeps both bounds: rounding is monotone, and m terms are a float for m = 1 to 2^(2 u - 1). Tensor cores add several values
+   at a time, and cut each off below some bit of the greatest: the greatest stays whole, and cutting off only lowers the sum.
+   So the exponent of the sum, as float32 holds it, is 256 - 2 u - 2 u s plus 0 to 2 u - 1; its half, rounded down, is
    w = 128 - u - u s plus 0 to u - 1. The greatest, for s = 0 and all terms equal, is 255: infinity, which as a sum of positive
    numbers stays infinity.
-2. If s > FOUND, or if there is no term, the sum is at most 2^(128 - 2 u (FOUND + 1)), whose w is at most 3, 2 or 1, whether or
-   not the hardware keeps subnormal numbers: it counts as s = FOUND + 1.
-3. What T[i, j] leaves out is NO_EDGE, or exceeds r[i] + c[j] + WINDOW, since one part exceeds its least by more and the other
-   is no less than its own.
+2. If s > REACH, or if there is no term, the sum is at most 2^(128 - 2 u (REACH + 1)), whose w is at most 3 or 2, whether or
+   not the hardware keeps subnormal numbers: it counts as s = REACH + 1.
+3. Each sum A[i, k] + B[k, j] that T[i, j] leaves out is NO_EDGE or exceeds r[i] + c[j] + WINDOW: one of A[i, k] - r[i] and
+   B[k, j] - c[j] exceeds WINDOW, and the other is not negative.
 
-r and c are no less than R[i] and S[j]. So each sum that is not found exceeds R[i] + S[j] + WINDOW, and each X[i, j] that is not
-a sum exceeds R[i] + S[j] + FOUND, which is more: what is certain is right. If a pair is exact, no sum is left out, all have
-s <= FOUND, and all are at most H[i] + L[j] <= R[i] + S[j] + FOUND, less than any X[i, j] that is not a sum. QED.
+Since r[i] >= R[i] and c[j] >= S[j], each sum that is left out exceeds R[i] + S[j] + WINDOW, and each X[i, j] that is not a
+sum is at least R[i] + S[j] + REACH + 1. REACH is more than WINDOW, so a certain result is the minimum. If a pair is exact, no
+sum is left out, all have s <= REACH, and all are at most H[i] + L[j] <= R[i] + S[j] + REACH, less than any X[i, j] that is
+not a sum. QED.
 
-A slice without edges has the score 0 instead of u (Z - r). Others have at least u, since r, and so R, counts as Z - 1 at most,
-which bounds the values from below. H counts as Z + 64 at most: a line with a greater value spans 65 or more, and is not exact.
-A line without any edge has H = -16384: it is exact with each line of whole numbers, and X[i, j] > H[i] + L[j] always holds.
-Lines with a value that is not a whole number from 0 on are never certain.
+A least value of Z or more counts as Z - 1, in r and in R, so scores of slices with an edge are at least u. A slice without
+edges has the score 0, as if its r were Z, and y starts at 0, as if r and c were Z: these are no less than R and S, so step 2
+holds for them too. H counts as Z + 64 at most: a line with a greater value spans 65 or more, and is not exact. A line without
+any edge has R = Z and H = -16384: it is exact with each line of whole numbers, and X[i, j] > H[i] + L[j] always holds. A line
+with a value that is not a whole number from 0 on is neither exact nor certain.
 
-Source: tri_apsp; no earlier implementation is known to its authors.
+Sources: G. Yuval, An algorithm for finding all shortest paths using N^2.81 infinite-precision multiplications, Information
+Processing Letters 4 (1976), and N. Alon, Z. Galil, O. Margalit, On the exponent of the all pairs shortest path problem,
+Journal of Computer and System Sciences 54 (1997): powers of a base above the number of terms, in exact arithmetic. Slices,
+float32 and the conditions for certainty are tri_apsp's. How tensor cores add is measured, not documented: M. Fasi, N. J.
+Higham, M. Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7 (2021) e330, on compute
+capability 7.x and 8.0; tests/engines/test_exponents.py ran on 9.0.
 """
 
 from __future__ import annotations
@@ -92,7 +99,7 @@ def _encode_kernel(
     least = tl.min(value, K_AXIS)  # [LINES]
     score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
     # From x, not from `value`, which would stay in registers for longer.
-    above = x.to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+    above = tl.minimum(x, ZERO + 64).to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
     encoded = tl.where((x < NO_EDGE) & valid & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, encoded.to(tl.int16).to(tl.bfloat16, bitcast=True))

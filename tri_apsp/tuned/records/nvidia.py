@@ -26,7 +26,9 @@ _PRODUCT_SOURCES = ("nvidia/product.py", *_GLUON)
 # A closure is tuned as a call runs it, which launches nvidia/solve.py where one closure is the whole solve.
 _CLOSURE_SOURCES = ("nvidia/closure.py", "nvidia/tile_closure.py", "nvidia/solve.py", "nvidia/extremes.py", *_GLUON)
 _SOLVE_SOURCES = ("nvidia/product.py", *_CLOSURE_SOURCES)
-_EXPONENTS_SOURCES = ("nvidia/exponents.py", "portable/exponents.py", "shared/exponents.py", *_GLUON)
+_EXPONENTS_SOURCES = (
+    "nvidia/exponents.py", "portable/exponents.py", "portable/tiles.py", "shared/exponents.py", *_PRODUCT_SOURCES
+)  # fmt: skip
 _ALL = ("float32", "float64", "int16", "int32", "int64")
 
 # MIN_VALUES for products that do not fill the GPU, where fewer values per thread, and so more warps, can be faster.
@@ -89,7 +91,12 @@ def _tiles_repeat(tiles: GpuTiles, dtype: torch.dtype) -> bool:
 
 
 def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
-    """Return whether shared memory suffices for as many programs as registers do: two with 128 columns, or one."""
+    """Return whether shared memory suffices for as many programs as registers do: two with 128 columns, or one.
+
+    The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so num_stages is 6 alone.
+    """
+    if device.capability is None or device.capability[0] != 9:
+        return tiles.num_stages == 6 and exponents_bytes(tiles, device.capability) <= device.shared_memory
     return exponents_bytes(tiles, device.capability) * (256 // tiles.block_n) <= device.shared_memory
 
 
