@@ -138,11 +138,13 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
     return _too_much_shared_memory(name, needed, device) if needed > device.shared_memory else None
 
 
+_EXPONENTS: dict[str, Sequence[int]] = {
+    "block_m": (128,), "block_n": (128, 256), "block_k": (128, 512), "num_warps": (8,), "num_stages": range(3, 17)
+}  # fmt: skip
+
+
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    choices: dict[str, Sequence[int]] = {
-        "block_m": (128,), "block_n": (128, 256), "block_k": (128, 512), "num_warps": (8,), "num_stages": range(3, 17)
-    }  # fmt: skip
-    for field, allowed in choices.items():
+    for field, allowed in _EXPONENTS.items():
         value = getattr(tiles, field)
         if value not in allowed:
             if isinstance(allowed, range):
