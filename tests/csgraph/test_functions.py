@@ -108,7 +108,7 @@ def test_all_pairs(weights: npt.NDArray[np.float64], name: str, unweighted: bool
 @examples
 @given(graphs(signs=(False,)), st.sampled_from(FUNCTIONS), st.booleans())
 def test_dense_and_undirected(weights: npt.NDArray[np.float64], name: str, directed: bool) -> None:
-    """In an array, 0 is no edge. SciPy's bellman_ford may take rounding for a negative cycle in an undirected graph."""
+    """In an array, 0 is no edge. SciPy's Bellman-Ford, in johnson too, may take rounding for a negative undirected cycle."""
     oracle = "dijkstra" if name in ("bellman_ford", "johnson") and not directed else name
     expected = getattr(scipy_csgraph, oracle)(weights, directed=directed)
     distances, predecessors = getattr(csgraph, name)(weights, directed=directed, return_predecessors=True)

@@ -23,7 +23,7 @@ DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
 WIDE_TILES = GpuTiles(128, 256, 128, num_warps=8, num_stages=6)
 TILES = [DEFAULT_TILES, WIDE_TILES, *(dataclasses.replace(tiles, block_k=512) for tiles in (DEFAULT_TILES, WIDE_TILES))]
 WINDOW = exponents_of(128).WINDOW
-SIZES = [(1, 1, 2), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
+SIZES = [(1, 1, 1), (1, 1, 2), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
 
 
@@ -106,6 +106,8 @@ def test_products(dtype: torch.dtype, m: int, n: int, depth: int, tiles: GpuTile
         pytest.skip("the Gluon kernel is for compute capability 9.x")
     if not gluon and tiles != DEFAULT_TILES:
         pytest.skip("a slice of the plain kernel lies in shared memory as a whole")
+    if depth == 1 and tiles.block_k == 512:
+        pytest.skip("exponent_product takes no such operands")
     for highest in (0, 9, 30, 3000):
         uncertain = check(*operands(m, n, depth, dtype, highest=highest, device="cuda"), tiles, gluon=gluon)
         assert highest > 9 or not uncertain.any()

@@ -78,8 +78,8 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
-        update: of int16, int32 or float32; no value of C is negative, and C has unit column stride. k is not 1: with slices
-            of 512, where Triton sets that size as a constant, ptxas of Triton 3.6 drops the only value of A.
+        update: of int16, int32 or float32; no value of C is negative, and C has unit column stride. With slices of
+            512 k is not 1: Triton makes that size a constant, and ptxas of Triton 3.6 then drops the only value of A.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
 
