@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import tri_apsp
@@ -182,6 +183,15 @@ class TestGradients:
             inner = torch.func.grad(function)
             with pytest.raises(InputError, match="no second derivatives"):
                 torch.func.grad(lambda w, inner=inner: inner(w).square().sum())(at)
+
+    @pytest.mark.parametrize("function", [distances, lambda w: tri_apsp.min_plus(w, w)], ids=["distances", "min_plus"])
+    def test_no_forward_mode(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        """By torch.func and by dual tensors, whose tangent would else get lost."""
+        weights = random_weights(5, 5)
+        with pytest.raises(InputError, match=r"no forward mode; use backward\(\)"):
+            torch.func.jvp(function, (weights,), (weights,))
+        with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
+            function(forward_ad.make_dual(weights, weights))
 
     def test_batched_gradients(self) -> None:
         """Of many gradients at once, which torch batches by other tensors than torch.func does."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
-__all__ = ["has_functorch_wrapper", "needs_operation"]
+__all__ = ["is_transformed", "needs_operation"]
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -22,12 +23,17 @@ def needs_operation(*tensors: Any) -> bool:
                 return True
             # An operation also batches for is_grads_batched, and resolves a negative bit, which kernels do not see.
             batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
-            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or has_functorch_wrapper(tensor):
+            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or is_transformed(tensor):
                 return True
     return False
 
 
-def has_functorch_wrapper(*tensors: torch.Tensor | None) -> bool:
-    """Return whether torch.func transforms a call with these arguments, and torch.compile does not trace it."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
+def is_transformed(*tensors: torch.Tensor | None) -> bool:
+    """Return whether torch.func or forward mode transforms a call with these arguments, and torch.compile does not trace it."""
+    if torch.compiler.is_compiling():
+        return False
+    given = [tensor for tensor in tensors if tensor is not None]
+    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)) or any(
+        forward_ad.unpack_dual(tensor).tangent is not None
+        for tensor in given  # type: ignore[no-untyped-call]
+    )

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
-from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
+from tri_apsp.dispatch import is_transformed, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed import solve_packed
-from tri_apsp.ops.second_derivatives import refuse_second_derivatives, save_nothing
+from tri_apsp.ops.refusals import refuse_forward_mode, refuse_second_derivatives, save_nothing
 from tri_apsp.solver.arguments import check_config, check_flags, check_negative_cycles, check_operands, check_weights
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
 from tri_apsp.solver.packed import refuse_with_offsets
@@ -55,7 +55,7 @@ def shortest_paths(
     given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
     if offsets is not None:
         refuse_with_offsets({"sizes": sizes is not None, **given})
-    if offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights)):
+    if offsets is not None and (torch.compiler.is_compiling() or is_transformed(weights)):
         raise InputError(
             "`offsets` must not be given under torch.compile or a transform of torch.func; give padded weights and `sizes`."
         )
@@ -73,7 +73,7 @@ def shortest_paths(
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
     chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation: Any = _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
+    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
@@ -148,7 +148,7 @@ def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor 
     """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves the time of an operation."""
     if not needs_operation(*tensors):
         return plain
-    return transformed if has_functorch_wrapper(*tensors) else operation
+    return transformed if is_transformed(*tensors) else operation
 
 
 def _solve_backward(
@@ -203,6 +203,7 @@ class _Solve(torch.autograd.Function):
     forward = staticmethod(_shortest_paths)
     setup_context = staticmethod(_save_solve)
     backward = staticmethod(_gradient_of_solve)
+    jvp = staticmethod(refuse_forward_mode)
 
 
 def _as_batch(info: Any, tensor: Tensor | None, dim: int | None, last: int) -> Tensor | None:
@@ -242,7 +243,7 @@ def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
     if not all(isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))):
         check_operands(a, b, c)  # refuses them
-    operation: Any = _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
+    operation: Any = _Product.apply if is_transformed(a, b, c) else torch.ops.tri_apsp.min_plus
     result: Tensor = operation(a, b, c)
     return result
 
@@ -308,6 +309,7 @@ class _Product(torch.autograd.Function):
     forward = staticmethod(_min_plus)
     setup_context = staticmethod(_save_product)
     backward = staticmethod(_gradients_of_product)
+    jvp = staticmethod(refuse_forward_mode)
 
 
 @_min_plus.register_vmap

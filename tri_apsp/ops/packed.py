@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.ops.second_derivatives import refuse_second_derivatives, save_nothing
+from tri_apsp.ops.refusals import refuse_second_derivatives, save_nothing
 from tri_apsp.solver import packed as solver
 from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import solve as solve_dense

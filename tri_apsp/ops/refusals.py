@@ -1,14 +1,14 @@
-"""What the operations of gradients share: they have no gradients of their own."""
+"""Derivatives that no operation has: gradients of gradients, and forward mode."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from tri_apsp.errors import InputError
 
-__all__ = ["refuse_second_derivatives", "save_nothing"]
+__all__ = ["refuse_forward_mode", "refuse_second_derivatives", "save_nothing"]
 
 
 def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
@@ -20,4 +20,12 @@ def refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[torch.Tenso
     raise InputError(
         "gradients of shortest_paths and min_plus must not be differentiated again, since there are no second derivatives; "
         "take them without create_graph=True, or call .detach() on them."
+    )
+
+
+def refuse_forward_mode(ctx: Any, *tangents: object) -> NoReturn:
+    """Raise InputError, as the product of an operation's Jacobian with a vector."""
+    raise InputError(
+        "shortest_paths and min_plus must be differentiated in reverse mode, since they have no forward mode; use backward(), "
+        "torch.func.grad, vjp or jacrev."
     )
