@@ -136,40 +136,32 @@ def test_skipped_tiles_are_not_computed(skip: tuple[int, int], gluon: bool) -> N
     assert torch.equal(found, expected)
 
 
-def families(n: int, highest: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Graphs whose distances are small, or large; and one without edges."""
-    generator = torch.Generator("cuda").manual_seed(n)
-    missing = tri_apsp.no_edge(dtype)
+@pytest.fixture(scope="module")
+def families() -> dict[str, torch.Tensor]:
+    """Edges of 4100 vertices whose distances are small, or large; and none."""
+    pytest.importorskip("matplotlib")
+    from tri_apsp.report.exponents import FAMILIES
 
-    def random(share: float) -> torch.Tensor:
-        weights = torch.randint(1, highest + 1, (n, n), generator=generator, device="cuda").to(dtype)
-        return torch.where(torch.rand(n, n, generator=generator, device="cuda") < share, weights, missing)
-
-    ring = torch.full((n, n), missing, dtype=dtype, device="cuda")
-    ring[range(n), [*range(1, n), 0]] = 1
-    return {
-        "dense": random(0.5),
-        "random": random(0.03),
-        "sparse": random(16 / n),
-        "ring": ring,
-        "empty": torch.full_like(ring, missing),
-    }
+    n, generator = 4100, torch.Generator("cuda").manual_seed(1)
+    empty = torch.zeros(n, n, dtype=torch.bool, device="cuda")
+    ring = empty.clone()
+    ring[range(n), [*range(1, n), 0]] = True
+    return {name: draw(n, generator) for name, (draw, _) in FAMILIES.items()} | {"ring": ring, "empty": empty}
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", ["kleene", "floyd_warshall", "squaring"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_solves_are_those_of_ordinary_products(dtype: torch.dtype, method: str) -> None:
-    n = 4100
-    config = default_config("nvidia", dtype)
-    for highest in (1, 16):
-        for weights in families(n, highest, dtype).values():
-            weights.fill_diagonal_(0)
-            spec = MatrixSpec(n, dtype, weights.device, True, exponents_from=1024)
+def test_solves_are_those_of_ordinary_products(families: dict[str, torch.Tensor], dtype: torch.dtype, method: str) -> None:
+    config, generator = default_config("nvidia", dtype), torch.Generator("cuda").manual_seed(2)
+    for highest in (1, 4, 16):
+        for name, edges in families.items():
+            weights = torch.randint(1, highest + 1, edges.shape, generator=generator, device="cuda", dtype=dtype)
+            weights = weights.masked_fill_(~edges, tri_apsp.no_edge(dtype)).fill_diagonal_(0)
+            spec = MatrixSpec(len(weights), dtype, weights.device, True, exponents_from=1024)
             found = weights[None].clone()
-            engine = engines.make("nvidia", spec, config)
-            METHODS[method].solve(found, engine, Observer())
-            assert torch.equal(found[0], tri_apsp.shortest_paths(weights).distances)
+            METHODS[method].solve(found, engines.make("nvidia", spec, config), Observer())
+            assert torch.equal(found[0], tri_apsp.shortest_paths(weights).distances), (name, highest)
 
 
 @pytest.mark.gpu
@@ -188,7 +180,7 @@ def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
 
 
 @pytest.mark.gpu
-def test_unmultiply_certain_tiles_are_ordinary_products() -> None:
+def test_uncertain_tiles_are_ordinary_products() -> None:
     weights = torch.randint(0, 16000, (2048, 2048), dtype=torch.int16, device="cuda")
     spec = MatrixSpec(2048, torch.int16, weights.device, True, exponents_from=1024)
     engine = engines.make("nvidia", spec, default_config("nvidia", torch.int16))

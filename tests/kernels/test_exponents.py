@@ -17,7 +17,6 @@ from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product
 
 from tri_apsp.engines.triton_exponents import exponents_of
-from tri_apsp.kernels.shared.exponents import DECODE
 from tri_apsp.semirings import no_edge
 
 kernel = import_kernels("kernels.nvidia.exponents")._exponent_product_kernel
@@ -162,7 +161,7 @@ def test_the_kernel_on_numpy(
         Pointer(found, (2**50, row, 1)), Pointer(uncertain, (1,)), Pointer(counts, (1,)),
         *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)),
         m, n, slices, fresh, *skip, 2**50, row,
-        NO_EDGE=no_edge(dtype), **exponents_of(128)._asdict(), DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE,
+        NO_EDGE=no_edge(dtype), **exponents_of(128)._asdict(), BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE,
         PART=PART, BUFFERS=buffers, GROUP_M=2, LEAST_TRIED=64, WORTHWHILE=8,
     )  # fmt: skip
     skipped = sum(
@@ -192,7 +191,7 @@ def test_the_kernel_stops_where_few_tiles_are_certain(counts: tuple[int, int], c
     launch(
         kernel, (1, 1), Pointer(found, (256, 16, 1)), Pointer(uncertain, (1,)), Pointer(now, (1,)),
         *(Pointer(x.ravel(), (1,)) for x in (p, q, r, s.view(np.int32), of_rows, of_columns)), 16, 16, 1, 0, 0, 0, 256, 16,
-        NO_EDGE=NO_EDGE, **exponents_of(128)._asdict(), DECODE=DECODE, BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
+        NO_EDGE=NO_EDGE, **exponents_of(128)._asdict(), BLOCK_M=TILE, BLOCK_N=TILE, SLICE=SLICE, PART=PART,
         BUFFERS=3, GROUP_M=2, LEAST_TRIED=4, WORTHWHILE=8,
     )  # fmt: skip
     assert uncertain[0] == (not computed)

@@ -313,7 +313,7 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
         kernel = portable_exponents._exponent_product_kernel
         return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8)
     kernel = nvidia_exponents._exponent_product_kernel
-    constants = {"DECODE": exponents.DECODE, "PART": EXPONENTS_PART, "BUFFERS": 6} | constants
+    constants = {"PART": EXPONENTS_PART, "BUFFERS": 6} | constants
     registers = 128 if constants["BLOCK_N"] == 128 else 255
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 

@@ -50,7 +50,7 @@ def page_of(ns: list[int], folder) -> str:
 def test_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr("tri_apsp.report.measuring.check_grid_memory", lambda *args: None)
     page = page_of([16384, 4096], tmp_path)
-    assert "for n = 16384 in int16, 8.0 times as fast as an ordinary one and at 50% of a matrix product of torch" in page
+    assert "for n = 16384 in int16, 8.0 times as fast as an ordinary one and at 50% of torch's bfloat16 product of" in page
     assert "solves of n = 16384 in int16 are 1.00 (grid, weights 1) to 2.00 (3% of the edges, weights 1)" in page
     assert "| small world, weights 1 to 16 | 16.4 s | 8.19 s | 2.00 | 25% | |" in page
     assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | | 1.02 s |" in page

@@ -11,7 +11,7 @@ import triton
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.kernels.shared.exponents import DECODE, _encode_kernel
+from tri_apsp.kernels.shared.exponents import _encode_kernel
 from tri_apsp.semirings import no_edge
 
 __all__ = [
@@ -156,5 +156,5 @@ def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> La
     from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel as nvidia_kernel
 
     # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.
-    constants |= {"DECODE": DECODE, "PART": EXPONENTS_PART, "BUFFERS": tiles.num_stages}
+    constants |= {"PART": EXPONENTS_PART, "BUFFERS": tiles.num_stages}
     return Launcher(nvidia_kernel, constants | {"maxnreg": 128 if tiles.block_n == BLOCK_EDGE else 255})

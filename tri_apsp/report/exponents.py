@@ -13,6 +13,7 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config
 from tri_apsp.device import Device
 from tri_apsp.engines import Engine, MatrixSpec, Update
+from tri_apsp.graphs import grid_of
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.calls_page import PROTOCOL, ByN, Curves, curves_by_dtype, rate_lines
@@ -32,11 +33,13 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["STUDY"]
+__all__ = ["FAMILIES", "STUDY"]
 
 _PARAMETERS = ("call", "graph")
-_ORDINARY, _EXPONENTS, _HOPS, _TORCH = "ordinary", "by exponents", "hops", "matrix product of torch in bfloat16"
-_PRODUCTS = (_TORCH, _EXPONENTS, _ORDINARY)
+_ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
+# Two, since the values that a GPU multiplies decide its power and so its clock. Products by exponents multiply powers of two.
+_TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
+_PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
 _SOURCES = (
     "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
 )  # fmt: skip
@@ -78,16 +81,13 @@ def _power_law(n: int, random: torch.Generator) -> torch.Tensor:
 
 
 def _grid(n: int, random: torch.Generator) -> torch.Tensor:
-    """Join neighbours in a grid of about sqrt(n) columns."""
-    edges, columns = torch.zeros(n, n, dtype=torch.bool, device=random.device), int(n**0.5)
-    vertex = torch.arange(n, device=random.device)
-    left, upper = vertex[(vertex % columns < columns - 1) & (vertex < n - 1)], vertex[: n - columns]
-    edges[left, left + 1] = True
-    edges[upper, upper + columns] = True
-    return edges | edges.mT
+    """Join neighbours in a grid."""
+    graph, edges = grid_of(n), torch.zeros(n, n, dtype=torch.bool, device=random.device)
+    edges[torch.from_numpy(graph.sources).to(random.device), torch.from_numpy(graph.targets).to(random.device)] = True
+    return edges
 
 
-_FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
+FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
     "3% of the edges": (_uniform(0.03), (1, 4, 16)),
     "10% of the edges": (_uniform(0.1), (1, 4, 16)),
     "50% of the edges": (_uniform(0.5), (1, 4, 16)),
@@ -97,10 +97,10 @@ _FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple
     "power law": (_power_law, (1, 4, 16)),
     "grid": (_grid, (1, 4, 16)),
 }
-"""Edges, and the greatest weights that are measured with them."""
+"""Functions that draw edges, bool (n, n), and the greatest weights that are measured with them."""
 _GRAPHS = {
     f"{family}, weights 1{f' to {most}' if most > 1 else ''}": (edges, most)
-    for family, (edges, greatest) in _FAMILIES.items()
+    for family, (edges, greatest) in FAMILIES.items()
     for most in greatest
 }
 
@@ -176,10 +176,13 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     """Measure a product (n, n) by (n, n)."""
     random = torch.Generator(device).manual_seed(task.n)
     shape, dtype = (1, task.n, task.n), task.torch_dtype
-    if name == _TORCH:
+    if name == _TORCH_NORMAL:
         a, b = (torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16) for _ in range(2))
         return _timed(lambda: torch.mm(a, b), device)
     x, y = (torch.randint(0, _CLOSE + 1, shape, generator=random, device=device, dtype=dtype) for _ in range(2))
+    if name == _TORCH:
+        a, b = ((-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y))
+        return _timed(lambda: torch.mm(a, b), device)
 
     def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
         spec = MatrixSpec(task.n, dtype, device, True, exponents_from=exponents_from)
@@ -248,8 +251,8 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     return Page(
         lead=_lead(*next(iter(by_dtype.items()))),
         plots=plotted,
-        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix product of "
-        "torch, of normally distributed values, multiplies and adds as often.",
+        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix products of "
+        "torch multiply and add as often, and those by exponents multiply powers of two.",
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[PROTOCOL, section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items()))],
     )
@@ -328,10 +331,10 @@ def _lead(dtype: str, curves: Curves) -> str:
     common = set.intersection(*(set(known) for known in products.values())) if len(products) == len(_PRODUCTS) else set()
     if common:
         n = max(common)
-        torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in _PRODUCTS)
+        torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in (_TORCH, _EXPONENTS, _ORDINARY))
         parts.append(
             f"a product by exponents runs at {exponents:.0f} T operations/s for n = {n} in {dtype}, {exponents / ordinary:.1f} "
-            f"times as fast as an ordinary one and at {exponents / torch_:.0%} of a matrix product of torch in bfloat16"
+            f"times as fast as an ordinary one and at {exponents / torch_:.0%} of torch's bfloat16 product of powers of two"
         )
     sizes = {n for known in curves.values() for n in known if _gains(curves, n)}
     if sizes:

@@ -33,14 +33,18 @@ __all__ = ["_exponent_product_kernel"]
 
 
 @gluon.jit
-def _decode(y, sums, r, c, DECODE: gl.constexpr):
+def _decode(y, sums, r, c):
     """Return max(y, r + c + w) for y [M, N // 2], sums [M, N], scores r [M, 1] and c [1, N // 2]; words but for the sums."""
     M: gl.constexpr = sums.shape[0]
     N: gl.constexpr = sums.shape[1]
     WORDS: gl.constexpr = y.type.layout
     low, high = gl.split(gl.reshape(sums, [M, N // 2, 2]))
     low, high = gl.convert_layout(low, WORDS, assert_trivial=True), gl.convert_layout(high, WORDS, assert_trivial=True)
-    return gl.inline_asm_elementwise(DECODE, "=r,f,f,r,r,r", [low, high, y, r, c], gl.int32, True, 1)
+    # The upper byte of each sum, and its sign, which is 0, in eight bits.
+    return gl.inline_asm_elementwise(
+        "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
+        "=r,f,f,r,r,r", [low, high, y, r, c], gl.int32, True, 1,
+    )  # fmt: skip
 
 
 @gluon.jit
@@ -55,8 +59,7 @@ def _start_copy(a_smem, b_smem, a_ptr, b_ptr, offs_a, offs_b, exists):
 def _accumulate(
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr,  # of the first slice of the tile
     lines_m, words_n, slices,  # scores and words of scores per slice
-    DECODE: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr,
-    BUFFERS: gl.constexpr,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
 ):  # fmt: skip
     """Return the scores of one tile, words [BLOCK_M, BLOCK_N // 2]."""
     WARPS: gl.constexpr = gl.num_warps()
@@ -103,7 +106,7 @@ def _accumulate(
         r = gl.load(a_scores_ptr + offs_m).to(gl.int32) * 65537  # twice in a word
         c = gl.load(b_scores_ptr + offs_w)
         sums = warpgroup_mma_wait(0, deps=[token])
-        y = _decode(y, sums, r[:, None], c[None, :], DECODE)
+        y = _decode(y, sums, r[:, None], c[None, :])
         a_scores_ptr += lines_m
         b_scores_ptr += words_n
     wait_group(0)
@@ -173,7 +176,6 @@ def _exponent_product_kernel(
     a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; scores of B in words of two
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
-    DECODE: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,
     GROUP_M: gl.constexpr, LEAST_TRIED: gl.constexpr, WORTHWHILE: gl.constexpr,
 ):  # fmt: skip
@@ -200,7 +202,7 @@ def _exponent_product_kernel(
             b_ptr + (batch * tiles_n + pid_n) * slices * (BLOCK_N * SLICE),
             a_scores_ptr + batch * slices * lines_m + start_m,
             b_scores_ptr + (batch * slices * lines_n + start_n) // 2,
-            lines_m, lines_n // 2, slices, DECODE, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
+            lines_m, lines_n // 2, slices, BLOCK_M, BLOCK_N, SLICE, PART, BUFFERS,
         )  # fmt: skip
         uncertain = _update_if_certain(
             c_ptr + batch * stride_cb, y, a_ranges_ptr + batch * 2 * lines_m, b_ranges_ptr + batch * 2 * lines_n, lines_m,

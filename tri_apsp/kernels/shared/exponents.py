@@ -57,10 +57,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["DECODE", "_encode_kernel"]
-
-DECODE = "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }"
-"""PTX: $0 = max($3, scores of r and c + w) in words of two columns, for two floats of T ($1, $2) and scores $4 and $5."""
+__all__ = ["_encode_kernel"]
 
 
 @triton.jit(do_not_specialize=["slices"])
