@@ -33,7 +33,6 @@ def is_transformed(*tensors: torch.Tensor | None) -> bool:
     if torch.compiler.is_compiling():
         return False
     given = [tensor for tensor in tensors if tensor is not None]
-    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)) or any(
-        forward_ad.unpack_dual(tensor).tangent is not None
-        for tensor in given  # type: ignore[no-untyped-call]
-    )
+    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)):
+        return True
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)  # type: ignore[no-untyped-call]
