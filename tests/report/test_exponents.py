@@ -56,6 +56,8 @@ def test_the_page(tmp_path, monkeypatch):
     assert "| grid, weights 1 | 16.4 s | 16.4 s | 1.00 | | 1.02 s |" in page
     assert "`hops` is faster for all of these graphs whose weights are all 1." in page
     assert "int16, n = 4096" not in page
+    assert "| | kleene | floyd_warshall | squaring |" in page
+    assert "| grid, weights 1 to 4 | 16.4 s | 1.02 s | 1.02 s |" in page
     assert "| ordinary | 0.0 | 0.3 |" in page
 
 

@@ -10,7 +10,7 @@ import torch
 from tri_apsp import engines
 from tri_apsp.api import hops, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
-from tri_apsp.configs import CompleteConfig, Config
+from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
 from tri_apsp.device import Device
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.graphs import grid_of
@@ -40,6 +40,9 @@ _ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
 # Two, since the values that a GPU multiplies decide its power and so its clock. Products by exponents multiply powers of two.
 _TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
 _PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
+# Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
+_METHODS: dict[str, MethodName] = {"by exponents, floyd_warshall": "floyd_warshall", "by exponents, squaring": "squaring"}
+_COMPARED = 4
 _SOURCES = (
     "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
 )  # fmt: skip
@@ -110,14 +113,14 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
     grids = [Grid("products", "products", task, (), products)]
     for graph in _GRAPHS if task.n >= _SOLVED else ():
-        unweighted = _GRAPHS[graph][1] == 1
-        points = tuple(_point(call, graph) for call in (_ORDINARY, _EXPONENTS, *([_HOPS] if unweighted else [])))
+        more = {1: (_HOPS,), _COMPARED: tuple(_METHODS)}.get(_GRAPHS[graph][1], ())
+        points = tuple(_point(call, graph) for call in (_ORDINARY, _EXPONENTS, *more))
         grids.append(Grid(graph, graph, task, (), points, all_in_final=True))
     return grids
 
 
 def _point(call: str, graph: str) -> Point:
-    return Point({"call": call, "graph": graph}, sources=_SOURCES if call == _EXPONENTS else ())
+    return Point({"call": call, "graph": graph}, sources=_SOURCES if _EXPONENTS in call else ())
 
 
 class _Solves:
@@ -139,8 +142,9 @@ class _Solves:
         if point.values["call"] == _HOPS:
             graph = sparse_graph(weights)
             return lambda: (hops(graph, dtype=weights.dtype), None)
-        if point.values["call"] == _EXPONENTS:
-            return lambda: (shortest_paths(weights, config=config).distances, None)
+        if point.values["call"] != _ORDINARY:
+            method: MethodChoice = _METHODS.get(str(point.values["call"]), "auto")
+            return lambda: (shortest_paths(weights, method=method, config=config).distances, None)
 
         def ordinary() -> tuple[torch.Tensor, None]:
             with ordinary_products():
@@ -248,13 +252,18 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     ]
     plotted = {name: plots.line_plots("Products", panels, y_label="10⁹ operations/s", width=7.0)[0]} if panels else {}
     solves = [part for dtype, curves in by_dtype.items() for part in _tables(dtype, curves, shares)]
+    compared = [part for dtype, curves in by_dtype.items() for part in _method_tables(dtype, curves)]
     return Page(
         lead=_lead(*next(iter(by_dtype.items()))),
         plots=plotted,
         caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix products of "
         "torch multiply and add as often, and those by exponents multiply powers of two.",
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
-        details=[PROTOCOL, section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items()))],
+        details=[
+            PROTOCOL,
+            section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items())),
+            *([section("Methods", _METHODS_COMPARED, *compared)] if compared else []),
+        ],
     )
 
 
@@ -267,6 +276,12 @@ _SOLVES = paragraph(
 )
 
 
+_METHODS_COMPARED = paragraph(
+    "Solves by exponents of the graphs with weights 1 to 4: by `kleene`, which `auto` chooses, by `floyd_warshall`, and by "
+    "`squaring`, which doubles the number of edges of the paths and ends when no distance changes."
+)
+
+
 def _products(curves: Curves) -> Curves:
     return {name: known for name in _PRODUCTS if (known := curves.get(f"product, {name}"))}
 
@@ -276,6 +291,11 @@ def _rates(dtype: str, curves: Curves) -> str:
     sizes = sorted({n for known in products.values() for n in known})
     rows = [[name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)] for name, known in products.items()]
     return f"10¹² operations/s, {dtype}:\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
+
+
+def _sizes(curves: Curves) -> list[int]:
+    """Return the sizes, the largest first."""
+    return sorted({n for known in curves.values() for n in known}, reverse=True)
 
 
 def _gains(curves: Curves, n: int) -> dict[str, tuple[Measured, Measured]]:
@@ -291,7 +311,7 @@ def _gains(curves: Curves, n: int) -> dict[str, tuple[Measured, Measured]]:
 def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], float]) -> list[str]:
     """Return a table of the solves of each size, the largest first."""
     parts: list[str] = []
-    for n in sorted({n for known in curves.values() for n in known}, reverse=True):
+    for n in _sizes(curves):
         rows = []
         for graph, (ordinary, exponents) in _gains(curves, n).items():
             share, counted = shares.get((dtype, n, graph)), curves.get(f"{_HOPS}, {graph}", {}).get(n)
@@ -304,6 +324,23 @@ def _tables(dtype: str, curves: Curves, shares: Mapping[tuple[str, int, str], fl
         if rows:
             header = ["", "ordinary", "by exponents", "times as fast", "uncertain", "hops"]
             parts += filter(None, (f"### {dtype}, n = {n}", table(header, rows), _hops_line(curves, n)))
+    return parts
+
+
+def _method_tables(dtype: str, curves: Curves) -> list[str]:
+    """Return a table of the methods of each size, the largest first."""
+    parts: list[str] = []
+    for n in _sizes(curves):
+        found = {
+            graph: [curves.get(f"{call}, {graph}", {}).get(n) for call in (_EXPONENTS, *_METHODS)]
+            for graph, (_, most) in _GRAPHS.items()
+            if most == _COMPARED
+        }
+        rows = [
+            [graph, *(milliseconds(one.ms) if one else "" for one in known)] for graph, known in found.items() if any(known)
+        ]
+        if rows:
+            parts += [f"### {dtype}, n = {n}", table(["", "kleene", *_METHODS.values()], rows)]
     return parts
 
 
@@ -336,9 +373,9 @@ def _lead(dtype: str, curves: Curves) -> str:
             f"a product by exponents runs at {exponents:.0f} T operations/s for n = {n} in {dtype}, {exponents / ordinary:.1f} "
             f"times as fast as an ordinary one and at {exponents / torch_:.0%} of torch's bfloat16 product of powers of two"
         )
-    sizes = {n for known in curves.values() for n in known if _gains(curves, n)}
-    if sizes:
-        n = max(sizes)
+    solved = [n for n in _sizes(curves) if _gains(curves, n)]
+    if solved:
+        n = solved[0]
         gains = {graph: pair[0].ms / pair[1].ms for graph, pair in _gains(curves, n).items()}
         least, most = min(gains, key=lambda graph: gains[graph]), max(gains, key=lambda graph: gains[graph])
         parts.append(
