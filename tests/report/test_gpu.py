@@ -71,4 +71,4 @@ def test_exponents(tmp_path, monkeypatch):
     shares = {row["graph"]: row["uncertain"] for row in found if row["uncertain"]}
     assert float(shares["50% of the edges, weights 1 to 4"]) == 0
     assert set(shares) == set(graphs[:2])
-    assert page.read_text(encoding="utf-8").count("| 50% of the edges") == 1
+    assert page.read_text(encoding="utf-8").count("| 50% of the edges") == 2  # and the methods
