@@ -156,7 +156,8 @@ def test_solves_are_those_of_ordinary_products(families: dict[str, torch.Tensor]
     config, generator = default_config("nvidia", dtype), torch.Generator("cuda").manual_seed(2)
     for highest in (1, 4, 16):
         for name, edges in families.items():
-            weights = torch.randint(1, highest + 1, edges.shape, generator=generator, device="cuda", dtype=dtype)
+            heaviest = 1 if name == "ring" else highest  # for its paths to fit int16
+            weights = torch.randint(1, heaviest + 1, edges.shape, generator=generator, device="cuda", dtype=dtype)
             weights = weights.masked_fill_(~edges, tri_apsp.no_edge(dtype)).fill_diagonal_(0)
             spec = MatrixSpec(len(weights), dtype, weights.device, True, exponents_from=1024)
             found = weights[None].clone()

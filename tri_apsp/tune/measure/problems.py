@@ -20,6 +20,7 @@ from tri_apsp.methods import METHODS, Observer, auto
 from tri_apsp.semirings import distance_range, floor, no_edge
 from tri_apsp.solver import run as solver
 from tri_apsp.solver.arguments import Problem as Graphs
+from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import Make
 from tri_apsp.tune.space.task import Task
@@ -263,7 +264,8 @@ class _Solve(_Distances):
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_task).distances
+                with ordinary_products():  # _spec decides about others, not the values, which "meta" tensors do not have
+                    self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_task).distances
             except _REFUSALS as error:  # the call found invalid weights, although the operands are valid
                 raise WrongResultError(str(error)) from None
 
