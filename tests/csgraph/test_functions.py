@@ -176,7 +176,7 @@ def test_dijkstra_from_the_nearest_source(
 @pytest.mark.parametrize("negative", [False, True])
 def test_rows_of_a_graph_too_large_for_a_matrix(negative: bool) -> None:
     """No matrix (n, n) is made for `indices` of a sparse graph."""
-    n = 200_000
+    n = 100_000
     rng = np.random.default_rng(5)
     places, sources = rng.integers(0, n, (2, 3 * n)), [5, 0]
     graph = scipy.sparse.csr_array((rng.integers(1, 30, 3 * n).astype(np.float64), places), shape=(n, n))

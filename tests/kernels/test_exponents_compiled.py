@@ -1,0 +1,48 @@
+"""The machine code of products by exponents, and of their encoding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+from kernels.marks import cases, needs_disassembler
+from kernels.variants import encode_exponents, exponent_product
+
+
+@needs_disassembler
+@cases(
+    "dtype, capability",
+    [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
+    quick=lambda dtype, capability: dtype == torch.int16,
+)
+def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
+    """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two results."""
+    compiled = exponent_product(dtype, capability).compile()
+    loop = max(compiled.loops, key=lambda loop: loop["HGMMA"] + loop["HMMA"] + loop["UTCHMMA"])
+    results = 128 * 128 // 256  # of a thread
+    if capability == 90:
+        assert loop["HGMMA"] == 8
+        assert results // 2 <= loop["PRMT"] <= results // 2 + 2
+        assert loop["VIADDMNMX"] == results // 2
+        assert loop["LDGSTS"] == 16  # 16 bytes each
+        assert loop["WARPGROUP"] <= 8  # a part starts and ends one; the compiler does not wait for each instruction
+        assert compiled.spills <= 4
+        assert loop.total() <= 6 * results
+        assert compiled.registers <= 128  # two programs per multiprocessor
+    else:
+        assert compiled.spills <= 12
+        assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
+
+
+@needs_disassembler
+@cases(
+    "dtype, k_axis",
+    [(dtype, k_axis) for dtype in (torch.int16, torch.int32, torch.float32) for k_axis in (0, 1)],
+    quick=lambda dtype, k_axis: dtype == torch.int16,
+)
+def test_encoding_spills_nothing(dtype: torch.dtype, k_axis: int) -> None:
+    compiled = encode_exponents(dtype, k_axis, 90).compile()
+    assert compiled.spills == 0
+    assert compiled.registers <= 168
