@@ -59,6 +59,7 @@ def test_the_page(tmp_path, monkeypatch):
     assert "| | kleene | floyd_warshall | squaring |" in page
     assert "| grid, weights 1 to 4 | 16.4 s | 1.02 s | 1.02 s |" in page
     assert "| ordinary | 0.0 | 0.3 |" in page
+    assert "| reachability | 0.3 | 4.3 |" in page
 
 
 def test_a_page_of_products_alone(tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import hops, shortest_paths
+from tri_apsp.api import hops, reachability, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
 from tri_apsp.device import Device
@@ -40,6 +40,9 @@ _ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
 # Two, since the values that a GPU multiplies decide its power and so its clock. Products by exponents multiply powers of two.
 _TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
 _PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
+# What a transitive closure could gain by products that count paths.
+_COUNTING, _BITS = "torch, int8, zeros and ones", "reachability"
+_BOOLEAN = (_COUNTING, _BITS)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
 _METHODS: dict[str, MethodName] = {"by exponents, floyd_warshall": "floyd_warshall", "by exponents, squaring": "squaring"}
 _COMPARED = 4
@@ -110,7 +113,7 @@ _GRAPHS = {
 
 def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
     """Return a grid of products, and one for each graph, whose calls are timed in turns."""
-    products = tuple(_point(call, _NO_GRAPH) for call in _PRODUCTS)
+    products = tuple(_point(call, _NO_GRAPH) for call in (*_PRODUCTS, *_BOOLEAN))
     grids = [Grid("products", "products", task, (), products)]
     for graph in _GRAPHS if task.n >= _SOLVED else ():
         more = {1: (_HOPS,), _COMPARED: tuple(_METHODS)}.get(_GRAPHS[graph][1], ())
@@ -180,6 +183,10 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     """Measure a product (n, n) by (n, n)."""
     random = torch.Generator(device).manual_seed(task.n)
     shape, dtype = (1, task.n, task.n), task.torch_dtype
+    if name in _BOOLEAN:
+        edges = torch.rand(task.n, task.n, generator=random, device=device) < 0.5
+        counted = edges.to(torch.int8)
+        return _timed(lambda: reachability(edges) if name == _BITS else torch._int_mm(counted, counted.mT), device)
     if name == _TORCH_NORMAL:
         a, b = (torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16) for _ in range(2))
         return _timed(lambda: torch.mm(a, b), device)
@@ -261,7 +268,8 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[
             PROTOCOL,
-            section("Products", *(_rates(dtype, curves) for dtype, curves in by_dtype.items())),
+            section("Products", *(_rates(f"{dtype}:", curves, _PRODUCTS) for dtype, curves in by_dtype.items())),
+            section("Boolean", _COUNTED, *(_rates("Boolean:", curves, _BOOLEAN) for curves in by_dtype.values())),
             *([section("Methods", _METHODS_COMPARED, *compared)] if compared else []),
         ],
     )
@@ -282,15 +290,22 @@ _METHODS_COMPARED = paragraph(
 )
 
 
-def _products(curves: Curves) -> Curves:
-    return {name: known for name in _PRODUCTS if (known := curves.get(f"product, {name}"))}
+_COUNTED = paragraph(
+    "A matrix product of zeros and ones counts paths of two edges, so a closure could consist of products on tensor cores. "
+    "`reachability` computes 32 pairs at a time by bitwise operations instead: here a whole call, with packing, beside the "
+    "product of torch alone, which reads bytes and writes sums of 32 bits."
+)
 
 
-def _rates(dtype: str, curves: Curves) -> str:
-    products = _products(curves)
+def _products(curves: Curves, names: Sequence[str] = _PRODUCTS) -> Curves:
+    return {name: known for name in names if (known := curves.get(f"product, {name}"))}
+
+
+def _rates(of: str, curves: Curves, names: Sequence[str]) -> str:
+    products = _products(curves, names)
     sizes = sorted({n for known in products.values() for n in known})
     rows = [[name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)] for name, known in products.items()]
-    return f"10¹² operations/s, {dtype}:\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
+    return f"10¹² operations/s, {of}\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
 
 
 def _sizes(curves: Curves) -> list[int]:
