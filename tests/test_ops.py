@@ -184,14 +184,69 @@ class TestGradients:
             with pytest.raises(InputError, match="no second derivatives"):
                 torch.func.grad(lambda w, inner=inner: inner(w).square().sum())(at)
 
-    @pytest.mark.parametrize("function", [distances, lambda w: tri_apsp.min_plus(w, w)], ids=["distances", "min_plus"])
+    @pytest.mark.parametrize(
+        "function",
+        [
+            distances,
+            lambda w: tri_apsp.min_plus(w, w),
+            lambda w: distances(w, sources=[0]),
+            lambda w: distances(w.flatten(), offsets=torch.tensor([0, 25])),
+            lambda w: tri_apsp.pack(w[None], torch.tensor([5]))[0],
+            lambda w: tri_apsp.unpack(w.flatten(), torch.tensor([0, 25]))[0],
+        ],
+        ids=["distances", "min_plus", "sources", "offsets", "pack", "unpack"],
+    )
     def test_no_forward_mode(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """By torch.func and by dual tensors, whose tangent would else get lost."""
+        """Dual tensors, whose tangents would else get lost."""
         weights = random_weights(5, 5)
-        with pytest.raises(InputError, match=r"no forward mode; use backward\(\)"):
-            torch.func.jvp(function, (weights,), (weights,))
-        with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
+        with forward_ad.dual_level(), pytest.raises(InputError, match=r"no forward mode; use backward\(\)"):
             function(forward_ad.make_dual(weights, weights))
+
+    @pytest.mark.parametrize("function", [distances, lambda w: tri_apsp.min_plus(w, w)], ids=["distances", "min_plus"])
+    def test_no_forward_mode_by_torch_func(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        weights = random_weights(5, 5)
+        by_vmap = torch.func.vmap(function)
+        transforms: list[Callable[[], object]] = [
+            lambda: torch.func.jvp(function, (weights,), (weights,)),
+            lambda: torch.func.jacfwd(function)(weights),
+            lambda: torch.func.hessian(lambda w: function(w).sum())(weights),
+            lambda: torch.func.jvp(by_vmap, (weights[None],), (weights[None],)),
+            lambda: torch.func.vmap(torch.func.jacfwd(function))(weights[None]),
+        ]
+        for transform in transforms:
+            with pytest.raises(InputError, match="no forward mode"):
+                transform()
+
+    def test_torch_func_within_torch_compile(self) -> None:
+        """Runs outside of the graph, where operations have gradients; with fullgraph=True it is refused."""
+        weights = random_weights(5, 5)
+        gradient = torch.func.grad(lambda w: distances(w).sum())
+        assert torch.equal(torch.compile(gradient, backend="aot_eager")(weights), gradient(weights))
+        torch.compiler.reset()
+        with pytest.raises(Exception, match=r"must not be differentiated by torch\.func in a graph"):
+            torch.compile(gradient, fullgraph=True, backend="aot_eager")(weights)
+        forward = torch.compile(lambda w: torch.func.jvp(distances, (w,), (w,)), backend="aot_eager")
+        with pytest.raises(InputError, match="no forward mode"):
+            forward(weights)
+
+    def test_no_forward_mode_of_gradients(self) -> None:
+        offsets, weights = torch.tensor([0, 9, 25]), random_weights(5, 5).abs()
+        functions: list[tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = [
+            (distances, weights),
+            (lambda w: tri_apsp.min_plus(w, w), weights),
+            (lambda w: distances(w, offsets=offsets), weights.flatten()),
+        ]
+        for function, at in functions:
+            given = at.clone().requires_grad_()
+            found = function(given)
+            with forward_ad.dual_level(), pytest.raises(InputError, match="no forward mode"):
+                torch.autograd.grad(found, given, forward_ad.make_dual(torch.ones_like(found), torch.ones_like(found)))
+
+    def test_forward_mode_does_not_concern_reachability(self) -> None:
+        weights = random_weights(5, 5)
+        with forward_ad.dual_level():
+            found = tri_apsp.reachability(forward_ad.make_dual(weights, weights), weights=True)
+        assert torch.equal(found, tri_apsp.reachability(weights, weights=True))
 
     def test_batched_gradients(self) -> None:
         """Of many gradients at once, which torch batches by other tensors than torch.func does."""

@@ -136,7 +136,7 @@ def shortest_paths(
     path that `predecessors` name, or would name; without them, for graphs of at most 64 vertices on a CPU or an NVIDIA GPU, to
     the path whose largest intermediate vertex is smallest. The best engine for the weights computes it, whatever `config`
     names. Every run gives the same bits; of 2^c gradients of a graph, each keeps its bits down to 2^(c - 62) times the largest.
-    Second derivatives and forward mode raise InputError.
+    Second derivatives and forward mode raise InputError; but torch.compile hides dual tensors, whose tangents become None.
     Weights that require a gradient, that torch.compile traces, or that torch.func transforms (vmap makes a batch of what it
     maps over) are solved by a dense method, without `sources` and `overwrite`, and but for gradients without `offsets`; the
     result's method, engine and configuration are fixed when the call is traced. A call with check=False can be captured into a

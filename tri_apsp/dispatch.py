@@ -1,4 +1,4 @@
-"""Which calls must be operations of torch: for gradients, torch.compile, torch.jit, torch.func, or a subclass of tensors."""
+"""Which calls must be operations of torch: for derivatives, torch.compile, torch.jit, torch.func, or a subclass of tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-__all__ = ["is_transformed", "needs_operation"]
+__all__ = ["has_functorch_wrapper", "has_tangent", "needs_operation"]
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -23,16 +23,26 @@ def needs_operation(*tensors: Any) -> bool:
                 return True
             # An operation also batches for is_grads_batched, and resolves a negative bit, which kernels do not see.
             batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
-            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or is_transformed(tensor):
+            if type(tensor) not in _PLAIN or batched or tensor.is_neg() or has_functorch_wrapper(tensor) or has_tangent(tensor):
                 return True
     return False
 
 
-def is_transformed(*tensors: torch.Tensor | None) -> bool:
-    """Return whether torch.func or forward mode transforms a call with these arguments, and torch.compile does not trace it."""
-    if torch.compiler.is_compiling():
-        return False
-    given = [tensor for tensor in tensors if tensor is not None]
-    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, given)):
+def has_functorch_wrapper(*tensors: torch.Tensor | None) -> bool:
+    """Return whether torch.func transforms a call with these arguments, and torch.compile does not trace it."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return not torch.compiler.is_compiling() and any(tensor is not None and wrapped(tensor) for tensor in tensors)
+
+
+def has_tangent(*tensors: Any) -> bool:
+    """Return whether forward mode differentiates with respect to one of these arguments; never while torch.compile traces."""
+    return not torch.compiler.is_compiling() and any(isinstance(x, torch.Tensor) and _is_dual(x) for x in tensors)
+
+
+def _is_dual(tensor: torch.Tensor) -> bool:
+    functorch = torch._C._functorch
+    # vmap does not know unpack_dual.
+    dual = None if functorch.is_batchedtensor(tensor) else forward_ad.unpack_dual(tensor)  # type: ignore[no-untyped-call]
+    if dual is not None and dual.tangent is not None:
         return True
-    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in given)  # type: ignore[no-untyped-call]
+    return functorch.is_functorch_wrapped_tensor(tensor) and _is_dual(functorch.get_unwrapped(tensor))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
-from tri_apsp.dispatch import is_transformed, needs_operation
+from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
 from tri_apsp.errors import InputError
 from tri_apsp.ops.packed import solve_packed
-from tri_apsp.ops.refusals import refuse_forward_mode, refuse_second_derivatives, save_nothing
+from tri_apsp.ops.refusals import refuse_forward_mode, refuse_hidden_derivatives, refuse_second_derivatives, save_nothing
 from tri_apsp.solver.arguments import check_config, check_flags, check_negative_cycles, check_operands, check_weights
 from tri_apsp.solver.gradient import product_gradients, weights_gradient
 from tri_apsp.solver.packed import refuse_with_offsets
@@ -50,12 +50,13 @@ def shortest_paths(
     negative_cycles: NegativeCycles = "raise",
 ) -> Result:
     """As tri_apsp.shortest_paths, for dense weights, by a dense method; its names and the configuration are constants."""
+    refuse_hidden_derivatives(weights)
     check_flags(overwrite=overwrite, check=check, predecessors=predecessors)
     check_negative_cycles(negative_cycles, check=check, overwrite=overwrite)
     given = {"sources": sources is not None, "overwrite": overwrite, "method='johnson'": method == "johnson"}
     if offsets is not None:
         refuse_with_offsets({"sizes": sizes is not None, **given})
-    if offsets is not None and (torch.compiler.is_compiling() or is_transformed(weights)):
+    if offsets is not None and (torch.compiler.is_compiling() or has_functorch_wrapper(weights)):
         raise InputError(
             "`offsets` must not be given under torch.compile or a transform of torch.func; give padded weights and `sizes`."
         )
@@ -73,7 +74,7 @@ def shortest_paths(
         check_weights(weights, sizes=sizes)  # refuses them
     shape = tuple(map(operator.index, weights.shape))  # constants of a trace
     chosen_method, engine, chosen_config, text = _selection(shape, weights.dtype, weights.device, method, _constants(config))
-    operation: Any = _Solve.apply if is_transformed(weights) else torch.ops.tri_apsp.shortest_paths
+    operation: Any = _Solve.apply if has_functorch_wrapper(weights) else torch.ops.tri_apsp.shortest_paths
     distances, found = operation(weights, sizes, method, text, check, wanted, negative_cycles)
     return Result(distances, chosen_method, engine, chosen_config, found if predecessors else None)
 
@@ -146,9 +147,10 @@ def _(
 
 def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor | None) -> Any:
     """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves the time of an operation."""
+    refuse_hidden_derivatives(*tensors)
     if not needs_operation(*tensors):
         return plain
-    return transformed if is_transformed(*tensors) else operation
+    return transformed if has_functorch_wrapper(*tensors) else operation
 
 
 def _solve_backward(
@@ -243,7 +245,8 @@ def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     """As tri_apsp.min_plus."""
     if not all(isinstance(operand, torch.Tensor) for operand in ((a, b) if c is None else (a, b, c))):
         check_operands(a, b, c)  # refuses them
-    operation: Any = _Product.apply if is_transformed(a, b, c) else torch.ops.tri_apsp.min_plus
+    refuse_hidden_derivatives(a, b, c)
+    operation: Any = _Product.apply if has_functorch_wrapper(a, b, c) else torch.ops.tri_apsp.min_plus
     result: Tensor = operation(a, b, c)
     return result
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.ops.refusals import refuse_second_derivatives, save_nothing
+from tri_apsp.ops.refusals import refuse_hidden_derivatives, refuse_second_derivatives, save_nothing
 from tri_apsp.solver import packed as solver
 from tri_apsp.solver.result import Result
 from tri_apsp.solver.run import solve as solve_dense
@@ -43,6 +43,7 @@ class _PackedSolve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: object) -> tuple[Tensor | None, ...]:
         weights, distances, offsets, predecessors = ctx.saved_tensors
+        refuse_hidden_derivatives(gradient)
         operation: Any = _PackedSolveBackward.apply
         return operation(gradient, weights, distances, offsets, predecessors, ctx.check), None, None, None
 
@@ -57,6 +58,7 @@ class _PackedSolveBackward(torch.autograd.Function):
 
 def pack(matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     """As tri_apsp.pack."""
+    refuse_hidden_derivatives(matrices)
     operation: Any = _Packed.apply
     values, offsets = operation(matrices, sizes)
     return values, offsets
@@ -64,6 +66,7 @@ def pack(matrices: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 def unpack(values: Tensor, offsets: Tensor, fill: float | int | None) -> tuple[Tensor, Tensor]:
     """As tri_apsp.unpack."""
+    refuse_hidden_derivatives(values)
     operation: Any = _Unpacked.apply
     matrices, sizes = operation(values, offsets, fill)
     return matrices, sizes

@@ -6,9 +6,10 @@ from typing import Any, NoReturn
 
 import torch
 
+from tri_apsp.dispatch import has_tangent
 from tri_apsp.errors import InputError
 
-__all__ = ["refuse_forward_mode", "refuse_second_derivatives", "save_nothing"]
+__all__ = ["refuse_forward_mode", "refuse_hidden_derivatives", "refuse_second_derivatives", "save_nothing"]
 
 
 def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: object) -> None:
@@ -23,9 +24,30 @@ def refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[torch.Tenso
     )
 
 
+def refuse_hidden_derivatives(*tensors: object) -> None:
+    """Raise InputError for derivatives that operations of torch.library would take as 0.
+
+    That is, for dual tensors, and for a derivative by torch.func in a trace of torch.compile, which then runs the call eagerly.
+    """
+    if has_tangent(*tensors):
+        refuse_forward_mode(None)
+    if torch.compiler.is_compiling() and _is_differentiated():
+        raise InputError(
+            "tri_apsp must not be differentiated by torch.func in a graph of torch.compile, which would leave it out; "
+            "use backward(), or leave out fullgraph=True, and this call runs outside of the graph."
+        )
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _is_differentiated() -> bool:
+    """Return whether torch.func differentiates what is being traced; torch.compile traces anew where that changes."""
+    layers = torch._C._functorch.get_interpreter_stack() or []
+    return any(layer.key() != torch._C._functorch.TransformType.Vmap for layer in layers)
+
+
 def refuse_forward_mode(ctx: Any, *tangents: object) -> NoReturn:
-    """Raise InputError, as the product of an operation's Jacobian with a vector."""
+    """Raise InputError, as the product of an operation's Jacobian with tangents."""
     raise InputError(
-        "shortest_paths and min_plus must be differentiated in reverse mode, since they have no forward mode; use backward(), "
-        "torch.func.grad, vjp or jacrev."
+        "tri_apsp must be differentiated once and in reverse mode, since it has no second derivatives and no forward mode; use "
+        "backward(), torch.func.grad, vjp or jacrev."
     )
