@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -9,6 +11,10 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product
+
+from tri_apsp.configs import GpuTiles
+from tri_apsp.configs.validity import exponents_bytes
+from tri_apsp.engines.triton_exponents import _product_launcher
 
 
 @needs_disassembler
@@ -34,6 +40,27 @@ def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
     else:
         assert compiled.spills <= 12
         assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
+
+
+TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
+
+
+@needs_disassembler
+@cases(
+    "columns, slice_length, capability",
+    [(128, 128, 80), (256, 128, 90), (128, 512, 90), (256, 512, 90), (128, 128, 100)],
+    quick=lambda columns, slice_length, capability: capability != 90 or columns == 256,
+)
+def test_every_tile_takes_the_shared_memory_that_is_counted(columns: int, slice_length: int, capability: int) -> None:
+    tiles = dataclasses.replace(TILES, block_n=columns, block_k=slice_length)
+    compiled = exponent_product(torch.int16, capability, BLOCK_N=columns, SLICE=slice_length).compile()
+    assert 0 <= compiled.shared - exponents_bytes(tiles, (capability // 10, 0)) <= 16
+    assert compiled.spills <= 12
+
+
+def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
+    """With one stage, as all kernels are compiled here; by default Triton copies slices to three buffers."""
+    assert _product_launcher(torch.int16, TILES, gluon=False)._constants["num_stages"] == 1
 
 
 @needs_disassembler

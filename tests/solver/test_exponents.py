@@ -7,6 +7,7 @@ import torch
 
 import tri_apsp
 from tri_apsp.engines import type_of
+from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
 from tri_apsp.solver.exponents import least_by_exponents
@@ -82,7 +83,7 @@ def test_batches_count_all_graphs() -> None:
 def test_fractions() -> None:
     weights = graph(512, 16, 1, torch.float32)
     assert least(weights, 1) == 32
-    weights[8, 9] = 0.5
+    weights[9, 10] = 0.5  # in one of the rows that are read
     assert least(weights, 1) is None
 
 
@@ -91,6 +92,22 @@ def test_the_diagonal_does_not_count() -> None:
     weights = graph(256, 1, 1)
     assert least(weights, 1) == 64
     assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == 64
+
+
+@pytest.mark.usefixtures("multiplying")
+@pytest.mark.parametrize(("diagonal", "expected"), [(0, True), (no_edge(torch.int16), True), (1000, False)])
+def test_a_heavy_diagonal_counts_as_the_greatest_weight(diagonal: int, expected: bool) -> None:
+    weights = graph(300, 32, 1).fill_diagonal_(diagonal)
+    assert tri_apsp.shortest_paths(weights, method="kleene").exponents == expected
+    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents == expected
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_not_only_the_border_of_a_grid_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "_FEWEST_EDGES", 3.5)
+    weights = grid_of(4096).to_weights(torch.int16)
+    weights[(weights > 0) & (weights < no_edge(torch.int16))] = 1
+    assert least(weights, 1) is not None
 
 
 @pytest.mark.usefixtures("multiplying")

@@ -94,6 +94,24 @@ def test_micro_tiles_that_fit(tiles):
     assert invalid_because(Config(engine="nvidia", product=tiles), GPU) is None
 
 
+@pytest.mark.parametrize(
+    ("tiles", "capability", "message"),
+    [
+        (GpuTiles(128, 256, 512, num_warps=8, num_stages=8), (9, 0), None),
+        (GpuTiles(128, 128, 128, num_warps=8, num_stages=6), (8, 0), None),
+        (GpuTiles(128, 256, 128, num_warps=8, num_stages=6), (8, 0), "exponents.block_n must be 128, but is 256"),
+        (GpuTiles(128, 128, 512, num_warps=8, num_stages=6), (10, 0), "exponents.block_k must be 128, but is 512"),
+        (GpuTiles(100, 128, 128, num_warps=8, num_stages=6), (9, 0), "exponents.block_m must be 128, but is 100"),
+        (GpuTiles(128, 128, 128, num_warps=8, num_stages=2), (9, 0), r"exponents.num_stages must lie in 3\.\.16, but is 2"),
+        (CpuTiles(128, 128, 128), (9, 0), "exponents must be GpuTiles, but is CpuTiles"),
+        (True, (9, 0), "exponents must be GpuTiles, but is True"),
+    ],
+)
+def test_tiles_of_exponents(tiles, capability, message):
+    reason = invalid_because(Config(engine="nvidia", exponents=tiles), dataclasses.replace(GPU, capability=capability))
+    assert reason is None if message is None else re.match(message, reason), reason
+
+
 def test_an_unknown_method_is_refused():
     reason = invalid_because(Config(engine="cpu", method="dijkstra"), GPU)
     assert reason == f"method must be one of {', '.join(METHOD_NAMES)}, but is 'dijkstra'; choose one of these."

@@ -40,8 +40,10 @@ def invalid_because(config: Config, device: Device) -> str | None:
             return f"{name} must be a whole number from 1, but is {value!r}; give such a number or leave it out."
     for name in TILE_FIELDS:
         tiles = getattr(config, name)
-        if tiles is not None and not isinstance(tiles, (CpuTiles, GpuTiles)):
-            return f"{name} must be CpuTiles or GpuTiles, but is {tiles!r}; give such tiles or leave it out."
+        kinds = (GpuTiles,) if name == "exponents" else (CpuTiles, GpuTiles)
+        if tiles is not None and not isinstance(tiles, kinds):
+            allowed = " or ".join(kind.__name__ for kind in kinds)
+            return f"{name} must be {allowed}, but is {tiles!r}; give such tiles or leave it out."
         for field in dataclasses.fields(tiles) if tiles is not None else ():
             value = getattr(tiles, field.name)
             if not isinstance(value, int) or value < 1:
@@ -75,7 +77,7 @@ def _invalid_gpu(config: Config) -> str | None:
         tiles = getattr(config, name)
         if tiles is not None and not isinstance(tiles, GpuTiles):
             return f"the {config.engine} engine takes GpuTiles, but {name} is {type(tiles).__name__}; give GpuTiles."
-        if tiles is not None:
+        if tiles is not None and name != "exponents":
             powers |= {f"{name}.{edge}": getattr(tiles, edge) for edge in _POWERS}
     for name, value in powers.items():
         if value is not None and value & (value - 1):
@@ -141,10 +143,13 @@ def _invalid_nvidia_tiles(name: str, tiles: GpuTiles, device: Device) -> str | N
 _EXPONENTS: dict[str, Sequence[int]] = {
     "block_m": (128,), "block_n": (128, 256), "block_k": (128, 512), "num_warps": (8,), "num_stages": range(3, 17)
 }  # fmt: skip
+# Without wgmma, more columns spill registers, and longer slices do not fit shared memory.
+_PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    for field, allowed in _EXPONENTS.items():
+    rules = _EXPONENTS if device.capability is not None and device.capability[0] == 9 else _PLAIN_EXPONENTS
+    for field, allowed in rules.items():
         value = getattr(tiles, field)
         if value not in allowed:
             if isinstance(allowed, range):

@@ -27,7 +27,7 @@ EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """The dtypes that products by exponents take."""
 BLOCK_EDGE = 128
 """Edge of a block of C, of which one flag tells whether an ordinary product must compute it; and rows of a tile."""
-# A program encodes a slice of as many lines as make so many values. On an H200, n = 16384, B takes 0.51 ms; with twice the
+# A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, n = 16384, B takes 0.51 ms; with twice the
 # values and warps it takes 0.70 ms, and with half the values 0.67 ms.
 _ENCODED, _ENCODING_WARPS = 4096, 4
 # A product computes no more tiles once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an ordinary
@@ -152,7 +152,8 @@ def _product_launcher(dtype: torch.dtype, tiles: GpuTiles, *, gluon: bool) -> La
     if not gluon:
         from tri_apsp.kernels.portable.exponents import _exponent_product_kernel as portable_kernel
 
-        return Launcher(portable_kernel, constants)
+        # Operands of one slice at a time: more stages need more shared memory than compute capability 8.6 has.
+        return Launcher(portable_kernel, constants | {"num_stages": 1})
     from tri_apsp.kernels.nvidia.exponents import _exponent_product_kernel as nvidia_kernel
 
     # With 128 registers two programs fit a multiprocessor; 256 columns need twice as many.

@@ -13,10 +13,10 @@ from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
 from tri_apsp.device import Device
 from tri_apsp.engines import Engine, MatrixSpec, Update
-from tri_apsp.graphs import grid_of
 from tri_apsp.report import plots
 from tri_apsp.report.calls import Call, CallMeasurer, outcome_of_call, times_of
 from tri_apsp.report.calls_page import PROTOCOL, ByN, Curves, curves_by_dtype, rate_lines
+from tri_apsp.report.families import FAMILIES
 from tri_apsp.report.grids import Grid, Point
 from tri_apsp.report.markdown import paragraph, section, table, then_now_why
 from tri_apsp.report.measuring import GridResult, Measured
@@ -33,11 +33,11 @@ from tri_apsp.tune.measure.problems import WrongResultError
 from tri_apsp.tune.progress import milliseconds
 from tri_apsp.tune.space.task import Task
 
-__all__ = ["FAMILIES", "STUDY"]
+__all__ = ["STUDY"]
 
 _PARAMETERS = ("call", "graph")
 _ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
-# Two, since the values that a GPU multiplies decide its power and so its clock. Products by exponents multiply powers of two.
+# Two products of torch, since the values that a GPU multiplies decide its power and so its clock.
 _TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
 _PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
 # What a transitive closure could gain by products that count paths.
@@ -57,53 +57,6 @@ _CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (163
 _SOLVED = 8192
 
 
-def _uniform(share: float) -> Callable[[int, torch.Generator], torch.Tensor]:
-    """Return a function that draws a share of all edges."""
-    return lambda n, random: torch.rand(n, n, generator=random, device=random.device) < share
-
-
-def _sparse(degree: int) -> Callable[[int, torch.Generator], torch.Tensor]:
-    """Return a function that draws so many edges per vertex, on average."""
-    return lambda n, random: _uniform(degree / n)(n, random)
-
-
-def _small_world(n: int, random: torch.Generator) -> torch.Tensor:
-    """Join each vertex with the next 8; one of ten of these edges leads anywhere instead (Watts and Strogatz)."""
-    edges, start = torch.zeros(n, n, dtype=torch.bool, device=random.device), torch.arange(n, device=random.device)
-    for step in range(1, 9):
-        elsewhere = torch.rand(n, generator=random, device=random.device) < 0.1
-        anywhere = torch.randint(0, n, (n,), generator=random, device=random.device)
-        edges[start, torch.where(elsewhere, anywhere, (start + step) % n)] = True
-    return edges | edges.mT
-
-
-def _power_law(n: int, random: torch.Generator) -> torch.Tensor:
-    """Draw both ends of 8 n edges with probabilities that fall with the square root of the rank (Chung and Lu)."""
-    likely = torch.arange(1, n + 1, device=random.device) ** -0.5
-    names = torch.randperm(n, generator=random, device=random.device)
-    edges = torch.zeros(n, n, dtype=torch.bool, device=random.device)
-    edges[tuple(names[torch.multinomial(likely, 8 * n, replacement=True, generator=random)] for _ in range(2))] = True
-    return edges | edges.mT
-
-
-def _grid(n: int, random: torch.Generator) -> torch.Tensor:
-    """Join neighbours in a grid."""
-    graph, edges = grid_of(n), torch.zeros(n, n, dtype=torch.bool, device=random.device)
-    edges[torch.from_numpy(graph.sources).to(random.device), torch.from_numpy(graph.targets).to(random.device)] = True
-    return edges
-
-
-FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
-    "3% of the edges": (_uniform(0.03), (1, 4, 16)),
-    "10% of the edges": (_uniform(0.1), (1, 4, 16)),
-    "50% of the edges": (_uniform(0.5), (1, 4, 16)),
-    "16 edges per vertex": (_sparse(16), (1, 4, 16)),
-    "64 edges per vertex": (_sparse(64), (1,)),
-    "small world": (_small_world, (1, 4, 16)),
-    "power law": (_power_law, (1, 4, 16)),
-    "grid": (_grid, (1, 4, 16)),
-}
-"""Functions that draw edges, bool (n, n), and the greatest weights that are measured with them."""
 _GRAPHS = {
     f"{family}, weights 1{f' to {most}' if most > 1 else ''}": (edges, most)
     for family, (edges, greatest) in FAMILIES.items()
@@ -192,7 +145,7 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
         return _timed(lambda: torch.mm(a, b), device)
     x, y = (torch.randint(0, _CLOSE + 1, shape, generator=random, device=device, dtype=dtype) for _ in range(2))
     if name == _TORCH:
-        a, b = ((-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y))
+        a, b = ((-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y))  # as they are encoded, but for a factor
         return _timed(lambda: torch.mm(a, b), device)
 
     def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
@@ -260,16 +213,17 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     plotted = {name: plots.line_plots("Products", panels, y_label="10⁹ operations/s", width=7.0)[0]} if panels else {}
     solves = [part for dtype, curves in by_dtype.items() for part in _tables(dtype, curves, shares)]
     compared = [part for dtype, curves in by_dtype.items() for part in _method_tables(dtype, curves)]
+    boolean = _products(next(iter(by_dtype.values())), _BOOLEAN)
     return Page(
         lead=_lead(*next(iter(by_dtype.items()))),
         plots=plotted,
-        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. The matrix products of "
-        "torch multiply and add as often, and those by exponents multiply powers of two.",
+        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. Torch's matrix "
+        "products multiply and add as often; products by exponents multiply powers of two.",
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[
             PROTOCOL,
-            section("Products", *(_rates(f"{dtype}:", curves, _PRODUCTS) for dtype, curves in by_dtype.items())),
-            section("Boolean", _COUNTED, *(_rates("Boolean:", curves, _BOOLEAN) for curves in by_dtype.values())),
+            section("Products", *(_rates(dtype, _products(curves)) for dtype, curves in by_dtype.items())),
+            *([section("Boolean", _COUNTED, _rates("Boolean", boolean))] if boolean else []),
             *([section("Methods", _METHODS_COMPARED, *compared)] if compared else []),
         ],
     )
@@ -277,16 +231,18 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 
 _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
-    "calls with ordinary products alone. The column uncertain has the share of the tiles of products by exponents that hold an "
-    "uncertain result or were left out after others did; ordinary products compute these. Tiles that a method "
-    "skips count as certain. The column is empty where no product was tried. `hops` counts the edges of paths in graphs whose "
-    "weights are all 1, in lists of their edges."
+    "calls with ordinary products alone. From 8192 vertices on, products are tried where edges per vertex, divided by the "
+    "greatest weight, are at least 0.95, or 11500 / n if that is more; edges are counted in 64 rows. The column uncertain has "
+    "the share of the tiles of products by exponents that ordinary products computed: those that hold an uncertain result, and "
+    "the rest of a product of which few tiles were certain. Tiles that a method skips count as certain. The column is empty "
+    "where no product was tried. `hops` solves graphs whose weights are all 1 by counting the edges of paths."
 )
 
 
 _METHODS_COMPARED = paragraph(
-    "Solves by exponents of the graphs with weights 1 to 4: by `kleene`, which `auto` chooses, by `floyd_warshall`, and by "
-    "`squaring`, which doubles the number of edges of the paths and ends when no distance changes."
+    "The graphs with weights 1 to 4, solved by `kleene`, which `auto` chooses, by `floyd_warshall`, and by `squaring`, which "
+    "doubles the number of edges of the paths and ends when no distance changes. Products are computed by exponents, but for "
+    "graphs whose column uncertain is empty above."
 )
 
 
@@ -301,11 +257,10 @@ def _products(curves: Curves, names: Sequence[str] = _PRODUCTS) -> Curves:
     return {name: known for name in names if (known := curves.get(f"product, {name}"))}
 
 
-def _rates(of: str, curves: Curves, names: Sequence[str]) -> str:
-    products = _products(curves, names)
+def _rates(of: str, products: Curves) -> str:
     sizes = sorted({n for known in products.values() for n in known})
     rows = [[name, *(f"{known[n].rate / 1e12:.1f}" if n in known else "" for n in sizes)] for name, known in products.items()]
-    return f"10¹² operations/s, {of}\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
+    return f"10¹² operations/s, {of}:\n\n" + table(["", *(f"n = {n}" for n in sizes)], rows)
 
 
 def _sizes(curves: Curves) -> list[int]:

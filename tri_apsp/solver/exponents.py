@@ -71,15 +71,15 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
 
     Args:
         selection: method, engine and configuration.
-        weights: (batch, n, n), of which none is negative; the diagonal does not count.
-        highest: the greatest of them; None without an edge.
+        weights: (batch, n, n), of which none is negative; the diagonal does not count as edges.
+        highest: the greatest of them, and of the diagonal; None without an edge.
 
-    Cost: some operations on 64 rows of each graph, for which the host blocks; nothing below 8192 vertices.
+    Cost: some operations on at most 64 rows of each graph, for which the host blocks; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if highest is None or not may_multiply_by_exponents(selection, n, weights):
         return None
-    none, step = no_edge(weights.dtype), -(-n // _ROWS)
+    none, step = no_edge(weights.dtype), -(-n // _ROWS) | 1  # odd: not all rows lie on the border of a grid
     rows = weights[:, ::step]
     edges = rows < none
     count = edges.sum() - (weights.diagonal(dim1=1, dim2=2)[:, ::step] < none).sum()

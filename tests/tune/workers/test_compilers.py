@@ -80,7 +80,7 @@ class TestWithoutAGpu:
     @pytest.mark.parametrize(("engine", "kernel"), [(engine, kernel) for engine in GPU_ENGINES for kernel in KERNELS[engine]])
     def test_every_kernel_is_compiled(self, compilers: Compilers, engine: str, kernel: str) -> None:
         pytest.importorskip("triton")
-        # A call that solves 8192 vertices reads the values of its weights, of which these have none.
+        # From 8192 vertices on, the values of weights decide about products by exponents; "meta" weights have none.
         n, batch = {"batch": (256, 64), "solve": (8192, 1), "exponents": (8192, 1)}.get(kernel, (2048, 1))
         task = Task(engine, kernel, "float32", "nonnegative", n, batch)
         jobs = [compilers.submit(task, default_config(engine, torch.float32), odd=odd) for odd in (False, True)]

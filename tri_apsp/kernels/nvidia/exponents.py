@@ -40,7 +40,7 @@ def _decode(y, sums, r, c):
     WORDS: gl.constexpr = y.type.layout
     low, high = gl.split(gl.reshape(sums, [M, N // 2, 2]))
     low, high = gl.convert_layout(low, WORDS, assert_trivial=True), gl.convert_layout(high, WORDS, assert_trivial=True)
-    # The upper byte of each sum, and its sign, which is 0, in eight bits.
+    # prmt extends the upper byte of each sum to 16 bits, by its sign bit, which is 0.
     return gl.inline_asm_elementwise(
         "{ .reg .b32 s, o; prmt.b32 s, $1, $2, 0xF7B3; add.s32 o, $4, $5; add.s16x2 s, s, o; max.s16x2 $0, s, $3; }",
         "=r,f,f,r,r,r", [low, high, y, r, c], gl.int32, True, 1,
@@ -188,7 +188,7 @@ def _exponent_product_kernel(
     flags_n = gl.cdiv(n, BLOCK_M)
     uncertain_ptr += (batch * tiles_m + pid_m) * flags_n
     first_flag = pid_n * (BLOCK_N // BLOCK_M)
-    # Added 0: all threads must read the same counts, while other programs change them.
+    # Atomic additions of 0 read a count once for all threads, while other programs change it.
     certain = gl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = gl.atomic_add(counts_ptr, 0, sem="relaxed")
     skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(start_n, BLOCK_N, n, skip_start, skip_stop)

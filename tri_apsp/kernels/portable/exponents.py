@@ -31,7 +31,7 @@ def _exponent_product_kernel(
     NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
     LEAST_TRIED: tl.constexpr,  # tiles that are computed in any case
-    WORTHWHILE: tl.constexpr,  # one certain tile per so many makes the product worthwhile
+    WORTHWHILE: tl.constexpr,  # the product goes on while at least one of so many computed tiles is certain
 ):  # fmt: skip
     """A program owns one tile of one graph."""
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)
@@ -45,7 +45,7 @@ def _exponent_product_kernel(
     if skipped:
         _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
         return
-    # Added 0: all threads must read the same counts, while other programs change them.
+    # Atomic additions of 0 read a count once for all threads, while other programs change it.
     certain = tl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = tl.atomic_add(counts_ptr, 0, sem="relaxed")
     if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
