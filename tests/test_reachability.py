@@ -212,6 +212,17 @@ class TestNvidia(GpuContract):
 
 
 @pytest.mark.gpu
+class TestNvidiaByCounting(GpuContract):
+    engine = "nvidia"
+
+    @pytest.fixture(autouse=True)
+    def _count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
+
+        monkeypatch.setattr(NvidiaBooleanEngine, "LEAST_COUNTED", 0)
+
+
+@pytest.mark.gpu
 class TestPortable(GpuContract):
     engine = "portable"
 

@@ -1,7 +1,10 @@
-"""What the Boolean engines of a GPU launch: few launches, each with enough programs. Nothing runs, so that no GPU is needed."""
+"""What the Boolean engines of a GPU launch: few launches, each with enough programs, for which nothing runs; and counting."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ pytest.importorskip("triton", reason="the GPU engines need Triton")
 
 from tri_apsp.device import Device
 from tri_apsp.engines import Update
-from tri_apsp.engines.boolean import packed_size, triton_base
+from tri_apsp.engines.boolean import counting, nvidia, packed_size, triton_base
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
 from tri_apsp.gpu.launcher import Launcher
@@ -34,6 +37,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Launcher, "__call__", launch)
     monkeypatch.setattr(triton_base, "describe", lambda device: H200)
+    monkeypatch.setattr(nvidia, "describe", lambda device: H200)
+    monkeypatch.setattr(nvidia, "fits_memory", lambda size, device: False)  # so that products are computed on bits
     return counts
 
 
@@ -72,3 +77,69 @@ def test_a_product_of_three_updates(programs: list[int]) -> None:
     d = matrix(256)
     NvidiaBooleanEngine(256, META).product(Update(d, d, d), Update(d, d, d), Update(d, d, d))
     assert len(programs) == 2
+
+
+@pytest.mark.parametrize(
+    ("n", "capability", "fits", "expected"),
+    [
+        (32768, (9, 0), True, {16384: 6, 8192: 12, 4096: 24}),
+        (8192, (9, 0), True, {4096: 6}),
+        (8064, (9, 0), True, {}),
+        (32768, (9, 0), False, {}),
+        (32768, (8, 0), True, {}),
+        (32768, (10, 0), True, {}),
+    ],
+)
+@pytest.mark.usefixtures("programs")
+def test_large_products_are_counted(
+    monkeypatch: pytest.MonkeyPatch, n: int, capability: tuple[int, int], fits: bool, expected: dict[int, int]
+) -> None:
+    """Six of half the vertices, where a graph is split."""
+    products: Counter[int] = Counter()
+    monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability))
+    monkeypatch.setattr(nvidia, "fits_memory", lambda size, device: fits)
+    monkeypatch.setattr(counting, "product", lambda update: products.update([min(counting.shape(update))]))
+    Kleene().solve(matrix(n), NvidiaBooleanEngine(n, META), Observer())
+    assert products == expected
+
+
+def words_of(bits: torch.Tensor) -> torch.Tensor:
+    """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of wider rows."""
+    places = torch.arange(32, device=bits.device)
+    words = (bits.unflatten(2, (-1, 32)).long() << places).sum(3)
+    wide = torch.zeros((*words.shape[:2], words.shape[2] + 4), dtype=torch.int32, device=bits.device)
+    wide[:, :, :-4] = torch.where(words < 1 << 31, words, words - (1 << 32))
+    return wide[:, :, :-4]
+
+
+def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
+    random = torch.Generator(device).manual_seed(0)
+
+    def draw(rows: int, columns: int, share: float) -> torch.Tensor:
+        return torch.rand((2, rows, columns), generator=random, device=device) < share
+
+    for m, n, k in shapes:
+        a, b, c = draw(m, k, 0.03), draw(k, n, 0.03), draw(m, n, 0.1)
+        b[0] = False
+        a[1, 0] = b[1, :, 0] = True  # k paths
+        expected = c | ((a.float() @ b.float()) > 0)
+        found = words_of(c)
+        counting.product(Update(found, words_of(a), words_of(b)))
+        assert torch.equal(found, words_of(expected)), (m, n, k)
+    a = draw(256, 256, 0.01)
+    d = words_of(a)
+    counting.product(Update(d, d, d))
+    assert torch.equal(d, words_of(a | ((a.float() @ a.float()) > 0)))
+
+
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
+def test_interpreted_counting() -> None:
+    check_counting("cpu", (128, 128, 128), (256, 384, 128), (128, 256, 384))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="for a GPU")
+def test_counting() -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("products are counted on compute capability 9.x")
+    check_counting("cuda", (128, 128, 128), (256, 384, 128), (384, 640, 1024), (2048, 1920, 2176))

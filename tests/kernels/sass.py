@@ -56,6 +56,7 @@ class Variant:
     capability: int
     num_warps: int
     maxnreg: int | None = None
+    num_stages: int = 1
 
     def compile(self) -> Compiled:
         """Compile as for an aligned matrix: every size, stride and address that Triton specialises is a multiple of 16."""
@@ -68,7 +69,7 @@ class Variant:
             constexprs={(names.index(name),): value for name, value in self.constants.items()},
             attrs={(names.index(name),): [["tt.divisibility", 16]] for name in self.signature if name not in unspecialised},
         )
-        options = {"num_warps": self.num_warps, "num_stages": 1, "maxnreg": self.maxnreg}
+        options = {"num_warps": self.num_warps, "num_stages": self.num_stages, "maxnreg": self.maxnreg}
         built = triton.compile(source, target=GPUTarget("cuda", self.capability, 32), options=options)
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(built.asm["cubin"])

@@ -10,8 +10,9 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
-from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolean_unpack
+from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolean_unpack, counting_product, expand_bits
 
+from tri_apsp.engines.boolean.counting import TILES as COUNTING
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -68,3 +69,21 @@ def test_unpacking_stores_16_bytes_at_a_time() -> None:
     compiled = boolean_unpack(90).compile()
     assert compiled.instructions["LDL"] == 0
     assert compiled.instructions["STG"] == _ROWS * _WORDS * 32 // (128 * 16)
+
+
+def test_counting_multiplies_on_tensor_cores() -> None:
+    """A step of k is 128 x 256 x 128 products: eight instructions of a group of four warps, and copies of 16 bytes."""
+    compiled = counting_product().compile()
+    assert compiled.spills == 0
+    assert compiled.shared <= 227 * 1024
+    loop = max(compiled.loops, key=lambda loop: loop["IGMMA"])
+    assert loop["IGMMA"] == 8
+    assert loop["LDGSTS"] == (COUNTING.BLOCK_M + COUNTING.BLOCK_N) * COUNTING.BLOCK_K // (32 * COUNTING.num_warps * 16)
+    assert loop.total() <= 140
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_expanding_stores_16_bytes_at_a_time(transposed: bool) -> None:
+    compiled = expand_bits(transposed).compile()
+    assert compiled.spills == 0
+    assert compiled.instructions["STG"] == 128 * 128 // (128 * 16)

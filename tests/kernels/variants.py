@@ -16,6 +16,7 @@ from kernels.sass import Variant
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config, product_registers
 from tri_apsp.engines import triton_bellman_ford, triton_gradients, triton_predecessors
 from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options, shapes
+from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -37,6 +38,7 @@ from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
+from tri_apsp.kernels.nvidia.counting import _counting_kernel, _expand_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
@@ -376,6 +378,19 @@ def boolean_unpack(capability: int) -> Variant:
     )
 
 
+def counting_product() -> Variant:
+    """A Boolean product that counts paths, on compute capability 9.x."""
+    options = counting.TILES._asdict()
+    warps, stages = options.pop("num_warps"), options.pop("num_stages")
+    signature = _signature(_counting_kernel, torch.int32, options, a_ptr="*i8", b_ptr="*i8")
+    return Variant(_counting_kernel, signature, options, 90, warps, num_stages=stages)
+
+
+def expand_bits(transposed: bool) -> Variant:
+    constants = {"TRANSPOSED": transposed, "LINES": counting._EXPANDED, "DEPTH": counting._EXPANDED}
+    return Variant(_expand_kernel, _signature(_expand_kernel, torch.int32, constants, bytes_ptr="*i8"), constants, 90, 4)
+
+
 def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
     """The arithmetic ceiling; int16 in words."""
     tiles = shapes(dtype)[shape]
@@ -446,6 +461,9 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for dtype in (torch.uint8, torch.float32):
         add(boolean_pack, "boolean pack", dtype, 90)
     add(boolean_unpack, "boolean unpack", 90)
+    add(counting_product, "boolean product by counting")
+    for transposed in (False, True):
+        add(expand_bits, "boolean expand", transposed)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
         add(nvidia_argmin, "gradients argmin", dtype, False, False, 90)

@@ -18,6 +18,7 @@ from tri_apsp.bench.products import seconds_in_products
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
+from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import solve
@@ -44,8 +45,8 @@ class Row:
         p50_seconds: their median.
         p80_seconds: their 80th percentile.
         ops_per_second: batch * n^3 / p50_seconds, however many operations the method does.
-        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none, and for a solve
-            by exponents, to which it does not apply.
+        bound_fraction: the fraction reached of the bound in tri_apsp.bench.bounds; None where there is none, and where large
+            products run on tensor cores, to which it does not apply.
         outside_seconds: p50_seconds less the seconds that a solve spends in products of blocks; None for min_plus,
             reachability, and a solve by exponents.
         scipy_seconds: of SciPy's Floyd-Warshall on the same graphs in float64; None where it did not run.
@@ -72,7 +73,7 @@ class Row:
 class _Call:
     """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products.
 
-    `exponents`: whether these are computed by exponents.
+    `tensor_cores`: whether large products run on these, to which the bound does not apply.
     """
 
     operation: str
@@ -80,7 +81,7 @@ class _Call:
     engine: str
     run: Callable[[], object]
     in_products: Callable[[], float] | None = None
-    exponents: bool = False
+    tensor_cores: bool = False
 
 
 def measure(
@@ -144,7 +145,7 @@ def _row(
     p20, p50, p80 = np.percentile(seconds, [20, 50, 80]).tolist()
     in_products = None if call.in_products is None else call.in_products()
     rate = case.operations / p50
-    limit = None if call.exponents else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
+    limit = None if call.tensor_cores else bound(describe(device), call.dtype, case.nonnegative, clock_hz)
     show("")
     return Row(
         operation=call.operation,
@@ -214,7 +215,9 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     """Return the call of reachability, after a first call returned the right result."""
     edges = closures.edges_of(case, device)
     closures.check(closures.solve(edges, config), case)
-    return _Call("reachability", torch.bool, engines.choose(device, config), partial(closures.solve, edges, config))
+    engine = engines.choose(device, config)
+    counts = boolean.make(engine, case.n, device).counts(case.batch)
+    return _Call("reachability", torch.bool, engine, partial(closures.solve, edges, config), tensor_cores=counts)
 
 
 def _in_products(weights: torch.Tensor, selection: DenseSelection) -> float:

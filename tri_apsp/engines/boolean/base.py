@@ -51,6 +51,10 @@ class BooleanEngine(BlockOperations):
     def block(self, matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
         return block(matrix, rows, (columns[0] // self.WORD, columns[1] // self.WORD))
 
+    def counts(self, batch: int) -> bool:
+        """Return whether large products of a closure of `batch` graphs count paths on tensor cores."""
+        return False
+
     @abstractmethod
     def pack(self, adjacency: torch.Tensor, no_edge: float | int | None) -> Block:
         """Return adjacency (batch, n, n), of any strides, as a packed matrix with True on its diagonal.

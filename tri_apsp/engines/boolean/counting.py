@@ -1,0 +1,72 @@
+"""Products of packed Boolean matrices by counting on tensor cores: the launches; see kernels.nvidia.counting."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+from tri_apsp.engines.base import Block, Update
+from tri_apsp.engines.triton_base import in_parts
+from tri_apsp.gpu.launcher import Launcher
+
+__all__ = ["CountingTiles", "product", "shape"]
+
+
+class CountingTiles(NamedTuple):
+    """The tiles of a product, as kernels.nvidia.counting names them, and the options of its kernel."""
+
+    BLOCK_M: int
+    BLOCK_N: int
+    BLOCK_K: int
+    GROUP_M: int
+    num_warps: int
+    num_stages: int
+
+
+TILES = CountingTiles(128, 256, 128, 8, num_warps=8, num_stages=4)
+# Edge of a tile of bytes that a program expands.
+_EXPANDED = 128
+
+
+def shape(update: Update) -> tuple[int, int, int]:
+    """Return m, n and k in vertices."""
+    return update.c.shape[1], 32 * update.c.shape[2], update.b.shape[1]
+
+
+def product(update: Update) -> None:
+    """C <- C or A B, for blocks of words (batch, m, n / 32), m, n and k multiples of 128, with unit column stride.
+
+    A and B are copied before C changes, so that C may be A or B. The skip of the update is ignored.
+
+    Cost: batch m n k multiplications and additions on tensor cores, in int8. Workspace: batch (m k + n k) bytes.
+    """
+    m, n, k = shape(update)
+    for c, a, b in in_parts(*update[:3]):
+        operands = _expand(a, m, k, transposed=False), _expand(b, n, k, transposed=True)
+        programs = -(-m // TILES.BLOCK_M) * -(-n // TILES.BLOCK_N)
+        _product_launcher(TILES)((programs, c.shape[0], 1), c, *operands, m, n, k, *c.stride()[:2])
+
+
+def _expand(words: Block, lines: int, depth: int, *, transposed: bool) -> torch.Tensor:
+    """Return a byte for each bit (batch, lines, depth), of the transposed matrix if `transposed`."""
+    batch = words.shape[0]
+    found = torch.empty((batch, lines, depth), dtype=torch.int8, device=words.device)
+    programs = lines // _EXPANDED * (depth // _EXPANDED)
+    _expand_launcher(transposed)((programs, batch, 1), found, words, lines, depth, *words.stride()[:2])
+    return found
+
+
+@cache
+def _expand_launcher(transposed: bool) -> Launcher:
+    from tri_apsp.kernels.nvidia.counting import _expand_kernel
+
+    return Launcher(_expand_kernel, {"TRANSPOSED": transposed, "LINES": _EXPANDED, "DEPTH": _EXPANDED, "num_warps": 4})
+
+
+@cache
+def _product_launcher(tiles: CountingTiles) -> Launcher:
+    from tri_apsp.kernels.nvidia.counting import _counting_kernel
+
+    return Launcher(_counting_kernel, tiles._asdict())
