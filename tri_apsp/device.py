@@ -78,6 +78,11 @@ class Device:
     capability: tuple[int, int] | None = None
     clock_hz: float | None = None
 
+    @property
+    def has_wgmma(self) -> bool:
+        """Whether this is a GPU of compute capability 9.x, whose tensor cores read operands from shared memory by wgmma."""
+        return self.capability is not None and self.capability[0] == 9
+
 
 def resolve(name: str) -> torch.device:
     """Turn "auto", "cpu", "cuda" or "cuda:1" into a device that exists here.

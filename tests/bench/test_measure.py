@@ -125,3 +125,11 @@ def test_integers_with_negative_weights_and_no_path_are_right():
     distances[0, 1] += 1
     with pytest.raises(AssertionError, match="auto is wrong"):
         check_sources(distances, weights, "auto")
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
+    monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)
+    monkeypatch.setattr("tri_apsp.engines.boolean.cpu.CpuBooleanEngine.counts", counts)
+    (row,) = measure([(Case(40), [])], CPU, config=Config(), repeat=1, scipy_up_to=0, clock_hz=1e9, reachability=True)
+    assert (row.bound_fraction is None) == counts

@@ -1,4 +1,4 @@
-"""What the Boolean engines of a GPU launch: few launches, each with enough programs, for which nothing runs; and counting."""
+"""What the Boolean engines of a GPU launch, without running it; and the results of products that count paths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 
 pytest.importorskip("triton", reason="the GPU engines need Triton")
 
+import tri_apsp
 from tri_apsp.device import Device
 from tri_apsp.engines import Update
 from tri_apsp.engines.boolean import counting, nvidia, packed_size, triton_base
@@ -23,6 +24,7 @@ from tri_apsp.methods.kleene import Kleene
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
 META = torch.device("meta")
+MARGIN = 7
 
 
 @pytest.fixture
@@ -37,8 +39,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Launcher, "__call__", launch)
     monkeypatch.setattr(triton_base, "describe", lambda device: H200)
-    monkeypatch.setattr(nvidia, "describe", lambda device: H200)
-    monkeypatch.setattr(nvidia, "fits_memory", lambda size, device: False)  # so that products are computed on bits
+    monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=(8, 0)))  # all on bits
     return counts
 
 
@@ -80,34 +81,35 @@ def test_a_product_of_three_updates(programs: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "capability", "fits", "expected"),
+    ("n", "capability", "expected"),
     [
-        (32768, (9, 0), True, {16384: 6, 8192: 12, 4096: 24}),
-        (8192, (9, 0), True, {4096: 6}),
-        (8064, (9, 0), True, {}),
-        (32768, (9, 0), False, {}),
-        (32768, (8, 0), True, {}),
-        (32768, (10, 0), True, {}),
+        (32768, (9, 0), {16384: 6, 8192: 12, 4096: 24}),
+        (8320, (9, 0), {4096: 6}),
+        (8065, (9, 0), {4096: 6}),
+        (8064, (9, 0), {}),
+        (32768, (8, 0), {}),
+        (32768, (10, 0), {}),
     ],
 )
 @pytest.mark.usefixtures("programs")
 def test_large_products_are_counted(
-    monkeypatch: pytest.MonkeyPatch, n: int, capability: tuple[int, int], fits: bool, expected: dict[int, int]
+    monkeypatch: pytest.MonkeyPatch, n: int, capability: tuple[int, int], expected: dict[int, int]
 ) -> None:
-    """Six of half the vertices, where a graph is split."""
+    """A graph that is split has six products of half its vertices."""
     products: Counter[int] = Counter()
     monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability))
-    monkeypatch.setattr(nvidia, "fits_memory", lambda size, device: fits)
     monkeypatch.setattr(counting, "product", lambda update: products.update([min(counting.shape(update))]))
-    Kleene().solve(matrix(n), NvidiaBooleanEngine(n, META), Observer())
+    engine = NvidiaBooleanEngine(n, META)
+    Kleene().solve(matrix(n), engine, Observer())
     assert products == expected
+    assert engine.counts == bool(expected)
 
 
 def words_of(bits: torch.Tensor) -> torch.Tensor:
-    """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of wider rows."""
+    """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of rows with 4 words more, each MARGIN."""
     places = torch.arange(32, device=bits.device)
     words = (bits.unflatten(2, (-1, 32)).long() << places).sum(3)
-    wide = torch.zeros((*words.shape[:2], words.shape[2] + 4), dtype=torch.int32, device=bits.device)
+    wide = torch.full((*words.shape[:2], words.shape[2] + 4), MARGIN, dtype=torch.int32, device=bits.device)
     wide[:, :, :-4] = torch.where(words < 1 << 31, words, words - (1 << 32))
     return wide[:, :, :-4]
 
@@ -126,6 +128,8 @@ def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
         found = words_of(c)
         counting.product(Update(found, words_of(a), words_of(b)))
         assert torch.equal(found, words_of(expected)), (m, n, k)
+        assert found._base is not None
+        assert (found._base[:, :, -4:] == MARGIN).all(), (m, n, k)
     a = draw(256, 256, 0.01)
     d = words_of(a)
     counting.product(Update(d, d, d))
@@ -143,3 +147,27 @@ def test_counting() -> None:
     if torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("products are counted on compute capability 9.x")
     check_counting("cuda", (128, 128, 128), (256, 384, 128), (384, 640, 1024), (2048, 1920, 2176))
+
+
+@pytest.mark.gpu
+def test_a_closure_of_counted_products_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the size from which products are counted: halves of 4224 and 4096 vertices."""
+    edges = torch.rand((8320, 8320), device="cuda", generator=torch.Generator("cuda").manual_seed(0)) < 1 / 8320
+    found = tri_apsp.reachability(edges)
+    monkeypatch.setattr(NvidiaBooleanEngine, "LEAST_COUNTED", 1 << 30)
+    assert torch.equal(found, tri_apsp.reachability(edges))
+
+
+@pytest.mark.gpu
+def test_operands_of_more_than_2_31_bytes() -> None:
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("products are counted on compute capability 9.x")
+    m, n, k = 33024, 128, 65536
+    random = torch.Generator("cuda").manual_seed(0)
+    a = torch.randint(-(2**31), 2**31 - 1, (1, m, k // 32), generator=random, device="cuda", dtype=torch.int32)
+    b = torch.zeros((1, k, n // 32), device="cuda", dtype=torch.int32)
+    b[0, -1] = 5
+    found, expected = (torch.zeros((1, m, n // 32), device="cuda", dtype=torch.int32) for _ in range(2))
+    counting.product(Update(found, a, b))
+    expected[0] = torch.where(a[0, :, -1:] < 0, 5, 0)  # the last bit of each row
+    assert torch.equal(found, expected)

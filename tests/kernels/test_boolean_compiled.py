@@ -12,7 +12,6 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolean_unpack, counting_product, expand_bits
 
-from tri_apsp.engines.boolean.counting import TILES as COUNTING
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
 from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
@@ -78,7 +77,7 @@ def test_counting_multiplies_on_tensor_cores() -> None:
     assert compiled.shared <= 227 * 1024
     loop = max(compiled.loops, key=lambda loop: loop["IGMMA"])
     assert loop["IGMMA"] == 8
-    assert loop["LDGSTS"] == (COUNTING.BLOCK_M + COUNTING.BLOCK_N) * COUNTING.BLOCK_K // (32 * COUNTING.num_warps * 16)
+    assert loop["LDGSTS"] == (128 + 256) * 128 // (256 * 16)
     assert loop.total() <= 140
 
 

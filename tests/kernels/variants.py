@@ -380,14 +380,14 @@ def boolean_unpack(capability: int) -> Variant:
 
 def counting_product() -> Variant:
     """A Boolean product that counts paths, on compute capability 9.x."""
-    options = counting.TILES._asdict()
+    options = dict(counting.TILES)
     warps, stages = options.pop("num_warps"), options.pop("num_stages")
     signature = _signature(_counting_kernel, torch.int32, options, a_ptr="*i8", b_ptr="*i8")
     return Variant(_counting_kernel, signature, options, 90, warps, num_stages=stages)
 
 
 def expand_bits(transposed: bool) -> Variant:
-    constants = {"TRANSPOSED": transposed, "LINES": counting._EXPANDED, "DEPTH": counting._EXPANDED}
+    constants = {"TRANSPOSED": transposed, "LINES": counting.EXPANDED, "DEPTH": counting.EXPANDED}
     return Variant(_expand_kernel, _signature(_expand_kernel, torch.int32, constants, bytes_ptr="*i8"), constants, 90, 4)
 
 

@@ -216,7 +216,7 @@ def _checked_closure(case: Case, config: Config, device: torch.device) -> _Call:
     edges = closures.edges_of(case, device)
     closures.check(closures.solve(edges, config), case)
     engine = engines.choose(device, config)
-    counts = boolean.make(engine, case.n, device).counts(case.batch)
+    counts = boolean.make(engine, case.n, device).counts
     return _Call("reachability", torch.bool, engine, partial(closures.solve, edges, config), tensor_cores=counts)
 
 

@@ -148,7 +148,7 @@ _PLAIN_EXPONENTS = _EXPONENTS | {"block_n": (128,), "block_k": (128,)}
 
 
 def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
-    rules = _EXPONENTS if device.capability is not None and device.capability[0] == 9 else _PLAIN_EXPONENTS
+    rules = _EXPONENTS if device.has_wgmma else _PLAIN_EXPONENTS
     for field, allowed in rules.items():
         value = getattr(tiles, field)
         if value not in allowed:

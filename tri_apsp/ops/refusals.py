@@ -33,8 +33,8 @@ def refuse_hidden_derivatives(*tensors: object) -> None:
         refuse_forward_mode(None)
     if torch.compiler.is_compiling() and _is_differentiated():
         raise InputError(
-            "tri_apsp must not be differentiated by torch.func in a graph of torch.compile, which would leave it out; "
-            "use backward(), or leave out fullgraph=True, and this call runs outside of the graph."
+            "tri_apsp must not be differentiated by torch.func in a graph of torch.compile, which would drop the derivative; "
+            "use backward(), or compile without fullgraph=True, so that this call runs outside of the graph."
         )
 
 

@@ -41,14 +41,15 @@ _ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
 _TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
 _PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
 # A transitive closure, and a product that counts paths as its large products do.
-_COUNTING, _BITS = "torch, int8, zeros and ones", "reachability"
-_BOOLEAN = (_COUNTING, _BITS)
+_COUNTING, _CLOSURE = "torch, int8, zeros and ones", "reachability"
+_BOOLEAN = (_COUNTING, _CLOSURE)
 # Methods that `auto` does not choose for such graphs; measured with weights 1 to 4.
 _METHODS: dict[str, MethodName] = {"by exponents, floyd_warshall": "floyd_warshall", "by exponents, squaring": "squaring"}
 _COMPARED = 4
 _SOURCES = (
     "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
 )  # fmt: skip
+_CLOSURE_SOURCES = ("engines/boolean/nvidia.py", "kernels/nvidia/boolean.py", "kernels/nvidia/counting.py")
 # Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
 # of the host between two of them does not count; each time is the median of _SAMPLES.
 _NO_GRAPH, _CLOSE, _REPEATED, _SAMPLES = "", 8, 10, 11
@@ -76,7 +77,8 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 
 def _point(call: str, graph: str) -> Point:
-    return Point({"call": call, "graph": graph}, sources=_SOURCES if _EXPONENTS in call else ())
+    sources = _SOURCES if _EXPONENTS in call else _CLOSURE_SOURCES if call == _CLOSURE else ()
+    return Point({"call": call, "graph": graph}, sources=sources)
 
 
 class _Solves:
@@ -139,7 +141,7 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     if name in _BOOLEAN:
         edges = torch.rand(task.n, task.n, generator=random, device=device) < 0.5
         counted = edges.to(torch.int8)
-        return _timed(lambda: reachability(edges) if name == _BITS else torch._int_mm(counted, counted.mT), device)
+        return _timed(lambda: reachability(edges) if name == _CLOSURE else torch._int_mm(counted, counted.mT), device)
     if name == _TORCH_NORMAL:
         a, b = (torch.randn(shape[1:], generator=random, device=device, dtype=torch.bfloat16) for _ in range(2))
         return _timed(lambda: torch.mm(a, b), device)

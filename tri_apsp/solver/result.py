@@ -70,14 +70,15 @@ class Result:
             paths, the edge (i, j) itself is taken first, else the path whose vertex before j is the smallest. For a source
             whose predecessors could otherwise form a loop along a cycle of weight 0, paths of the fewest edges come first. In a
             sparse graph with negative weights another of several shortest paths may be taken.
-        negative_cycle: a cycle of negative weight; None if there is none, without negative_cycles="mark", and for dense weights
-            that require a gradient or that torch.compile or torch.func transforms. Pairs with a walk through any negative cycle
-            then have the distance minus infinity, -no_edge(dtype) for integers, and no predecessor.
+        negative_cycle: a cycle of negative weight; None if there is none, without negative_cycles="mark", and for dense
+            weights, other than packed ones, that require a gradient or that torch.compile or torch.func transforms. Pairs with
+            a walk through any negative cycle then have the distance minus infinity, -no_edge(dtype) for integers, and no
+            predecessor.
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
         exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
-            seemed to lie close together. The distances are the same. False for dense weights that require a gradient or that
-            torch.compile or torch.func transforms, whether or not products were tried.
+            seemed to lie close together. The distances are the same. False for dense weights, other than packed ones, that
+            require a gradient or that torch.compile or torch.func transforms, whether or not products were tried.
     """
 
     distances: torch.Tensor

@@ -51,8 +51,9 @@ class BooleanEngine(BlockOperations):
     def block(self, matrix: Block, rows: tuple[int, int], columns: tuple[int, int]) -> Block:
         return block(matrix, rows, (columns[0] // self.WORD, columns[1] // self.WORD))
 
-    def counts(self, batch: int) -> bool:
-        """Return whether large products of a closure of `batch` graphs count paths on tensor cores."""
+    @property
+    def counts(self) -> bool:
+        """Whether large products of the closure run on tensor cores, which count paths."""
         return False
 
     @abstractmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import torch
 
@@ -11,23 +10,12 @@ from tri_apsp.engines.base import Block, Update
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.gpu.launcher import Launcher
 
-__all__ = ["CountingTiles", "product", "shape"]
+__all__ = ["EXPANDED", "TILES", "product", "shape"]
 
-
-class CountingTiles(NamedTuple):
-    """The tiles of a product, as kernels.nvidia.counting names them, and the options of its kernel."""
-
-    BLOCK_M: int
-    BLOCK_N: int
-    BLOCK_K: int
-    GROUP_M: int
-    num_warps: int
-    num_stages: int
-
-
-TILES = CountingTiles(128, 256, 128, 8, num_warps=8, num_stages=4)
-# Edge of a tile of bytes that a program expands.
-_EXPANDED = 128
+TILES = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 8, "num_stages": 4}
+"""The tiles of a product, and the options of its kernel; BLOCK_M and BLOCK_K divide 128."""
+EXPANDED = 128
+"""Edge of a tile of bytes that a program expands."""
 
 
 def shape(update: Update) -> tuple[int, int, int]:
@@ -45,15 +33,15 @@ def product(update: Update) -> None:
     m, n, k = shape(update)
     for c, a, b in in_parts(*update[:3]):
         operands = _expand(a, m, k, transposed=False), _expand(b, n, k, transposed=True)
-        programs = -(-m // TILES.BLOCK_M) * -(-n // TILES.BLOCK_N)
-        _product_launcher(TILES)((programs, c.shape[0], 1), c, *operands, m, n, k, *c.stride()[:2])
+        programs = m // TILES["BLOCK_M"] * -(-n // TILES["BLOCK_N"])
+        _product_launcher()((programs, c.shape[0], 1), c, *operands, m, n, k, *c.stride()[:2])
 
 
 def _expand(words: Block, lines: int, depth: int, *, transposed: bool) -> torch.Tensor:
     """Return a byte for each bit (batch, lines, depth), of the transposed matrix if `transposed`."""
     batch = words.shape[0]
     found = torch.empty((batch, lines, depth), dtype=torch.int8, device=words.device)
-    programs = lines // _EXPANDED * (depth // _EXPANDED)
+    programs = lines // EXPANDED * (depth // EXPANDED)
     _expand_launcher(transposed)((programs, batch, 1), found, words, lines, depth, *words.stride()[:2])
     return found
 
@@ -62,11 +50,11 @@ def _expand(words: Block, lines: int, depth: int, *, transposed: bool) -> torch.
 def _expand_launcher(transposed: bool) -> Launcher:
     from tri_apsp.kernels.nvidia.counting import _expand_kernel
 
-    return Launcher(_expand_kernel, {"TRANSPOSED": transposed, "LINES": _EXPANDED, "DEPTH": _EXPANDED, "num_warps": 4})
+    return Launcher(_expand_kernel, {"TRANSPOSED": transposed, "LINES": EXPANDED, "DEPTH": EXPANDED, "num_warps": 4})
 
 
 @cache
-def _product_launcher(tiles: CountingTiles) -> Launcher:
+def _product_launcher() -> Launcher:
     from tri_apsp.kernels.nvidia.counting import _counting_kernel
 
-    return Launcher(_counting_kernel, tiles._asdict())
+    return Launcher(_counting_kernel, TILES)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import torch
-
 from tri_apsp.configs import max_registers
-from tri_apsp.device import describe, fits_memory
+from tri_apsp.device import describe
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.boolean import counting
+from tri_apsp.engines.boolean.base import PADDING, packed_size
 from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
@@ -23,7 +22,8 @@ _RESIDENT_WARPS = 12
 
 
 class NvidiaBooleanEngine(TritonBooleanEngine):
-    """On compute capability 8.0 and later; products are counted on 9.x, whose tensor cores multiply bytes at twice that rate.
+    """On compute capability 8.0 and later; on 9.x, tensor cores count in large products: they multiply bytes at nearly
+    twice the rate of LOP3 on bits.
 
     A thread owns 64 words of a large tile, or 16 of a small one, for launches with few tiles. Three programs of four warps fit
     a multiprocessor: some compute while another waits at a barrier.
@@ -32,29 +32,23 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     name = "nvidia"
     # The best of seven for large products on an H200: 484 T operations/s at n = 32768, where 128 x 64 words reach 467 T.
     TILES = (BooleanTiles(64, 128, 4, least_words=16), BooleanTiles(64, 32, 4, least_words=4))
-    # Products of as many rows, columns and k are counted on tensor cores. On an H200, 4096 of each take 0.14 ms, and 0.16 ms on
-    # bits; 2048 of each 0.056 and 0.036 ms. Graphs of 16384 and 32768 vertices take 11.4 and 63.8 ms, on bits alone 13.1 and
-    # 81.3 ms.
+    # Products of at least so many rows, columns and k run on tensor cores. On an H200, a product of 4096 of each takes 0.14 ms
+    # by counting and 0.16 ms on bits; one of 2048 of each 0.056 and 0.036 ms. Graphs of 16384 and 32768 vertices take 11.4 and
+    # 63.8 ms, on bits alone 13.1 and 81.3 ms.
     LEAST_COUNTED = 4096
 
-    def __init__(self, n: int, device: torch.device) -> None:
-        super().__init__(n, device)
-        self._counts: bool | None = None
-
-    def counts(self, batch: int) -> bool:
-        if self._counts is None:
-            # The largest products of a closure have n / 2 rows, columns and k.
-            large = self.n >= 2 * self.LEAST_COUNTED and (describe(self.device).capability or (0,))[0] == 9
-            self._counts = large and fits_memory(batch * self.n**2 / 2, self.device)
-        return self._counts
+    @property
+    def counts(self) -> bool:
+        half = packed_size(self.n) // (2 * PADDING) * PADDING  # of the vertices, as in the largest products of a closure
+        return half >= self.LEAST_COUNTED and describe(self.device).has_wgmma
 
     def product(self, *updates: Update) -> None:
-        on_bits = list(updates)
-        if self.counts(updates[0].c.shape[0]):
-            on_bits = [update for update in updates if min(counting.shape(update)) < self.LEAST_COUNTED]
-            for update in updates:
-                if min(counting.shape(update)) >= self.LEAST_COUNTED:
-                    counting.product(update)
+        counts, on_bits = self.counts, []
+        for update in updates:
+            if counts and min(counting.shape(update)) >= self.LEAST_COUNTED:
+                counting.product(update)
+            else:
+                on_bits.append(update)
         super().product(*on_bits)
 
     @staticmethod

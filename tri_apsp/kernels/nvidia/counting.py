@@ -54,21 +54,31 @@ def _counting_kernel(
     stride_cb, stride_cm,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """A program owns one tile of one graph; columns past n are read as column 0, and not stored."""
+    """C <- C or A B, where A and B were expanded before; C may be the matrix that one of them was expanded from.
+
+    A program owns one tile of one graph. Columns past n are computed as the first one of the tile, and not stored.
+    """
+    # Program id to tile.
     pid_m, pid_n = tile_of_program(tl.program_id(0), m, n, BLOCK_M, BLOCK_N, GROUP_M)
     batch = tl.program_id(1).to(tl.int64)
     start_m, start_n = pid_m * BLOCK_M, pid_n * BLOCK_N
+
+    # Pointers.
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_K)
     a_ptr += (batch * m + start_m) * k
     b_ptr += (batch * n + start_n) * k
     columns = tl.where(offs_n < n - start_n, offs_n, 0)
     a_ptrs = a_ptr + offs_m.to(tl.int64)[:, None] * k + offs_k[None, :]  # [BLOCK_M, BLOCK_K]
     b_ptrs = b_ptr + columns.to(tl.int64)[None, :] * k + offs_k[:, None]  # [BLOCK_K, BLOCK_N]
+
+    # Main loop.
     counts = tl.zeros([BLOCK_M, BLOCK_N], tl.int32)
     for _ in range(k // BLOCK_K):
         counts = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), counts, out_dtype=tl.int32)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
+
+    # Epilogue.
     bits = (counts > 0).to(tl.int32) << (offs_n % 32)[None, :]
     words = tl.sum(tl.reshape(bits, [BLOCK_M, BLOCK_N // 32, 32]), axis=2)  # a sum of different bits is their or
     offs_w = tl.arange(0, BLOCK_N // 32)

@@ -95,7 +95,7 @@ def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
 
     The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so num_stages is 6 alone.
     """
-    if device.capability is None or device.capability[0] != 9:
+    if not device.has_wgmma:
         return tiles.num_stages == 6 and exponents_bytes(tiles, device.capability) <= device.shared_memory
     return exponents_bytes(tiles, device.capability) * (256 // tiles.block_n) <= device.shared_memory
 
