@@ -18,6 +18,7 @@ from tri_apsp.engines import Update
 from tri_apsp.engines.boolean import counting, nvidia, packed_size, triton_base
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
+from tri_apsp.engines.boolean.triton_base import shape_of
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.methods import Observer
 from tri_apsp.methods.kleene import Kleene
@@ -98,7 +99,7 @@ def test_large_products_are_counted(
     """A graph that is split has six products of half its vertices."""
     products: Counter[int] = Counter()
     monkeypatch.setattr(nvidia, "describe", lambda device: dataclasses.replace(H200, capability=capability))
-    monkeypatch.setattr(counting, "product", lambda update: products.update([min(counting.shape(update))]))
+    monkeypatch.setattr(counting, "product", lambda update: products.update([128 * min(shape_of(update))]))
     engine = NvidiaBooleanEngine(n, META)
     Kleene().solve(matrix(n), engine, Observer())
     assert products == expected

@@ -12,8 +12,8 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 from kernels.marks import cases, needs_disassembler
 from kernels.variants import encode_exponents, exponent_product
 
-from tri_apsp.configs import GpuTiles
-from tri_apsp.configs.validity import exponents_bytes
+from tri_apsp.configs import default_config, exponents_bytes
+from tri_apsp.device import Device
 from tri_apsp.engines.triton_exponents import _product_launcher
 
 
@@ -42,7 +42,7 @@ def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
         assert loop["HMMA"] == 128 or loop["UTCHMMA"] == 8
 
 
-TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
+TILES = default_config("nvidia", torch.int16).exponents
 
 
 @needs_disassembler
@@ -54,7 +54,8 @@ TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
 def test_every_tile_takes_the_shared_memory_that_is_counted(columns: int, slice_length: int, capability: int) -> None:
     tiles = dataclasses.replace(TILES, block_n=columns, block_k=slice_length)
     compiled = exponent_product(torch.int16, capability, BLOCK_N=columns, SLICE=slice_length).compile()
-    assert 0 <= compiled.shared - exponents_bytes(tiles, (capability // 10, 0)) <= 16
+    device = Device("cuda", "A GPU", "a-gpu", 100, 1 << 34, capability=(capability // 10, 0))
+    assert 0 <= compiled.shared - exponents_bytes(tiles, device) <= 16
     assert compiled.spills <= 12
 
 

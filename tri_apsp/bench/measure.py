@@ -73,7 +73,7 @@ class Row:
 class _Call:
     """A public call on a dtype, whose result was checked; `in_products` measures the seconds of its products.
 
-    `tensor_cores`: whether large products run on these, to which the bound does not apply.
+    `tensor_cores`: whether large products run on tensor cores, to which the bound does not apply.
     """
 
     operation: str

@@ -157,7 +157,7 @@ def _invalid_exponents(tiles: GpuTiles, device: Device) -> str | None:
             else:
                 rule = f"be {' or '.join(map(str, allowed))}"
             return f"exponents.{field} must {rule}, but is {value}; choose such a number."
-    needed = exponents_bytes(tiles, device.capability)
+    needed = exponents_bytes(tiles, device)
     return _too_much_shared_memory("exponents", needed, device, itemsize=2) if needed > device.shared_memory else None
 
 
@@ -165,9 +165,9 @@ EXPONENTS_PART = 32
 """Values of k that a product by exponents on compute capability 9.x copies to shared memory at a time."""
 
 
-def exponents_bytes(tiles: GpuTiles, capability: tuple[int, int] | None) -> int:
+def exponents_bytes(tiles: GpuTiles, device: Device) -> int:
     """Return the bytes of shared memory of a program of a product by exponents: buffers of parts, or one slice."""
-    depth = tiles.num_stages * EXPONENTS_PART if capability is not None and capability[0] == 9 else tiles.block_k
+    depth = tiles.num_stages * EXPONENTS_PART if device.has_wgmma else tiles.block_k
     return 2 * (tiles.block_m + tiles.block_n) * depth
 
 

@@ -97,6 +97,7 @@ class NvidiaEngine(TritonEngine):
         super().__init__(spec, config)
         device = describe(spec.device)
         self._units, self._shared_memory, self._capability = device.units, device.shared_memory, device.capability
+        self._has_wgmma = device.has_wgmma
         self._counters = Counters()
 
     @staticmethod
@@ -148,8 +149,7 @@ class NvidiaEngine(TritonEngine):
 
     def multiply_certain_tiles(self, update: Update) -> Remaining:
         """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
-        gluon = self._capability is not None and self._capability[0] == 9
-        return exponent_product(update, self.config.exponents, gluon=gluon)
+        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
 
     @classmethod
     def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:

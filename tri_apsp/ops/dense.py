@@ -1,4 +1,4 @@
-"""Operations of torch.library for dense weights: a solve, a product and a closure, with their gradients."""
+"""Custom operations of PyTorch for dense weights: a solve, a product and a closure, with their gradients."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _(
 
 def _backward_of(plain: Any, operation: Any, transformed: Any, *tensors: Tensor | None) -> Any:
     """Return how to call a gradient of `tensors`: plainly where torch need not see it, which saves the time of an operation."""
-    refuse_hidden_derivatives(*tensors)
     if not needs_operation(*tensors):
         return plain
+    refuse_hidden_derivatives(*tensors)
     return transformed if has_functorch_wrapper(*tensors) else operation
 
 
@@ -199,7 +199,7 @@ class _SolveBackward(torch.autograd.Function):
 
 
 class _Solve(torch.autograd.Function):
-    """The same operation for torch.func.grad, which does not see the gradients that are registered with torch.library."""
+    """The same operation for torch.func.grad, which does not see the gradients of a custom operation."""
 
     generate_vmap_rule = True
     forward = staticmethod(_shortest_paths)

@@ -25,7 +25,7 @@ def refuse_second_derivatives(ctx: Any, *gradients: object) -> tuple[torch.Tenso
 
 
 def refuse_hidden_derivatives(*tensors: object) -> None:
-    """Raise InputError for derivatives that operations of torch.library would take as 0.
+    """Raise InputError for derivatives that custom operations of PyTorch would take as 0.
 
     That is, for dual tensors, and for a derivative by torch.func in a trace of torch.compile, which then runs the call eagerly.
     """

@@ -49,7 +49,10 @@ _COMPARED = 4
 _SOURCES = (
     "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
 )  # fmt: skip
-_CLOSURE_SOURCES = ("engines/boolean/nvidia.py", "kernels/nvidia/boolean.py", "kernels/nvidia/counting.py")
+_CLOSURE_SOURCES = (
+    "engines/boolean/counting.py", "engines/boolean/nvidia.py", "engines/boolean/triton_base.py", "kernels/nvidia/boolean.py",
+    "kernels/nvidia/counting.py",
+)  # fmt: skip
 # Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
 # of the host between two of them does not count; each time is the median of _SAMPLES.
 _NO_GRAPH, _CLOSE, _REPEATED, _SAMPLES = "", 8, 10, 11
@@ -135,7 +138,7 @@ class _Measurer(CallMeasurer):
 
 
 def _product(task: Task, name: str, device: torch.device) -> Outcome:
-    """Measure a product (n, n) by (n, n)."""
+    """Measure a product (n, n) by (n, n), or a transitive closure of n vertices."""
     random = torch.Generator(device).manual_seed(task.n)
     shape, dtype = (1, task.n, task.n), task.torch_dtype
     if name in _BOOLEAN:

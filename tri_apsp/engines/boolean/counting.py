@@ -7,20 +7,17 @@ from functools import cache
 import torch
 
 from tri_apsp.engines.base import Block, Update
+from tri_apsp.engines.boolean.base import PADDING
+from tri_apsp.engines.boolean.triton_base import shape_of
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.gpu.launcher import Launcher
 
-__all__ = ["EXPANDED", "TILES", "product", "shape"]
+__all__ = ["EXPANDED", "TILES", "product"]
 
 TILES = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 8, "num_stages": 4}
 """The tiles of a product, and the options of its kernel; BLOCK_M and BLOCK_K divide 128."""
 EXPANDED = 128
 """Edge of a tile of bytes that a program expands."""
-
-
-def shape(update: Update) -> tuple[int, int, int]:
-    """Return m, n and k in vertices."""
-    return update.c.shape[1], 32 * update.c.shape[2], update.b.shape[1]
 
 
 def product(update: Update) -> None:
@@ -30,7 +27,7 @@ def product(update: Update) -> None:
 
     Cost: batch m n k multiplications and additions on tensor cores, in int8. Workspace: batch (m k + n k) bytes.
     """
-    m, n, k = shape(update)
+    m, n, k = (PADDING * size for size in shape_of(update))
     for c, a, b in in_parts(*update[:3]):
         operands = _expand(a, m, k, transposed=False), _expand(b, n, k, transposed=True)
         programs = m // TILES["BLOCK_M"] * -(-n // TILES["BLOCK_N"])

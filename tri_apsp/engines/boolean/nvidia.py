@@ -10,7 +10,7 @@ from tri_apsp.device import describe
 from tri_apsp.engines.base import Update
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean.base import PADDING, packed_size
-from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine
+from tri_apsp.engines.boolean.triton_base import BooleanTiles, TritonBooleanEngine, shape_of
 from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia.boolean import BooleanLayouts, _boolean_product_kernel
 from tri_apsp.kernels.nvidia.gluon_names import gl
@@ -45,7 +45,7 @@ class NvidiaBooleanEngine(TritonBooleanEngine):
     def product(self, *updates: Update) -> None:
         counts, on_bits = self.counts, []
         for update in updates:
-            if counts and min(counting.shape(update)) >= self.LEAST_COUNTED:
+            if counts and PADDING * min(shape_of(update)) >= self.LEAST_COUNTED:
                 counting.product(update)
             else:
                 on_bits.append(update)

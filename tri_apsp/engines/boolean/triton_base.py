@@ -15,7 +15,7 @@ from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
 from tri_apsp.gpu.launcher import Launcher
 
-__all__ = ["BooleanTiles", "TritonBooleanEngine"]
+__all__ = ["BooleanTiles", "TritonBooleanEngine", "shape_of"]
 
 # Rows of words, and words in a row, that a program packs or unpacks.
 _ROWS, _WORDS = 8, 16
@@ -83,7 +83,7 @@ class TritonBooleanEngine(BooleanEngine):
 
     def product(self, *updates: Update) -> None:
         for first, second in itertools.zip_longest(updates[::2], updates[1::2]):
-            shapes = [_shape(first), _shape(second) if second else (0, 0, 0)]
+            shapes = [shape_of(first), shape_of(second) if second else (0, 0, 0)]
             tiles, parts = self._tiles_and_parts(shapes, first.c.shape[0])
             programs = _tiles(shapes, tiles) * parts
             for operands in in_parts(*first[:3], *(second or first)[:3]):
@@ -103,7 +103,7 @@ class TritonBooleanEngine(BooleanEngine):
         return tiles, min(most, -(-_PROGRAMS_PER_UNIT * units // count))
 
 
-def _shape(update: Update) -> Shape:
+def shape_of(update: Update) -> Shape:
     """Return m, n and k of a product in units of PADDING vertices: rows, or 4 words of a row."""
     return update.c.shape[1] // PADDING, update.c.shape[2] // 4, update.a.shape[2] // 4
 

@@ -264,7 +264,8 @@ class _Solve(_Distances):
         def run() -> None:
             self._solved = None  # first, so that its memory is free for the next result
             try:
-                with ordinary_products():  # _spec decides about others, not the values, which "meta" tensors do not have
+                # _spec alone decides about products by exponents: weights on "meta" have no values to decide by.
+                with ordinary_products():
                     self._solved = solver.run(graphs, lambda nonnegative: selection, make=make_for_task).distances
             except _REFUSALS as error:  # the call found invalid weights, although the operands are valid
                 raise WrongResultError(str(error)) from None

@@ -96,8 +96,8 @@ def _exponents_fit(tiles: GpuTiles, device: Device) -> bool:
     The plain kernel, for other compute capabilities than 9.x, has no buffers to count, so num_stages is 6 alone.
     """
     if not device.has_wgmma:
-        return tiles.num_stages == 6 and exponents_bytes(tiles, device.capability) <= device.shared_memory
-    return exponents_bytes(tiles, device.capability) * (256 // tiles.block_n) <= device.shared_memory
+        return tiles.num_stages == 6 and exponents_bytes(tiles, device) <= device.shared_memory
+    return exponents_bytes(tiles, device) * (256 // tiles.block_n) <= device.shared_memory
 
 
 def _closure_fits(config: NvidiaConfig, programs: int, dtype: torch.dtype, device: Device) -> bool:
