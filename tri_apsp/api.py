@@ -220,7 +220,7 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
         EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with n rounded up to a multiple
-    of 128. On compute capability 9.x, from n = 8192 on, large products run on tensor cores, which count paths; the workspace
+    of 128. On compute capability 9.x, from n = 5632 on, large products run on tensor cores, which count paths; the workspace
     for that, n^2 / 2 bytes, is free again before the result is allocated. The call blocks until a GPU has read the values of
     weights and of int16, int32 and int64; else it does not.
 

@@ -85,9 +85,9 @@ def test_a_product_of_three_updates(programs: list[int]) -> None:
     ("n", "capability", "expected"),
     [
         (32768, (9, 0), {16384: 6, 8192: 12, 4096: 24}),
-        (8320, (9, 0), {4096: 6}),
-        (8065, (9, 0), {4096: 6}),
-        (8064, (9, 0), {}),
+        (5760, (9, 0), {2816: 6}),
+        (5505, (9, 0), {2816: 6}),
+        (5504, (9, 0), {}),
         (32768, (8, 0), {}),
         (32768, (10, 0), {}),
     ],
@@ -137,14 +137,18 @@ def check_counting(device: str, *shapes: tuple[int, int, int]) -> None:
     assert torch.equal(d, words_of(a | ((a.float() @ a.float()) > 0)))
 
 
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="runs in a process of its own, with TRITON_INTERPRET=1")
-def test_interpreted_counting() -> None:
+def test_interpreted_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
     check_counting("cpu", (128, 128, 128), (256, 384, 128), (128, 256, 384))
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="for a GPU")
-def test_counting() -> None:
+def test_counting(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    monkeypatch.setattr(counting, "_LARGE", 0 if large else 1 << 40)
     if torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("products are counted on compute capability 9.x")
     check_counting("cuda", (128, 128, 128), (256, 384, 128), (384, 640, 1024), (2048, 1920, 2176))
@@ -152,8 +156,8 @@ def test_counting() -> None:
 
 @pytest.mark.gpu
 def test_a_closure_of_counted_products_and_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the size from which products are counted: halves of 4224 and 4096 vertices."""
-    edges = torch.rand((8320, 8320), device="cuda", generator=torch.Generator("cuda").manual_seed(0)) < 1 / 8320
+    """At the size from which products are counted: halves of 2944 and 2816 vertices."""
+    edges = torch.rand((5760, 5760), device="cuda", generator=torch.Generator("cuda").manual_seed(0)) < 1 / 5760
     found = tri_apsp.reachability(edges)
     monkeypatch.setattr(NvidiaBooleanEngine, "LEAST_COUNTED", 1 << 30)
     assert torch.equal(found, tri_apsp.reachability(edges))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -10,11 +11,12 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
-from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolean_unpack, counting_product, expand_bits
+from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolean_unpack, counting_product
 
+from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
-from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
+from tri_apsp.engines.boolean.triton_base import _PACKED, _UNPACKED
 
 pytestmark = needs_disassembler
 
@@ -61,28 +63,24 @@ def test_portable_product(tile: int, capability: int) -> None:
 def test_packing_loads_16_bytes_at_a_time(dtype: torch.dtype) -> None:
     compiled = boolean_pack(dtype, 90).compile()
     assert compiled.instructions["LDL"] == 0
-    assert compiled.instructions["LDG"] == _ROWS * _WORDS * 32 * dtype.itemsize // (128 * 16)
-
-
-def test_unpacking_stores_16_bytes_at_a_time() -> None:
-    compiled = boolean_unpack(90).compile()
-    assert compiled.instructions["LDL"] == 0
-    assert compiled.instructions["STG"] == _ROWS * _WORDS * 32 // (128 * 16)
-
-
-def test_counting_multiplies_on_tensor_cores() -> None:
-    """A step of k is 128 x 256 x 128 products: eight instructions of a group of four warps, and copies of 16 bytes."""
-    compiled = counting_product().compile()
-    assert compiled.spills == 0
-    assert compiled.shared <= 227 * 1024
-    loop = max(compiled.loops, key=lambda loop: loop["IGMMA"])
-    assert loop["IGMMA"] == 8
-    assert loop["LDGSTS"] == (128 + 256) * 128 // (256 * 16)
-    assert loop.total() <= 140
+    assert compiled.instructions["LDG"] == math.prod(_PACKED) * 32 * dtype.itemsize // (128 * 16)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_expanding_stores_16_bytes_at_a_time(transposed: bool) -> None:
-    compiled = expand_bits(transposed).compile()
+def test_unpacking_stores_16_bytes_at_a_time(transposed: bool) -> None:
+    compiled = boolean_unpack(transposed, 90).compile()
     assert compiled.spills == 0
-    assert compiled.instructions["STG"] == 128 * 128 // (128 * 16)
+    assert compiled.instructions["STG"] == math.prod(_UNPACKED) * 32 // (128 * 16)
+
+
+@pytest.mark.parametrize(("tiles", "programs"), [(counting.TILES, 2), (counting.LARGE_TILES, 1)], ids=["usual", "large"])
+def test_counting_multiplies_on_tensor_cores(tiles: dict[str, int], programs: int) -> None:
+    """A step of k has instructions for 64 rows, 128 columns and 32 values of k by groups of four warps, and wide copies."""
+    compiled = counting_product(tiles).compile()
+    assert compiled.spills == 0
+    assert compiled.registers * 32 * tiles["num_warps"] * programs <= 65536
+    assert (compiled.shared + 1024) * programs <= 228 * 1024
+    loop = max(compiled.loops, key=lambda loop: loop["IGMMA"])
+    assert loop["IGMMA"] == tiles["BLOCK_N"] // 32
+    assert loop["LDGSTS"] == (128 + tiles["BLOCK_N"]) * 128 // (256 * 16)
+    assert loop.total() <= 140

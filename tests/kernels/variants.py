@@ -19,7 +19,7 @@ from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
-from tri_apsp.engines.boolean.triton_base import _ROWS, _WORDS
+from tri_apsp.engines.boolean.triton_base import _PACKED, _UNPACKED
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -38,7 +38,7 @@ from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
 from tri_apsp.kernels.nvidia.arithmetic import _arithmetic_kernel
 from tri_apsp.kernels.nvidia.closure import _closure_kernel as _nvidia_closure_kernel
-from tri_apsp.kernels.nvidia.counting import _counting_kernel, _expand_kernel
+from tri_apsp.kernels.nvidia.counting import _counting_kernel
 from tri_apsp.kernels.nvidia.product import _product_kernel as _nvidia_product_kernel
 from tri_apsp.kernels.nvidia.small_gradients import _small_gradients_kernel
 from tri_apsp.kernels.nvidia.small_graphs import _small_graphs_kernel
@@ -366,29 +366,24 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
-    constants = {"NO_EDGE": missing, "ROWS": _ROWS, "WORDS": _WORDS, "stride_an": 1}
+    constants = {"NO_EDGE": missing, "ROWS": _PACKED[0], "WORDS": _PACKED[1], "stride_an": 1}
     pointers = {"words_ptr": "*i32", "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"}
     return Variant(_pack_kernel, _signature(_pack_kernel, torch.int32, constants, **pointers), constants, capability, 4)
 
 
-def boolean_unpack(capability: int) -> Variant:
-    constants = {"ROWS": _ROWS, "WORDS": _WORDS}
+def boolean_unpack(transposed: bool, capability: int) -> Variant:
+    constants = {"TRANSPOSED": transposed, "ROWS": _UNPACKED[0], "WORDS": _UNPACKED[1]}
     return Variant(
-        _unpack_kernel, _signature(_unpack_kernel, torch.int32, constants, result_ptr="*u8"), constants, capability, 4
+        _unpack_kernel, _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"), constants, capability, 4
     )
 
 
-def counting_product() -> Variant:
+def counting_product(tiles: dict[str, int]) -> Variant:
     """A Boolean product that counts paths, on compute capability 9.x."""
-    options = dict(counting.TILES)
+    options = dict(tiles)
     warps, stages = options.pop("num_warps"), options.pop("num_stages")
     signature = _signature(_counting_kernel, torch.int32, options, a_ptr="*i8", b_ptr="*i8")
     return Variant(_counting_kernel, signature, options, 90, warps, num_stages=stages)
-
-
-def expand_bits(transposed: bool) -> Variant:
-    constants = {"TRANSPOSED": transposed, "LINES": counting.EXPANDED, "DEPTH": counting.EXPANDED}
-    return Variant(_expand_kernel, _signature(_expand_kernel, torch.int32, constants, bytes_ptr="*i8"), constants, 90, 4)
 
 
 def arithmetic(dtype: torch.dtype, capability: int, shape: int = 0) -> Variant:
@@ -460,10 +455,10 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
         add(boolean_product, "boolean product", "portable", tile, capability)
     for dtype in (torch.uint8, torch.float32):
         add(boolean_pack, "boolean pack", dtype, 90)
-    add(boolean_unpack, "boolean unpack", 90)
-    add(counting_product, "boolean product by counting")
     for transposed in (False, True):
-        add(expand_bits, "boolean expand", transposed)
+        add(boolean_unpack, "boolean unpack", transposed, 90)
+    for tiles in (counting.TILES, counting.LARGE_TILES):
+        add(counting_product, "boolean product by counting", tiles)
     for dtype in (torch.float32, torch.float64):
         add(argmin, "shared argmin", dtype, 90)
         add(nvidia_argmin, "gradients argmin", dtype, False, False, 90)

@@ -19,7 +19,7 @@ def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if "gpu" not in request.keywords:
         monkeypatch.setattr(exponents, "_LEAST", 32)
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
-        monkeypatch.setattr(exponents, "_FEWEST_EDGES_IN_ALL", 200)
+        monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 200)
 
 
 @pytest.fixture
@@ -49,12 +49,16 @@ def least(weights: torch.Tensor, highest: float | None) -> int | None:
         (512, 64, 1, 32),  # 64 edges of weight 1: 1 in a part of 8 vertices, but no product is that small
         (512, 16, 1, 32),
         (512, 8, 1, 64),
-        (512, 8, 2, 128),
-        (513, 8, 2, 128),
-        (520, 8, 2, 128),
-        (512, 8, 8, 128),  # products of a quarter of the vertices, although one of 512 alone has a light edge per vertex
+        (512, 8, 2, 64),  # products of an eighth of the vertices, although of 128 vertices alone each has a light edge
+        (513, 8, 2, 64),
+        (520, 8, 2, 64),
+        (500, 8, 2, 32),
+        (512, 3, 2, 64),
+        (512, 4, 3, 256),  # products of half the vertices alone
+        (512, 8, 8, 256),
         (512, 8, 9, None),
-        (500, 8, 2, 64),
+        (512, 3, 1, 64),
+        (512, 2, 1, None),
         (256, 100, 1, 32),
         (255, 100, 1, None),
         (512, 16, 0, 32),  # all weights are 0
@@ -68,10 +72,10 @@ def test_the_least_product(n: int, edges: int, highest: int, expected: int | Non
 
 @pytest.mark.usefixtures("multiplying")
 def test_small_graphs_need_more_edges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_FEWEST_EDGES_IN_ALL", 600)
-    assert least(graph(512, 1, 1), 1) is None
-    assert least(graph(512, 2, 1), 1) == 128
-    assert least(graph(600, 1, 1), 1) == 128
+    monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 600)
+    assert least(graph(512, 4, 4), 4) is None
+    assert least(graph(512, 4, 3), 3) == 256
+    assert least(graph(600, 4, 4), 4) == 256
 
 
 @pytest.mark.usefixtures("multiplying")
@@ -88,10 +92,11 @@ def test_fractions() -> None:
 
 
 @pytest.mark.usefixtures("multiplying")
-def test_the_diagonal_does_not_count() -> None:
-    weights = graph(256, 1, 1)
-    assert least(weights, 1) == 64
-    assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == 64
+@pytest.mark.parametrize(("edges", "expected"), [(2, None), (3, 32)])
+def test_the_diagonal_does_not_count(edges: int, expected: int | None) -> None:
+    weights = graph(256, edges, 1)
+    assert least(weights, 1) == expected
+    assert least(weights.fill_diagonal_(no_edge(torch.int16)), 1) == expected
 
 
 @pytest.mark.usefixtures("multiplying")
@@ -104,7 +109,7 @@ def test_a_heavy_diagonal_counts_as_the_greatest_weight(diagonal: int, expected:
 
 @pytest.mark.usefixtures("multiplying")
 def test_not_only_the_border_of_a_grid_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_FEWEST_EDGES", 3.5)
+    monkeypatch.setattr(exponents, "_FEWEST_LIGHT", 3.5)
     weights = grid_of(4096).to_weights(torch.int16)
     weights[(weights > 0) & (weights < no_edge(torch.int16))] = 1
     assert least(weights, 1) is not None

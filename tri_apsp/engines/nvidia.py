@@ -141,10 +141,10 @@ class NvidiaEngine(TritonEngine):
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
             uncertain = self.multiply_certain_tiles(part).uncertain
-            count = programs([shape], tiles) * c.shape[0]
+            grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
             launch.kernel(
-                (count, 1, 1), c, a, b, *shape, int(update.fresh), *update.skip, *strides,
-                c, a, b, 0, 0, 0, 0, *strides, locks_for(c, 1), count, 1, uncertain,
+                grid, c, a, b, *shape, int(update.fresh), *update.skip, *strides,
+                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, uncertain,
             )  # fmt: skip
 
     def multiply_certain_tiles(self, update: Update) -> Remaining:

@@ -22,14 +22,20 @@ __all__ = ["least_by_exponents", "may_multiply_by_exponents", "ordinary_products
 _LEAST = 2048
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
-# Products of n / _LARGE vertices are tried although few tiles may be certain, since the kernel then stops early.
-_LARGE = 4
+# Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H200, 8192
+# vertices with 2 edges per vertex of weight 1 would take 22 instead of 20 ms.
+_FEWEST_EDGES = 2.5
 # Edges of weight 1, per vertex and in all, below which no product is tried. On an H200 ordinary products solve 8192 and 16384
-# vertices in 20 and 146 ms. By exponents, small worlds with 1 edge of weight 1 per vertex take 22 and 144 ms; with 0.8 157 ms
-# for 16384 vertices, and with 1.6 15 ms for 8192. Other graphs gain more.
-_FEWEST_EDGES, _FEWEST_EDGES_IN_ALL = 0.95, 11500
+# vertices in 20 and 146 ms. With 1 edge of weight 1 per vertex, 16384 vertices take 108 ms in a random graph with 16 edges per
+# vertex, and 138 ms in a small world, which takes 151 ms with 0.94. With 1.3, 8192 vertices take 14 and 16 ms, but 20.5 ms in
+# a random graph with 4 edges per vertex.
+_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.97, 11500
+# Products of n / _PARTS vertices are tried although few tiles may be certain, since the kernel then stops early; those of n / 2
+# alone if there are less than _MANY_LIGHT edges of weight 1 per vertex. On an H200, small worlds of 16384 vertices with 1 and 2
+# such edges take 138 and 61 ms if products of n / 2 are tried, 139 and 45 ms with n / 4, and 141 and 43 ms with n / 8.
+_MANY_LIGHT, _PARTS = 1.5, 8
 # Rows of each graph in which edges are counted.
-_ROWS = 64
+_ROWS = 256
 # Bytes for each pair of vertices, at most: two encoded operands.
 _BYTES = 4
 
@@ -65,16 +71,17 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
     weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
     graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. So products of the lesser of h n / d and n / 4 vertices are tried, and none if d / h is below
-    _FEWEST_EDGES or _FEWEST_EDGES_IN_ALL / n. Other weights are misjudged, which costs time alone: one heavy edge may keep
-    all products ordinary.
+    h n / d = 2048. So products of h n / d vertices are tried, and in sparse graphs smaller ones, of which some tiles are
+    certain; none if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs are
+    misjudged, which costs time alone: one heavy edge may keep all products ordinary, and a grid whose vertices are in random
+    order takes 12% longer for 8192 vertices, and 2% for 16384.
 
     Args:
         selection: method, engine and configuration.
         weights: (batch, n, n), of which none is negative; the diagonal does not count as edges.
         highest: the greatest of them, and of the diagonal; None without an edge.
 
-    Cost: some operations on at most 64 rows of each graph, for which the host blocks; nothing below 8192 vertices.
+    Cost: some operations on at most 256 rows of each graph, for which the host blocks; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if highest is None or not may_multiply_by_exponents(selection, n, weights):
@@ -86,13 +93,14 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     if weights.is_floating_point():
         # Of a sample; a kernel leaves rows and columns with other fractions to ordinary products.
         count = torch.where((~edges | (rows == rows.floor())).all(), count, 0)
-    light = int(count) / (batch * rows.shape[1] * max(highest, 1))  # edges of weight 1 per vertex
-    if light < max(_FEWEST_EDGES, _FEWEST_EDGES_IN_ALL / n):
+    edges_per_vertex = int(count) / (batch * rows.shape[1])
+    light = edges_per_vertex / max(highest, 1)  # edges of weight 1 per vertex
+    if edges_per_vertex < _FEWEST_EDGES or light < max(_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL / n):
         return None
     size = (_BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
-    least = max(_LEAST, int(min(n / light, n / _LARGE)))
+    least = max(_LEAST, int(n / (2 if light < _MANY_LIGHT else max(light, _PARTS))))
     return 1 << (least.bit_length() - 1)  # few values, for each of which the kernels of a solve are looked up once
 
 

@@ -6,18 +6,20 @@ from functools import cache
 
 import torch
 
-from tri_apsp.engines.base import Block, Update
+from tri_apsp.engines.base import Update
 from tri_apsp.engines.boolean.base import PADDING
-from tri_apsp.engines.boolean.triton_base import shape_of
+from tri_apsp.engines.boolean.triton_base import shape_of, to_bytes
 from tri_apsp.engines.triton_base import in_parts
 from tri_apsp.gpu.launcher import Launcher
 
-__all__ = ["EXPANDED", "TILES", "product"]
+__all__ = ["LARGE_TILES", "TILES", "product"]
 
-TILES = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 8, "num_stages": 4}
-"""The tiles of a product, and the options of its kernel; BLOCK_M and BLOCK_K divide 128."""
-EXPANDED = 128
-"""Edge of a tile of bytes that a program expands."""
+TILES = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 8, "num_stages": 3}
+"""The tiles of a product, and the options of its kernel; BLOCK_M and BLOCK_K divide 128. Two programs fit a multiprocessor."""
+LARGE_TILES = {**TILES, "BLOCK_N": 256, "num_stages": 4}
+"""Tiles of large products, which read less for each operation; one program fits a multiprocessor."""
+# Products of at least so many results take large tiles.
+_LARGE = 12288**2
 
 
 def product(update: Update) -> None:
@@ -28,30 +30,17 @@ def product(update: Update) -> None:
     Cost: batch m n k multiplications and additions on tensor cores, in int8. Workspace: batch (m k + n k) bytes.
     """
     m, n, k = (PADDING * size for size in shape_of(update))
-    for c, a, b in in_parts(*update[:3]):
-        operands = _expand(a, m, k, transposed=False), _expand(b, n, k, transposed=True)
-        programs = m // TILES["BLOCK_M"] * -(-n // TILES["BLOCK_N"])
-        _product_launcher()((programs, c.shape[0], 1), c, *operands, m, n, k, *c.stride()[:2])
-
-
-def _expand(words: Block, lines: int, depth: int, *, transposed: bool) -> torch.Tensor:
-    """Return a byte for each bit (batch, lines, depth), of the transposed matrix if `transposed`."""
-    batch = words.shape[0]
-    found = torch.empty((batch, lines, depth), dtype=torch.int8, device=words.device)
-    programs = lines // EXPANDED * (depth // EXPANDED)
-    _expand_launcher(transposed)((programs, batch, 1), found, words, lines, depth, *words.stride()[:2])
-    return found
+    large = m * n >= _LARGE
+    tiles = LARGE_TILES if large else TILES
+    programs = m // tiles["BLOCK_M"] * -(-n // tiles["BLOCK_N"])
+    a, b = to_bytes(update.a, m, k).view(torch.int8), to_bytes(update.b, k, n, transposed=True).view(torch.int8)
+    for operands in in_parts(update.c, a, b):
+        c = operands[0]
+        _launcher(large)((programs, len(c), 1), *operands, m, n, k, *c.stride()[:2])
 
 
 @cache
-def _expand_launcher(transposed: bool) -> Launcher:
-    from tri_apsp.kernels.nvidia.counting import _expand_kernel
-
-    return Launcher(_expand_kernel, {"TRANSPOSED": transposed, "LINES": EXPANDED, "DEPTH": EXPANDED, "num_warps": 4})
-
-
-@cache
-def _product_launcher() -> Launcher:
+def _launcher(large: bool) -> Launcher:
     from tri_apsp.kernels.nvidia.counting import _counting_kernel
 
-    return Launcher(_counting_kernel, TILES)
+    return Launcher(_counting_kernel, LARGE_TILES if large else TILES)

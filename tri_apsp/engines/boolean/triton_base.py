@@ -15,10 +15,10 @@ from tri_apsp.engines.boolean.base import PADDING, BooleanEngine, packed_size
 from tri_apsp.engines.triton_base import Shape, in_parts
 from tri_apsp.gpu.launcher import Launcher
 
-__all__ = ["BooleanTiles", "TritonBooleanEngine", "shape_of"]
+__all__ = ["BooleanTiles", "TritonBooleanEngine", "shape_of", "to_bytes"]
 
-# Rows of words, and words in a row, that a program packs or unpacks.
-_ROWS, _WORDS = 8, 16
+# Rows of words, and words in a row, of the tile that a program packs, and of one that it unpacks.
+_PACKED, _UNPACKED = (8, 16), (64, 8)
 # A launch has up to this many programs per multiprocessor, if k can be divided between enough programs of a tile.
 _PROGRAMS_PER_UNIT = 4
 
@@ -65,15 +65,12 @@ class TritonBooleanEngine(BooleanEngine):
         matrix = torch.empty((batch, size, size // self.WORD), dtype=torch.int32, device=adjacency.device)
         values = adjacency.view(torch.uint8) if adjacency.dtype == torch.bool else adjacency
         for words, part in in_parts(matrix, values):
-            _pack_launcher(no_edge)((_packing_programs(size, size), len(words), 1), words, part, size, n, *part.stride())
+            programs = _tiles_of_words(size, size, _PACKED)
+            _pack_launcher(no_edge)((programs, len(words), 1), words, part, size, n, *part.stride())
         return matrix
 
     def unpack(self, matrix: Block) -> torch.Tensor:
-        batch, size, _ = matrix.shape
-        result = torch.empty((batch, self.n, self.n), dtype=torch.bool, device=matrix.device)
-        for part, words in in_parts(result.view(torch.uint8), matrix):
-            _unpack_launcher()((_packing_programs(self.n, self.n), len(words), 1), part, words, size, self.n)
-        return result
+        return to_bytes(matrix, self.n, self.n).view(torch.bool)
 
     def closure(self, d: Block) -> None:
         """Square D in place: after i products, D has the paths of at most 2^i edges."""
@@ -113,19 +110,29 @@ def _tiles(shapes: list[Shape], tiles: BooleanTiles) -> int:
     return sum(m * (PADDING // tiles.block_m) * -(-n * 4 // tiles.block_n) for m, n, _ in shapes)
 
 
-def _packing_programs(rows: int, columns: int) -> int:
-    return -(-rows // _ROWS) * -(-columns // (32 * _WORDS))
+def to_bytes(words: Block, rows: int, columns: int, *, transposed: bool = False) -> torch.Tensor:
+    """Return the first rows and columns of a packed matrix, uint8 (batch, rows, columns), or their transpose."""
+    shape = (columns, rows) if transposed else (rows, columns)
+    result = torch.empty((len(words), *shape), dtype=torch.uint8, device=words.device)
+    programs = _tiles_of_words(rows, columns, _UNPACKED)
+    for part, of_part in in_parts(result, words):
+        _unpack_launcher(transposed)((programs, len(part), 1), part, of_part, rows, columns, *of_part.stride()[:2])
+    return result
+
+
+def _tiles_of_words(rows: int, columns: int, tile: tuple[int, int]) -> int:
+    return -(-rows // tile[0]) * -(-columns // (32 * tile[1]))
 
 
 @cache
 def _pack_launcher(no_edge: float | int | None) -> Launcher:
     from tri_apsp.kernels.shared.boolean import _pack_kernel
 
-    return Launcher(_pack_kernel, {"NO_EDGE": no_edge, "ROWS": _ROWS, "WORDS": _WORDS, "num_warps": 4})
+    return Launcher(_pack_kernel, {"NO_EDGE": no_edge, "ROWS": _PACKED[0], "WORDS": _PACKED[1], "num_warps": 4})
 
 
 @cache
-def _unpack_launcher() -> Launcher:
+def _unpack_launcher(transposed: bool) -> Launcher:
     from tri_apsp.kernels.shared.boolean import _unpack_kernel
 
-    return Launcher(_unpack_kernel, {"ROWS": _ROWS, "WORDS": _WORDS, "num_warps": 4})
+    return Launcher(_unpack_kernel, {"TRANSPOSED": transposed, "ROWS": _UNPACKED[0], "WORDS": _UNPACKED[1], "num_warps": 4})

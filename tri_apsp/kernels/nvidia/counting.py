@@ -1,7 +1,7 @@
 """C <- C or A B for packed Boolean matrices by counting, in plain Triton: tensor cores add products of zeros and ones.
 
-    A, B = bytes of the bits                               # _expand_kernel
-    for each tile of C:                                    # _counting_kernel, one program
+    A, B = bytes of the bits                               # kernels.shared.boolean
+    for each tile of C:                                    # one program
         for each BLOCK_K of k: counts += A tile B tile     # tl.dot, int32 [BLOCK_M, BLOCK_N]
         C tile = C tile or counts > 0
 
@@ -15,35 +15,7 @@ import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import tile_of_program
 
-__all__ = ["_counting_kernel", "_expand_kernel"]
-
-
-@triton.jit
-def _expand_kernel(
-    bytes_ptr,  # int8 (batch, lines, depth), contiguous: lines are rows of A, or columns of B, and depth is k
-    words_ptr,  # A (batch, lines, depth // 32), or B (batch, depth, lines // 32), unit column stride
-    lines, depth, stride_wb, stride_wm,  # multiples of 128; strides of the words between graphs and rows
-    TRANSPOSED: tl.constexpr,  # whether the words are those of B
-    LINES: tl.constexpr, DEPTH: tl.constexpr,  # of a tile of bytes; divisors of 128
-):  # fmt: skip
-    """A program expands one tile of one graph."""
-    tiles_k = depth // DEPTH
-    start_l, start_k = tl.program_id(0) // tiles_k * LINES, tl.program_id(0) % tiles_k * DEPTH
-    batch = tl.program_id(1).to(tl.int64)
-    offs_l, offs_k, bit = tl.arange(0, LINES), tl.arange(0, DEPTH), tl.arange(0, 32)
-    words_ptr += batch * stride_wb
-    if TRANSPOSED:
-        offs_w = tl.arange(0, LINES // 32)
-        rows = words_ptr + (start_k + offs_k).to(tl.int64) * stride_wm + start_l // 32
-        words = tl.load(rows[None, :] + offs_w[:, None])  # [LINES // 32, DEPTH]
-        bits = tl.reshape(words[:, None, :] >> bit[None, :, None], [LINES, DEPTH])
-    else:
-        offs_w = tl.arange(0, DEPTH // 32)
-        rows = words_ptr + (start_l + offs_l).to(tl.int64) * stride_wm + start_k // 32
-        words = tl.load(rows[:, None] + offs_w[None, :])  # [LINES, DEPTH // 32]
-        bits = tl.reshape(words[:, :, None] >> bit[None, None, :], [LINES, DEPTH])
-    bytes_ptr += (batch * lines + start_l) * depth + start_k
-    tl.store(bytes_ptr + offs_l.to(tl.int64)[:, None] * depth + offs_k[None, :], (bits & 1).to(tl.int8))
+__all__ = ["_counting_kernel"]
 
 
 @triton.jit
@@ -54,7 +26,7 @@ def _counting_kernel(
     stride_cb, stride_cm,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """C <- C or A B, where A and B were expanded before; C may be the matrix that one of them was expanded from.
+    """C <- C or A B, where A and B were unpacked before; C may be the matrix that one of them was unpacked from.
 
     A program owns one tile of one graph. Columns past n are computed as the first one of the tile, and not stored.
     """

@@ -1,4 +1,4 @@
-"""Adjacencies to packed bits, and packed bits to bool, in plain Triton: passes that memory bounds."""
+"""Adjacencies to packed bits, and packed bits to bytes, in plain Triton: passes that memory bounds."""
 
 from __future__ import annotations
 
@@ -46,15 +46,24 @@ def _pack_kernel(
 
 @triton.jit
 def _unpack_kernel(
-    result_ptr,  # (batch, n, n), contiguous, of uint8
-    words_ptr,  # (batch, size, size // 32), contiguous
-    size, n,
+    bytes_ptr,  # (batch, rows, columns), or (batch, columns, rows) if TRANSPOSED, contiguous, of uint8
+    words_ptr,  # (batch, rows, columns / 32 rounded up), unit column stride
+    rows, columns, stride_wb, stride_wm,
+    TRANSPOSED: tl.constexpr,
     ROWS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Element (i, 32 w + b) <- bit b of word (i, w), for a tile [ROWS, 32 WORDS] of elements; the grid is as above."""
-    offs_m, offs_n = _tile(n, ROWS, WORDS)
+    """Byte (i, 32 w + b), or (32 w + b, i), <- bit b of word (i, w), for a tile [ROWS, WORDS] of words; grid as above."""
+    offs_m, offs_n = _tile(columns, ROWS, WORDS)
     pid_b = tl.program_id(1).to(tl.int64)
-    mask = (offs_m < n)[:, None] & (offs_n < n)[None, :]
-    words = tl.load(words_ptr + (pid_b * size + offs_m)[:, None] * (size // 32) + (offs_n // 32)[None, :], mask=mask, other=0)
-    elements = (words >> (offs_n % 32)[None, :]) & 1
-    tl.store(result_ptr + (pid_b * n + offs_m)[:, None] * n + offs_n[None, :], elements.to(tl.uint8), mask=mask)
+    offs_w = tl.program_id(0) % tl.cdiv(columns, 32 * WORDS) * WORDS + tl.arange(0, WORDS)
+    ptrs = words_ptr + pid_b * stride_wb + offs_m.to(tl.int64)[:, None] * stride_wm + offs_w[None, :]
+    words = tl.load(ptrs, mask=(offs_m < rows)[:, None] & (offs_w < tl.cdiv(columns, 32))[None, :], other=0)
+    bits = tl.reshape(words[:, :, None] >> tl.arange(0, 32), [ROWS, 32 * WORDS]) & 1
+    bytes_ptr += pid_b * rows * columns
+    if TRANSPOSED:
+        bits = tl.trans(bits.to(tl.uint8))
+        ptrs = bytes_ptr + offs_n.to(tl.int64)[:, None] * rows + offs_m[None, :]
+        tl.store(ptrs, bits, mask=(offs_n < columns)[:, None] & (offs_m < rows)[None, :])
+    else:
+        ptrs = bytes_ptr + offs_m.to(tl.int64)[:, None] * columns + offs_n[None, :]
+        tl.store(ptrs, bits.to(tl.uint8), mask=(offs_m < rows)[:, None] & (offs_n < columns)[None, :])
