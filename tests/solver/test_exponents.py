@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
 import tri_apsp
+from tri_apsp import engines
 from tri_apsp.engines import type_of
 from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
-from tri_apsp.solver.exponents import least_by_exponents
+from tri_apsp.solver.exponents import least_by_exponents, least_of_product, ordinary_products
 from tri_apsp.solver.selection import select_dense
+from tri_apsp.solver.values import Bounds
+
+if TYPE_CHECKING:
+    from tri_apsp.engines.base import Update
+    from tri_apsp.engines.triton_exponents import Remaining
 
 
 @pytest.fixture(autouse=True)
 def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "gpu" not in request.keywords:
         monkeypatch.setattr(exponents, "_LEAST", 32)
+        monkeypatch.setattr(exponents, "_LEAST_ALONE", 256)
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
         monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 200)
 
 
 @pytest.fixture
 def multiplying(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type_of("cpu"), "multiplies_by_exponents", lambda method, matrix: matrix.dtype != torch.int64)
+    monkeypatch.setattr(type_of("cpu"), "multiplies_by_exponents", lambda matrix: matrix.dtype != torch.int64)
 
 
 def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, device: str = "cpu") -> torch.Tensor:
@@ -140,6 +149,69 @@ def test_packed_graphs() -> None:
     assert not tri_apsp.shortest_paths(few.flatten(), offsets=torch.tensor([0, 1600]), method="kleene").exponents
 
 
+def operand(rows: int, columns: int, highest: int, share: float, dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
+    """Whole values from 1 to `highest`, and no_edge but for a share of them."""
+    random = torch.Generator(device).manual_seed(rows + columns)
+    values = torch.randint(1, highest + 1, (1, rows, columns), generator=random, device=device).to(dtype)
+    return values.masked_fill_(torch.rand(values.shape, generator=random, device=device) >= share, no_edge(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    ("m", "k", "n", "highest", "share", "expected"),
+    [
+        (256, 256, 256, 4, 1, True),
+        (255, 256, 256, 4, 1, False),
+        (256, 255, 256, 4, 1, False),
+        (256, 256, 255, 4, 1, False),
+        (256, 700, 256, 100, 1, True),  # 0.03 of all sums are at most 23 above 2: 21 for each result
+        (256, 400, 256, 100, 1, False),  # 12
+        (256, 700, 256, 100, 0.5, False),
+        (256, 256, 256, 12, 0.1, True),  # no sum is more than 22 above 2, so that the product is exact
+        (256, 256, 256, 14, 0.1, False),
+        (256, 256, 256, 4, 0, False),
+    ],
+)
+@pytest.mark.usefixtures("multiplying")
+def test_products(m: int, k: int, n: int, highest: int, share: float, expected: bool, dtype: torch.dtype) -> None:
+    a, b = operand(m, k, highest, share, dtype), operand(k, n, highest, share, dtype)
+    bounds = [Bounds(1, highest) if share else Bounds(0, None)] * 2
+    assert (least_of_product("cpu", a, b, bounds) is not None) == expected
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_products_that_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
+    assert least_of_product("cpu", a, a, bounds) == 32
+    assert least_of_product("cpu", a.long(), a.long(), bounds) is None
+    assert least_of_product("cpu", a, a, [*bounds, Bounds(-1, 4)]) is None
+    assert least_of_product("cpu", a, a, [Bounds(2699, 2702), Bounds(1, 4)]) == 32
+    assert least_of_product("cpu", a, a, [Bounds(2700, 2703), Bounds(1, 4)]) is None
+    a[0, 7] += 0.5  # a row that is read
+    assert least_of_product("cpu", a, a.floor(), bounds) is None
+    a = a.floor()
+    with ordinary_products():
+        assert least_of_product("cpu", a, a, bounds) is None
+    monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * 256 * 256)
+    assert least_of_product("cpu", a, a, bounds) is None
+
+
+@pytest.mark.parametrize(("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)])
+def test_the_share_of_low_sums(span_a: int, span_b: int) -> None:
+    sums = torch.arange(span_a + 1)[:, None] + torch.arange(span_b + 1)
+    assert exponents._share_of_low_sums(span_a, span_b) == pytest.approx(float((sums <= 23).double().mean()))
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_min_plus_follows_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    specs, make = [], engines.make
+    monkeypatch.setattr(engines, "make", lambda name, spec, config: (specs.append(spec), make(name, spec, config))[1])
+    for highest in (4, 900):
+        a = operand(256, 256, highest, 1, torch.int16)[0]
+        assert torch.equal(tri_apsp.min_plus(a, a)[0], (a[0, :, None] + a).amin(0))
+    assert [spec.exponents_from for spec in specs] == [32, None]
+
+
 def test_a_cpu_uses_none() -> None:
     weights = graph(512, 16, 1)
     assert not tri_apsp.shortest_paths(weights).exponents
@@ -212,3 +284,53 @@ class TestCalls:
         last.clamp_(min=0)
         sums = found.distances.gather(1, last) + weights.gather(0, last)
         assert torch.equal(sums[other], found.distances[other])
+
+
+@pytest.mark.gpu
+class TestProducts:
+    @pytest.fixture
+    def tried(self, monkeypatch: pytest.MonkeyPatch) -> list[Remaining]:
+        """What each product by exponents left to an ordinary one."""
+        engine, found = type_of("nvidia"), []
+        multiply = engine.multiply_certain_tiles  # type: ignore[attr-defined]
+
+        def record(self: engines.Engine, update: Update) -> Remaining:
+            found.append(multiply(self, update))
+            return found[-1]
+
+        monkeypatch.setattr(engine, "multiply_certain_tiles", record)
+        return found
+
+    def check(self, *operands: torch.Tensor) -> None:
+        found = tri_apsp.min_plus(*operands)
+        with ordinary_products():
+            assert torch.equal(found, tri_apsp.min_plus(*operands))
+
+    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
+    def test_dtypes(self, dtype: torch.dtype, tried: list[Remaining]) -> None:
+        a, b = operand(4100, 5000, 100, 1, dtype, "cuda"), operand(5000, 4203, 100, 1, dtype, "cuda")
+        self.check(a, b, operand(4100, 4203, 9, 0.5, dtype, "cuda"))
+        (remaining,) = tried
+        assert not remaining.uncertain.any()
+
+    def test_rows_without_small_values(self, tried: list[Remaining]) -> None:
+        a, b = operand(4100, 5000, 50, 1, torch.int16, "cuda"), operand(5000, 4203, 50, 1, torch.int16, "cuda")
+        a[0, 256:400] = 3000
+        a[0, 256:400, 7] = 0
+        self.check(torch.cat((a, a)), torch.cat((b, b)))
+        assert not tried
+
+        rows = operand(4100, 5000, 50, 0.001, torch.int16, "cuda")[0, 256:400]
+        a[0, 256:400] = rows  # few sums for each result
+        self.check(torch.cat((a, a)), torch.cat((b, b)))
+        (remaining,) = tried
+        assert remaining.uncertain[:, 2:4].any()
+        assert not remaining.uncertain[:, :2].any()
+
+    def test_gradients(self, tried: list[Remaining]) -> None:
+        a = operand(4100, 4100, 5, 1, torch.float32, "cuda").requires_grad_()
+        (found,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
+        assert len(tried) == 1
+        with ordinary_products():
+            (expected,) = torch.autograd.grad(tri_apsp.min_plus(a, a.detach()).sum(), a)
+        assert torch.equal(found, expected)

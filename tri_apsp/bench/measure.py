@@ -20,6 +20,7 @@ from tri_apsp.configs import Config, MethodChoice
 from tri_apsp.device import describe
 from tri_apsp.engines import boolean
 from tri_apsp.semirings import dtype_name, no_edge
+from tri_apsp.solver.product import tries_exponents
 from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.run import solve
 from tri_apsp.solver.selection import select_dense
@@ -188,7 +189,8 @@ def _checked_calls(
     show("min_plus")
     _check_product(min_plus(weights, weights), weights)
     engine = engines.choose(weights.device, dtype=weights.dtype)
-    yield _Call("min_plus", weights.dtype, engine, partial(min_plus, weights, weights))
+    by_exponents = tries_exponents(weights, weights)
+    yield _Call("min_plus", weights.dtype, engine, partial(min_plus, weights, weights), tensor_cores=by_exponents)
     if expected is not None:
         expected = expected.to(weights)
     for method in methods:

@@ -175,8 +175,8 @@ class Engine(BlockOperations):
         """
 
     @classmethod
-    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
-        """Return whether the engine may compute products of a method on `matrix` by exponents: see MatrixSpec."""
+    def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
+        """Return whether the engine may compute products of matrices like `matrix` by exponents: see MatrixSpec."""
         return False
 
     def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:

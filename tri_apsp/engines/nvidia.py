@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tri_apsp.configs import METHOD_NAMES, SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
+from tri_apsp.configs import SMALL_GRAPHS, GpuTiles, NvidiaConfig, closure_bytes, product_registers
 from tri_apsp.device import Device, describe
 from tri_apsp.engines.base import Block, MatrixSpec, Tolerance, Update, block
 from tri_apsp.engines.nvidia_constants import (
@@ -152,9 +152,8 @@ class NvidiaEngine(TritonEngine):
         return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
 
     @classmethod
-    def multiplies_by_exponents(cls, method: str, matrix: torch.Tensor) -> bool:
-        # Not the papers' systems, which keep their own products.
-        return method in METHOD_NAMES and matrix.dtype in EXPONENT_DTYPES
+    def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
+        return matrix.dtype in EXPONENT_DTYPES
 
     def _grid(self, shapes: list[Shape], tiles: GpuTiles, c: Block) -> tuple[Grid, tuple[torch.Tensor | int, ...]]:
         count = programs(shapes, tiles) * c.shape[0]

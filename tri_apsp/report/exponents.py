@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from tri_apsp import engines
-from tri_apsp.api import hops, reachability, shortest_paths
+from tri_apsp.api import hops, min_plus, reachability, shortest_paths
 from tri_apsp.bench.timing import timed, warm_up
 from tri_apsp.configs import CompleteConfig, Config, MethodChoice, MethodName
 from tri_apsp.device import Device
@@ -39,7 +39,8 @@ _PARAMETERS = ("call", "graph")
 _ORDINARY, _EXPONENTS, _HOPS = "ordinary", "by exponents", "hops"
 # Two products of torch, since the values that a GPU multiplies decide its power and so its clock.
 _TORCH, _TORCH_NORMAL = "torch, bfloat16, powers of two", "torch, bfloat16, normal values"
-_PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _ORDINARY)
+_MIN_PLUS = "min_plus"
+_PRODUCTS = (_TORCH, _TORCH_NORMAL, _EXPONENTS, _MIN_PLUS, _ORDINARY)
 # A transitive closure, and a product that counts paths as its large products do.
 _COUNTING, _CLOSURE = "torch, int8, zeros and ones", "reachability"
 _BOOLEAN = (_COUNTING, _CLOSURE)
@@ -80,7 +81,8 @@ def _grids(task: Task, base: CompleteConfig, device: Device) -> list[Grid]:
 
 
 def _point(call: str, graph: str) -> Point:
-    sources = _SOURCES if _EXPONENTS in call else _CLOSURE_SOURCES if call == _CLOSURE else ()
+    by_exponents = _EXPONENTS in call or call == _MIN_PLUS
+    sources = _SOURCES if by_exponents else _CLOSURE_SOURCES if call == _CLOSURE else ()
     return Point({"call": call, "graph": graph}, sources=sources)
 
 
@@ -152,6 +154,8 @@ def _product(task: Task, name: str, device: torch.device) -> Outcome:
     if name == _TORCH:
         a, b = ((-8 * values[0].to(torch.bfloat16)).exp2() for values in (x, y))  # as they are encoded, but for a factor
         return _timed(lambda: torch.mm(a, b), device)
+    if name == _MIN_PLUS:
+        return _timed(lambda: min_plus(x, y), device)
 
     def product_into(exponents_from: int | None) -> tuple[torch.Tensor, Callable[[], None]]:
         spec = MatrixSpec(task.n, dtype, device, True, exponents_from=exponents_from)
@@ -222,8 +226,9 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
     return Page(
         lead=_lead(*next(iter(by_dtype.items()))),
         plots=plotted,
-        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding. Torch's matrix "
-        "products multiply and add as often; products by exponents multiply powers of two.",
+        caption="Rates n³ / time of products (n, n) by (n, n). Those by exponents include encoding; whole calls of `min_plus`, "
+        "which multiply by exponents here from n = 4096 on, also read the values first. Torch's matrix products multiply and "
+        "add as often; products by exponents multiply powers of two.",
         results=[section("Solves", _SOLVES, *solves)] if solves else [],
         details=[
             PROTOCOL,

@@ -9,30 +9,26 @@ from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver.arguments import check_operands
+from tri_apsp.solver.exponents import least_of_product
 from tri_apsp.solver.memory import memory_for_product
 from tri_apsp.solver.values import Bounds, check_values, raise_out_of_range
 
-__all__ = ["product"]
+__all__ = ["product", "tries_exponents"]
 
 
 def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.Tensor:
     """Return the min-plus product; see tri_apsp.min_plus."""
     left, right, initial, batched = check_operands(a, b, c)
     device, dtype, columns = left.device, left.dtype, right.shape[2]
-    forced = tuned.with_forced(None)
-    name = engines.choose(device, forced, dtype)
-    engine_type = engines.type_of(name)
-
-    named = {"a": left, "b": right} | ({} if initial is None else {"c": initial})
-    ranges = engine_type.value_ranges(list(named.values()), no_edge(dtype))
-    bounds = [check_values(tensor, name, found) for (name, tensor), found in zip(named.items(), ranges, strict=True)]
+    name, bounds = _engine_and_bounds(left, right, initial)
     nonnegative = all(bound.lowest >= 0 for bound in bounds)
 
     batch, rows, depth = left.shape
     size = round((rows * depth * columns) ** (1 / 3))
     call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
     config = tuned.config_for_call(call)
-    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative), config)
+    exponents_from = least_of_product(name, left, right, bounds)
+    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from), config)
     with memory_for_product((batch, rows, columns), left), current(device):
         left, right, initial = engine.operands(left, right, initial)
         if initial is None:
@@ -45,6 +41,21 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
         result = result[:, :, :columns].contiguous()
     tuned.issue_warnings(call, config)
     return result if batched else result[0]
+
+
+def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether a product would be computed by exponents, but for its uncertain tiles."""
+    left, right, _, _ = check_operands(a, b, None)
+    name, bounds = _engine_and_bounds(left, right, None)
+    return least_of_product(name, left, right, bounds) is not None
+
+
+def _engine_and_bounds(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> tuple[str, list[Bounds]]:
+    """Return the name of the engine, and the bounds of the values, which are checked, of a, b and, if given, c."""
+    name = engines.choose(a.device, tuned.with_forced(None), a.dtype)
+    named = {"a": a, "b": b} | ({} if c is None else {"c": c})
+    ranges = engines.type_of(name).value_ranges(list(named.values()), no_edge(a.dtype))
+    return name, [check_values(tensor, what, found) for (what, tensor), found in zip(named.items(), ranges, strict=True)]
 
 
 def _verify_integers(
