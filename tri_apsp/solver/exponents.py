@@ -20,8 +20,9 @@ from tri_apsp.value_range import value_range
 
 __all__ = ["least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products", "with_exponents"]
 
-# Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
-_LEAST = 2048
+# Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15. Where less than
+# _MANY_LIGHT edges of weight 1 per vertex make few tiles certain, those below _LEAST_OF_HEAVY gain nothing either.
+_LEAST, _LEAST_OF_HEAVY, _MANY_LIGHT = 2048, 4096, 1.5
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
 # Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H200, 8192
@@ -32,15 +33,11 @@ _FEWEST_EDGES = 2.5
 # vertex, and 138 ms in a small world, which takes 151 ms with 0.94. With 1.3, 8192 vertices take 14 and 16 ms, but 20.5 ms in
 # a random graph with 4 edges per vertex.
 _FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.97, 11500
-# Products of n / _PARTS vertices are tried although few tiles may be certain, since the kernel then stops early; those of n / 2
-# alone if there are less than _MANY_LIGHT edges of weight 1 per vertex. On an H200, small worlds of 16384 vertices with 1 and 2
-# such edges take 138 and 61 ms if products of n / 2 are tried, 139 and 45 ms with n / 4, and 141 and 43 ms with n / 8.
-_MANY_LIGHT, _PARTS = 1.5, 8
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 one of 2048 of each takes
-# 0.3 ms, to which reading the statistics would add 0.1 ms.
+# 0.3 ms, to which counting edges would add as much.
 _LEAST_ALONE = 4096
-# A result is certain up to _WINDOW above the sum of the least values of A and B. Such a product is tried where each result is
-# the least of _FEWEST_SUMS or more such sums on average, of which one in 10^7 results has none if the values are independent.
+# A result is certain up to _WINDOW above the sum of the least values of A and B. A product of two given matrices is tried where
+# more than _FEWEST_SUMS sums per result are that low; of 10^7 results one has none then, if the values are independent.
 _WINDOW, _FEWEST_SUMS = 23, 16
 # A least value of so much or more counts as one less, which makes no result certain.
 _ZERO = 2700
@@ -82,10 +79,10 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
     weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
     graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. So products of h n / d vertices are tried, and in sparse graphs smaller ones, of which some tiles are
-    certain; none if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs are
-    misjudged, which costs time alone: one heavy edge may keep all products ordinary, and a grid whose vertices are in random
-    order takes 12% longer for 8192 vertices, and 2% for 16384.
+    h n / d = 2048. Of smaller products some tiles are certain; if few are, the kernel stops early. No product is tried if d is
+    below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs are misjudged, which costs time
+    alone: one heavy edge may keep all products ordinary, and on an H200 a grid whose vertices are in random order takes 12%
+    longer for 8192 vertices, and 4% for 16384.
 
     Args:
         selection: method, engine and configuration.
@@ -107,8 +104,7 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
-    least = max(_LEAST, int(n / (2 if light < _MANY_LIGHT else max(light, _PARTS))))
-    return 1 << (least.bit_length() - 1)  # few values, for each of which the kernels of a solve are looked up once
+    return _LEAST if light >= _MANY_LIGHT else _LEAST_OF_HEAVY
 
 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
@@ -123,7 +119,8 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
         a, b: (batch, m, k) and (batch, k, n).
         bounds: of a, b and all else that the result is computed from.
 
-    Cost: some operations on at most 256 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k.
+    Cost: some operations on at most 256 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k,
+    nor where the bounds decide.
     """
     (batch, m, depth), n = a.shape, b.shape[2]
     if min(m, n, depth) < _LEAST_ALONE or not _allowed.get() or not type_of(engine).multiplies_by_exponents(a):
@@ -131,12 +128,15 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
     if any(bound.lowest < 0 for bound in bounds) or any(x.highest is None or x.lowest >= _ZERO for x in bounds[:2]):
         return None
     span_a, span_b = (bound.highest - bound.lowest for bound in bounds[:2] if bound.highest is not None)
-    rows_a, rows_b = _sample(a), _sample(b)
-    edges_a, edges_b = torch.stack((_count_edges(rows_a), _count_edges(rows_b))).tolist()
-    sums = depth * (edges_a / rows_a.numel()) * (edges_b / rows_b.numel()) * _share_of_low_sums(span_a, span_b)
-    expected = sums >= _FEWEST_SUMS or (span_a + span_b <= _WINDOW and sums > 0)
+    is_exact, sums = span_a + span_b <= _WINDOW, depth * _share_of_low_sums(span_a, span_b)
+    if not is_exact and sums <= _FEWEST_SUMS:
+        return None
+    if not is_exact or a.is_floating_point():
+        samples = _sample(a), _sample(b)
+        edges_a, edges_b = torch.stack([_count_edges(rows) for rows in samples]).tolist()
+        sums *= edges_a / samples[0].numel() * edges_b / samples[1].numel()
     size = batch * (_BYTES * depth * (m + n) + m * n * a.itemsize)
-    return _LEAST if expected and fits_memory(size, a.device) else None
+    return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) and fits_memory(size, a.device) else None
 
 
 def _share_of_low_sums(span_a: float, span_b: float) -> float:
