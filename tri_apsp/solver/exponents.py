@@ -32,7 +32,7 @@ _FEWEST_EDGES = 2.5
 # vertices in 20 and 146 ms. With 1 edge of weight 1 per vertex, 16384 vertices take 108 ms in a random graph with 16 edges per
 # vertex, and 138 ms in a small world, which takes 151 ms with 0.94. With 1.3, 8192 vertices take 14 and 16 ms, but 20.5 ms in
 # a random graph with 4 edges per vertex.
-_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.97, 11500
+_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.95, 11500
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 one of 2048 of each takes
 # 0.3 ms, to which counting edges would add as much.
 _LEAST_ALONE = 4096
@@ -41,8 +41,8 @@ _LEAST_ALONE = 4096
 _WINDOW, _FEWEST_SUMS = 23, 16
 # A least value of so much or more counts as one less, which makes no result certain.
 _ZERO = 2700
-# Rows of each matrix in which edges are counted.
-_ROWS = 256
+# Rows of each matrix in which edges are counted: so many that the mean of 16 edges per vertex with a power law is known to 3%.
+_ROWS = 2048
 # Bytes for each value that is encoded.
 _BYTES = 2
 
@@ -89,7 +89,7 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
         weights: (batch, n, n), of which none is negative; the diagonal does not count as edges.
         highest: the greatest of them, and of the diagonal; None without an edge.
 
-    Cost: some operations on at most 256 rows of each graph, for which the host blocks; nothing below 8192 vertices.
+    Cost: some operations on at most 2048 rows of each graph, for which the host blocks; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if highest is None or not may_multiply_by_exponents(selection, n, weights):
@@ -119,7 +119,7 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
         a, b: (batch, m, k) and (batch, k, n).
         bounds: of a, b and all else that the result is computed from.
 
-    Cost: some operations on at most 256 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k,
+    Cost: some operations on at most 2048 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k,
     nor where the bounds decide.
     """
     (batch, m, depth), n = a.shape, b.shape[2]
