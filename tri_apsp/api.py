@@ -191,8 +191,8 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
 
     Cost: m * n * k min-plus operations; for integers whose sums come near no_edge, up to twice that. Large operands on a GPU
     are copied to aligned rows if 16 does not divide k or n and memory suffices, because such a product is faster. From m, n
-    and k of 4096 on, an NVIDIA GPU multiplies small whole numbers from 0 on by exponents (see README, Methods); the result is
-    the same.
+    and k of 4096 on, an NVIDIA GPU multiplies small whole numbers from 0 on by exponents (see README, Methods), if 2 k (m + n)
+    bytes of workspace for each product are free; the result is the same.
     """
     if needs_operation(a, b, c):
         from tri_apsp import ops
@@ -222,7 +222,7 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
         EngineError: the device is a GPU, but Triton is not installed.
 
     Cost: n^3 Boolean operations per graph, 32 or 64 in one instruction; as workspace n^2 bits, with n rounded up to a multiple
-    of 128. On compute capability 9.x, from n = 5632 on, large products run on tensor cores, which count paths; the workspace
+    of 128. On compute capability 9.x, from n = 5505 on, large products run on tensor cores, which count paths; the workspace
     for that, n^2 / 2 bytes, is free again before the result is allocated. The call blocks until a GPU has read the values of
     weights and of int16, int32 and int64; else it does not.
 

@@ -127,6 +127,15 @@ def test_integers_with_negative_weights_and_no_path_are_right():
         check_sources(distances, weights, "auto")
 
 
+@pytest.mark.parametrize("tried", [False, True])
+def test_a_product_on_tensor_cores_has_no_bound(monkeypatch, tried):
+    monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)
+    monkeypatch.setattr("tri_apsp.bench.measure.tries_exponents", lambda a, b: tried)
+    (row,) = measure([(Case(40), [])], CPU, config=Config(), repeat=1, scipy_up_to=0, clock_hz=1e9)
+    assert row.operation == "min_plus"
+    assert (row.bound_fraction is None) == tried
+
+
 @pytest.mark.parametrize("counts", [False, True])
 def test_a_closure_on_tensor_cores_has_no_bound(monkeypatch, counts):
     monkeypatch.setattr("tri_apsp.bench.measure.bound", lambda *args: 1e9)

@@ -106,6 +106,17 @@ def test_large_products_are_counted(
     assert engine.counts == bool(expected)
 
 
+@pytest.mark.parametrize(("m", "n", "expected"), [(12288, 12288, 256), (12288, 12160, 128), (4096, 4096, 128)])
+def test_tiles_of_counted_products(monkeypatch: pytest.MonkeyPatch, m: int, n: int, expected: int) -> None:
+    launched = []
+    monkeypatch.setattr(Launcher, "__call__", lambda self, grid, *args: launched.append((self._constants, grid)))
+    a, b = (torch.empty((2, *shape), dtype=torch.int32, device=META) for shape in ((m, 4), (128, n // 32)))
+    counting.product(Update(torch.empty((2, m, n // 32), dtype=torch.int32, device=META), a, b))
+    constants, grid = launched[-1]
+    assert constants["BLOCK_N"] == expected
+    assert grid == (m // 128 * (n // expected), 2, 1)
+
+
 def words_of(bits: torch.Tensor) -> torch.Tensor:
     """Pack bool (batch, m, n) into int32 (batch, m, n // 32), a view of rows with 4 words more, each MARGIN."""
     places = torch.arange(32, device=bits.device)

@@ -18,6 +18,7 @@ from tri_apsp.engines import MatrixSpec, Update
 from tri_apsp.engines.triton_exponents import BLOCK_EDGE, Remaining, exponent_product, exponents_of
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.report.families import FAMILIES
+from tri_apsp.solver import exponents as solver_exponents
 
 DTYPES = (torch.int16, torch.int32, torch.float32)
 DEFAULT_TILES = GpuTiles(128, 128, 128, num_warps=8, num_stages=6)
@@ -61,6 +62,11 @@ def leave_one_path(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, above: int
     a[1, -1, 0], a[1, -1, 1], b[1, 1, -1] = 0, above, 0  # vertex 0 leads to others, but not to the last one
     b[1, 0, 0] = 0
     return (c.shape[1] - 1) // BLOCK_EDGE, (c.shape[2] - 1) // BLOCK_EDGE
+
+
+def test_the_rule_has_the_numbers_of_the_kernels() -> None:
+    assert exponents_of(128).WINDOW == solver_exponents._WINDOW
+    assert exponents_of(128).ZERO == solver_exponents._ZERO
 
 
 @interpreted

@@ -16,7 +16,7 @@ from kernels.variants import CAPABILITIES, boolean_pack, boolean_product, boolea
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean.nvidia import NvidiaBooleanEngine
 from tri_apsp.engines.boolean.portable import PortableBooleanEngine
-from tri_apsp.engines.boolean.triton_base import _PACKED, _UNPACKED
+from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
 
 pytestmark = needs_disassembler
 
@@ -63,14 +63,14 @@ def test_portable_product(tile: int, capability: int) -> None:
 def test_packing_loads_16_bytes_at_a_time(dtype: torch.dtype) -> None:
     compiled = boolean_pack(dtype, 90).compile()
     assert compiled.instructions["LDL"] == 0
-    assert compiled.instructions["LDG"] == math.prod(_PACKED) * 32 * dtype.itemsize // (128 * 16)
+    assert compiled.instructions["LDG"] == math.prod(_PACK_TILE) * 32 * dtype.itemsize // (128 * 16)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_unpacking_stores_16_bytes_at_a_time(transposed: bool) -> None:
     compiled = boolean_unpack(transposed, 90).compile()
     assert compiled.spills == 0
-    assert compiled.instructions["STG"] == math.prod(_UNPACKED) * 32 // (128 * 16)
+    assert compiled.instructions["STG"] == math.prod(_UNPACK_TILE) * 32 // (128 * 16)
 
 
 @pytest.mark.parametrize(("tiles", "programs"), [(counting.TILES, 2), (counting.LARGE_TILES, 1)], ids=["usual", "large"])

@@ -19,7 +19,7 @@ from tri_apsp.engines.arithmetic import arithmetic_constants, arithmetic_options
 from tri_apsp.engines.boolean import counting
 from tri_apsp.engines.boolean import nvidia as boolean_nvidia
 from tri_apsp.engines.boolean import portable as boolean_portable
-from tri_apsp.engines.boolean.triton_base import _PACKED, _UNPACKED
+from tri_apsp.engines.boolean.triton_base import _PACK_TILE, _UNPACK_TILE
 from tri_apsp.engines.nvidia_constants import (
     argmin_constants,
     closure_constants,
@@ -366,13 +366,13 @@ def packed(pack: bool, wide: bool, capability: int) -> Variant:
 def boolean_pack(dtype: torch.dtype, capability: int) -> Variant:
     """The packing of rows of unit stride, of uint8 as of bool, of floats as weights."""
     missing = no_edge(dtype) if dtype.is_floating_point else None
-    constants = {"NO_EDGE": missing, "ROWS": _PACKED[0], "WORDS": _PACKED[1], "stride_an": 1}
+    constants = {"NO_EDGE": missing, "ROWS": _PACK_TILE[0], "WORDS": _PACK_TILE[1], "stride_an": 1}
     pointers = {"words_ptr": "*i32", "adjacency_ptr": "*u8" if dtype == torch.uint8 else f"*{TYPES[dtype]}"}
     return Variant(_pack_kernel, _signature(_pack_kernel, torch.int32, constants, **pointers), constants, capability, 4)
 
 
 def boolean_unpack(transposed: bool, capability: int) -> Variant:
-    constants = {"TRANSPOSED": transposed, "ROWS": _UNPACKED[0], "WORDS": _UNPACKED[1]}
+    constants = {"TRANSPOSED": transposed, "ROWS": _UNPACK_TILE[0], "WORDS": _UNPACK_TILE[1]}
     return Variant(
         _unpack_kernel, _signature(_unpack_kernel, torch.int32, constants, bytes_ptr="*u8"), constants, capability, 4
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import tri_apsp
 from tri_apsp import engines
+from tri_apsp.configs import PAPER_METHOD_NAMES
 from tri_apsp.engines import type_of
 from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "gpu" not in request.keywords:
         monkeypatch.setattr(exponents, "_LEAST", 32)
-        monkeypatch.setattr(exponents, "_LEAST_OF_HEAVY", 64)
+        monkeypatch.setattr(exponents, "_LEAST_IF_FEW_LIGHT", 64)
         monkeypatch.setattr(exponents, "_LEAST_ALONE", 256)
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
         monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 200)
@@ -138,6 +140,15 @@ def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures("multiplying")
+def test_the_systems_of_the_papers_keep_their_products() -> None:
+    weights = graph(512, 64, 1)[None]
+    selection = select_dense(weights, "auto", None)
+    assert least_by_exponents(selection, weights, 1) is not None
+    for method in PAPER_METHOD_NAMES:
+        assert least_by_exponents(dataclasses.replace(selection, method=method), weights, 1) is None
+
+
+@pytest.mark.usefixtures("multiplying")
 def test_packed_graphs() -> None:
     few, many = graph(40, 8, 1), graph(300, 32, 1)
     packed, offsets = torch.cat((many.flatten(), few.flatten())), torch.tensor([0, 300**2, 300**2 + 40**2])
@@ -183,13 +194,28 @@ def test_products_that_are_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     assert least_of_product("cpu", a, a, [*bounds, Bounds(-1, 4)]) is None
     assert least_of_product("cpu", a, a, [Bounds(2699, 2702), Bounds(1, 4)]) == 32
     assert least_of_product("cpu", a, a, [Bounds(2700, 2703), Bounds(1, 4)]) is None
-    a[0, 7] += 0.5  # a row that is read
-    assert least_of_product("cpu", a, a.floor(), bounds) is None
-    a = a.floor()
     with ordinary_products():
         assert least_of_product("cpu", a, a, bounds) is None
     monkeypatch.setattr(exponents, "fits_memory", lambda size, device: size < 8 * 256 * 256)
     assert least_of_product("cpu", a, a, bounds) is None
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_products_whose_bounds_decide() -> None:
+    few = operand(256, 256, 4, 0.1, torch.int16)
+    assert least_of_product("cpu", few, few, [Bounds(1, 12), Bounds(2, 14)]) == 32  # no sum is more than 23 above 3
+    assert least_of_product("cpu", few, few, [Bounds(1, 13), Bounds(2, 14)]) is None
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_edges_of_a_product_are_counted_in_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "_ROWS", 32)
+    a, bounds = operand(256, 256, 4, 1, torch.float32), [Bounds(1, 4)] * 2
+    for row, expected in ((8, 32), (9, None)):  # one of nine rows is read
+        other = a.clone()
+        other[0, row] += 0.5
+        assert least_of_product("cpu", a, other, bounds) == expected
+        assert least_of_product("cpu", other, a, bounds) == expected
 
 
 @pytest.mark.parametrize(("span_a", "span_b"), [(0, 0), (5, 40), (40, 5), (23, 23), (30, 99), (11, 12)])

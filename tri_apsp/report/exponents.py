@@ -48,11 +48,12 @@ _BOOLEAN = (_COUNTING, _CLOSURE)
 _METHODS: dict[str, MethodName] = {"by exponents, floyd_warshall": "floyd_warshall", "by exponents, squaring": "squaring"}
 _COMPARED = 4
 _SOURCES = (
-    "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py", "solver/exponents.py"
+    "engines/nvidia.py", "engines/triton_exponents.py", "kernels/nvidia/exponents.py", "kernels/shared/exponents.py",
+    "solver/exponents.py", "solver/product.py",
 )  # fmt: skip
 _CLOSURE_SOURCES = (
     "engines/boolean/counting.py", "engines/boolean/nvidia.py", "engines/boolean/triton_base.py", "kernels/nvidia/boolean.py",
-    "kernels/nvidia/counting.py",
+    "kernels/nvidia/counting.py", "kernels/shared/boolean.py",
 )  # fmt: skip
 # Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
 # of the host between two of them does not count; each time is the median of _SAMPLES.
@@ -345,11 +346,12 @@ def _hops_line(curves: Curves, n: int) -> str:
 def _lead(dtype: str, curves: Curves) -> str:
     """Return the opening: the product, and the least and greatest gain of the largest n."""
     parts = []
-    products: Mapping[str, ByN] = _products(curves)
-    common = set.intersection(*(set(known) for known in products.values())) if len(products) == len(_PRODUCTS) else set()
+    compared = (_TORCH, _EXPONENTS, _ORDINARY)
+    products: Mapping[str, ByN] = _products(curves, compared)
+    common = set.intersection(*(set(known) for known in products.values())) if len(products) == len(compared) else set()
     if common:
         n = max(common)
-        torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in (_TORCH, _EXPONENTS, _ORDINARY))
+        torch_, exponents, ordinary = (products[name][n].rate / 1e12 for name in compared)
         parts.append(
             f"a product by exponents runs at {exponents:.0f} T operations/s for n = {n} in {dtype}, {exponents / ordinary:.1f} "
             f"times as fast as an ordinary one and at {exponents / torch_:.0%} of torch's bfloat16 product of powers of two"

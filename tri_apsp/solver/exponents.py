@@ -20,24 +20,27 @@ from tri_apsp.value_range import value_range
 
 __all__ = ["least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products", "with_exponents"]
 
-# Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15. Where less than
-# _MANY_LIGHT edges of weight 1 per vertex make few tiles certain, those below _LEAST_OF_HEAVY gain nothing either.
-_LEAST, _LEAST_OF_HEAVY, _MANY_LIGHT = 2048, 4096, 1.5
+# Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
+_LEAST = 2048
+# With fewer than _MANY_LIGHT edges of weight 1 per vertex, few tiles of products of 2048 are certain: trying these too takes a
+# small world of 8192 vertices with 1 such edge from 20.0 to 20.5 ms on an H200, but one with 2 from 8.9 to 7.0 ms.
+_LEAST_IF_FEW_LIGHT, _MANY_LIGHT = 4096, 1.5
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
 # Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H200, 8192
 # vertices with 2 edges per vertex of weight 1 would take 22 instead of 20 ms.
 _FEWEST_EDGES = 2.5
-# Edges of weight 1, per vertex and in all, below which no product is tried. On an H200 ordinary products solve 8192 and 16384
-# vertices in 20 and 146 ms. With 1 edge of weight 1 per vertex, 16384 vertices take 108 ms in a random graph with 16 edges per
-# vertex, and 138 ms in a small world, which takes 151 ms with 0.94. With 1.3, 8192 vertices take 14 and 16 ms, but 20.5 ms in
-# a random graph with 4 edges per vertex.
+# Edges of weight 1, per vertex and in all, below which no product is tried. On an H200 ordinary products solve 16384 vertices
+# in 146 ms: small worlds take 138 ms by exponents with 1 edge of weight 1 per vertex, but 151 ms with 0.94. They solve 8192
+# vertices in 19.8 ms: with 1.3 such edges per vertex, less than 11500 / 8192, a random graph with 4 edges per vertex takes
+# 20.5 ms, although one with 16 takes 14 ms.
 _FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.95, 11500
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 one of 2048 of each takes
 # 0.3 ms, to which counting edges would add as much.
 _LEAST_ALONE = 4096
-# A result is certain up to _WINDOW above the sum of the least values of A and B. A product of two given matrices is tried where
-# more than _FEWEST_SUMS sums per result are that low; of 10^7 results one has none then, if the values are independent.
+# A result is certain up to _WINDOW above the sum of the least values of A and B, with slices of 128, which is the default. A
+# product of two given matrices is tried where more than _FEWEST_SUMS sums per result are that low; of 10^7 results one has none
+# then, if the values are independent.
 _WINDOW, _FEWEST_SUMS = 23, 16
 # A least value of so much or more counts as one less, which makes no result certain.
 _ZERO = 2700
@@ -51,7 +54,7 @@ _allowed = ContextVar("products by exponents", default=True)
 
 @contextmanager
 def ordinary_products() -> Iterator[None]:
-    """Within it, solves compute no product by exponents: for studies of the ordinary kernels."""
+    """Within it, solves and min_plus compute no product by exponents: for studies of the ordinary kernels."""
     token = _allowed.set(False)
     try:
         yield
@@ -80,19 +83,22 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
     graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
     h n / d = 2048. Of smaller products some tiles are certain; if few are, the kernel stops early. No product is tried if d is
-    below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs are misjudged, which costs time
-    alone: one heavy edge may keep all products ordinary, and on an H200 a grid whose vertices are in random order takes 12%
-    longer for 8192 vertices, and 4% for 16384.
+    below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs may be misjudged, which costs
+    time alone: one heavy edge may keep all products ordinary, and on an H200 a grid whose vertices are in random order takes
+    12% longer for 8192 vertices, and 4% for 16384.
 
     Args:
         selection: method, engine and configuration.
         weights: (batch, n, n), of which none is negative; the diagonal does not count as edges.
         highest: the greatest of them, and of the diagonal; None without an edge.
 
-    Cost: some operations on at most 2048 rows of each graph, for which the host blocks; nothing below 8192 vertices.
+    Cost: reads at most 2048 rows of each graph, for which the host blocks; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if highest is None or not may_multiply_by_exponents(selection, n, weights):
+        return None
+    size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n  # more than counting takes
+    if not fits_memory(size, weights.device):
         return None
     rows = _sample(weights)
     loops = weights.diagonal(dim1=1, dim2=2)[:, :: _step(n)] < no_edge(weights.dtype)
@@ -101,42 +107,41 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     light = edges_per_vertex / max(highest, 1)  # edges of weight 1 per vertex
     if edges_per_vertex < _FEWEST_EDGES or light < max(_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL / n):
         return None
-    size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
-    if not fits_memory(size, weights.device):
-        return None
-    return _LEAST if light >= _MANY_LIGHT else _LEAST_OF_HEAVY
+    return _LEAST if light >= _MANY_LIGHT else _LEAST_IF_FEW_LIGHT
 
 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
-    """As least_by_exponents, for the product of two matrices alone.
+    """Return l as least_by_exponents does, if the product of two given matrices should be tried by exponents; else None.
 
     A result is certain if it is at most 23 above the sum of the least values. Of values that are spread evenly between the
-    least and the greatest, a share s of all sums is; with shares p and q of edges in A and B, these are k p q s for each
-    result. Other values are misjudged, which costs at most 8% of the time for k = 4096, and 3% for 8192.
+    least and the greatest, a share s of all sums is; with shares p and q of edges in A and B, each result has k p q s sums that
+    low. Other values may be misjudged, which costs at most 8% of the time for k = 4096, and 3% for 8192.
 
     Args:
         engine: the name of an engine.
         a, b: (batch, m, k) and (batch, k, n).
         bounds: of a, b and all else that the result is computed from.
 
-    Cost: some operations on at most 2048 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k,
-    nor where the bounds decide.
+    Cost: reads at most 2048 rows of each matrix, for which the host blocks; nothing below 4096 rows, columns or k, nor where
+    the bounds decide.
     """
     (batch, m, depth), n = a.shape, b.shape[2]
     if min(m, n, depth) < _LEAST_ALONE or not _allowed.get() or not type_of(engine).multiplies_by_exponents(a):
         return None
-    if any(bound.lowest < 0 for bound in bounds) or any(x.highest is None or x.lowest >= _ZERO for x in bounds[:2]):
+    (lowest_a, highest_a), (lowest_b, highest_b) = bounds[:2]
+    if highest_a is None or highest_b is None or min(bound.lowest for bound in bounds) < 0 or max(lowest_a, lowest_b) >= _ZERO:
         return None
-    span_a, span_b = (bound.highest - bound.lowest for bound in bounds[:2] if bound.highest is not None)
+    span_a, span_b = highest_a - lowest_a, highest_b - lowest_b
     is_exact, sums = span_a + span_b <= _WINDOW, depth * _share_of_low_sums(span_a, span_b)
     if not is_exact and sums <= _FEWEST_SUMS:
+        return None
+    if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):  # more than counting takes
         return None
     if not is_exact or a.is_floating_point():
         samples = _sample(a), _sample(b)
         edges_a, edges_b = torch.stack([_count_edges(rows) for rows in samples]).tolist()
         sums *= edges_a / samples[0].numel() * edges_b / samples[1].numel()
-    size = batch * (_BYTES * depth * (m + n) + m * n * a.itemsize)
-    return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) and fits_memory(size, a.device) else None
+    return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) else None
 
 
 def _share_of_low_sums(span_a: float, span_b: float) -> float:

@@ -27,10 +27,10 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
     size = round((rows * depth * columns) ** (1 / 3))
     call = tuned.call_of(name, device, dtype, n=size, batch=batch, nonnegative=nonnegative, product=True)
     config = tuned.config_for_call(call)
-    exponents_from = least_of_product(name, left, right, bounds)
-    engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from), config)
     with memory_for_product((batch, rows, columns), left), current(device):
-        left, right, initial = engine.operands(left, right, initial)
+        left, right, initial = engines.type_of(name).operands(left, right, initial)
+        exponents_from = least_of_product(name, left, right, bounds)
+        engine = engines.make(name, MatrixSpec(depth, dtype, device, nonnegative, exponents_from=exponents_from), config)
         if initial is None:
             result = left.new_empty((batch, rows, right.shape[2]))
         else:
@@ -44,9 +44,10 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
 
 
 def tries_exponents(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Return whether a product would be computed by exponents, but for its uncertain tiles."""
+    """Return whether product(a, b, None) tries to multiply by exponents; reads the values, for which the host blocks."""
     left, right, _, _ = check_operands(a, b, None)
     name, bounds = _engine_and_bounds(left, right, None)
+    left, right, _ = engines.type_of(name).operands(left, right, None)
     return least_of_product(name, left, right, bounds) is not None
 
 

@@ -10,10 +10,12 @@ __all__ = ["_pack_kernel", "_unpack_kernel"]
 
 @triton.jit
 def _tile(n, ROWS: tl.constexpr, WORDS: tl.constexpr):
-    """Return the rows [ROWS] and columns [32 WORDS] of this program's tile, of which 32 columns are one word."""
+    """Return the rows [ROWS], columns [32 WORDS] and words [WORDS] of this program's tile of a matrix with n columns."""
     tiles_n = tl.cdiv(n, 32 * WORDS)
     pid = tl.program_id(0)
-    return pid // tiles_n * ROWS + tl.arange(0, ROWS), pid % tiles_n * (32 * WORDS) + tl.arange(0, 32 * WORDS)
+    start_w = pid % tiles_n * WORDS
+    rows = pid // tiles_n * ROWS + tl.arange(0, ROWS)
+    return rows, start_w * 32 + tl.arange(0, 32 * WORDS), start_w + tl.arange(0, WORDS)
 
 
 @triton.jit
@@ -28,7 +30,7 @@ def _pack_kernel(
 
     Axis 0 of the grid is the tiles; axis 1 is the graph.
     """
-    offs_m, offs_n = _tile(size, ROWS, WORDS)
+    offs_m, offs_n, offs_w = _tile(size, ROWS, WORDS)
     pid_b = tl.program_id(1).to(tl.int64)
     mask = (offs_m < n)[:, None] & (offs_n < n)[None, :]
     ptrs = (
@@ -39,7 +41,6 @@ def _pack_kernel(
     edges = edges | (mask & (offs_m[:, None] == offs_n[None, :]))  # [ROWS, 32 WORDS]
     bits = edges.to(tl.int32) << (offs_n % 32)[None, :]
     words = tl.sum(tl.reshape(bits, [ROWS, WORDS, 32]), axis=2)  # a sum of different bits is their or
-    offs_w = tl.program_id(0) % tl.cdiv(size, 32 * WORDS) * WORDS + tl.arange(0, WORDS)
     rows = words_ptr + (pid_b * size + offs_m)[:, None] * (size // 32)
     tl.store(rows + offs_w[None, :], words, mask=(offs_m < size)[:, None] & (offs_w < size // 32)[None, :])
 
@@ -53,9 +54,8 @@ def _unpack_kernel(
     ROWS: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
     """Byte (i, 32 w + b), or (32 w + b, i), <- bit b of word (i, w), for a tile [ROWS, WORDS] of words; grid as above."""
-    offs_m, offs_n = _tile(columns, ROWS, WORDS)
+    offs_m, offs_n, offs_w = _tile(columns, ROWS, WORDS)
     pid_b = tl.program_id(1).to(tl.int64)
-    offs_w = tl.program_id(0) % tl.cdiv(columns, 32 * WORDS) * WORDS + tl.arange(0, WORDS)
     ptrs = words_ptr + pid_b * stride_wb + offs_m.to(tl.int64)[:, None] * stride_wm + offs_w[None, :]
     words = tl.load(ptrs, mask=(offs_m < rows)[:, None] & (offs_w < tl.cdiv(columns, 32))[None, :], other=0)
     bits = tl.reshape(words[:, :, None] >> tl.arange(0, 32), [ROWS, 32 * WORDS]) & 1
