@@ -235,7 +235,7 @@ class TestPortable(GpuContract):
         ([[0, 1], [1, 0]], False, "`adjacency` must be a torch tensor, but is list; give torch.tensor()"),
         (torch.ones(2, 3, dtype=torch.bool), False, r"`adjacency` must be square.*\(2, 3\); pad missing vertices with 0\."),
         (torch.ones(2, 3), True, r"\(2, 3\); pad missing vertices with no_edge\."),
-        (torch.ones(3, dtype=torch.bool), False, "`adjacency` must be square"),
+        (torch.ones(3, dtype=torch.bool), False, r"`adjacency` must be square.*\(3,\); reshape it\."),
         (torch.ones(2, 2), False, "but has float32; give weights=True if inf is no edge and 0 an edge, else `adjacency != 0`"),
         (torch.ones(2, 2).half(), False, "bool, uint8, .* or int64, but has float16; give `adjacency != 0`"),
         (torch.ones(2, 2).half(), True, r"float32, .* or bool, but has float16; convert it with \.to\(torch.float32\)"),

@@ -125,9 +125,9 @@ def shortest_paths(
             sums), NaN or minus infinity, sizes that do not fit the weights, an unknown method or engine, options that exclude
             each other. The weights are then unchanged, with overwrite too.
         NegativeCycleError: there is a cycle of negative weight; carries its vertices and its weight.
-        DistanceRangeError: a distance does not fit the integer dtype. Distances must be less than
-            no_edge(dtype); if any integer weight is negative, distances must lie in [-q, no_edge - 2q) with
-            q = no_edge // 4, so that none is confused with a walk over a missing edge.
+        DistanceRangeError: a distance does not fit the dtype. Distances must be less than no_edge(dtype); if any integer weight
+            is negative, distances must lie in [-q, no_edge - 2q) with q = no_edge // 4, so that none is confused with a walk
+            over a missing edge. Floats must be at least -finfo(dtype).max / (4 n), so that the sum of any path fits.
         TooLargeError: the result does not fit the memory of the device.
         EngineError: the engine that config names cannot run here.
 
@@ -183,7 +183,9 @@ def min_plus(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None) ->
 
     Raises:
         InputError: shapes, dtypes or devices that do not fit; NaN or minus infinity.
-        DistanceRangeError: a sum of two integer weights that a result depends on does not fit the dtype.
+        DistanceRangeError: a sum that a result depends on does not fit the dtype. Integers must be less than no_edge(dtype), or
+            less than no_edge(dtype) + v if the least value v of a and b is negative, so that none is confused with a sum of v
+            and no_edge; floats must be more than -finfo(dtype).max / 4.
         TooLargeError: the result does not fit the memory of the device.
 
     Gradients: the gradient of an element flows to `c` if the element equals it, else to both weights of the first sum that it
@@ -207,7 +209,7 @@ def reachability(adjacency: torch.Tensor, *, weights: bool = False) -> torch.Ten
     Args:
         adjacency: (n, n) or (batch, n, n), on the CPU or a CUDA device, with any strides; unchanged. adjacency[i, j] states
             whether there is an edge from i to j: in bool, True is an edge; in uint8, int8, int16, int32 and int64, any value
-            but 0. The diagonal is ignored.
+            but 0. The diagonal is ignored, but must hold valid values.
         weights: whether `adjacency` holds weights as shortest_paths takes them: in float32 and float64, any value but inf is
             an edge; in int16, int32 and int64, any value but no_edge(dtype); in bool, True. A weight of 0 is an edge.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cases
 import numpy as np
 import pytest
@@ -185,6 +187,15 @@ def test_a_float_distance_that_overflows_is_not_passed_off_as_unreachable(dtype:
     assert tri_apsp.shortest_paths(path(dtype, huge / 2, huge / 2)).distances[0, 2] == huge
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("options", [{}, {"method": "squaring"}, {"negative_cycles": "mark"}], ids=str)
+def test_a_float_that_paths_may_take_below_the_range_is_refused(dtype: torch.dtype, options: Any) -> None:
+    least = -torch.finfo(dtype).max / 4 / 3
+    assert tri_apsp.shortest_paths(path(dtype, least, least), **options).distances[0, 2] == 2 * least
+    with pytest.raises(DistanceRangeError, match=r"weights must be at least -.* for n = 3, .* but one is -"):
+        tri_apsp.shortest_paths(path(dtype, 1.1 * least, 1), **options)
+
+
 class TestMinPlus:
     def test_a_sum_that_does_not_fit_is_refused(self) -> None:
         a = torch.tensor([[9000, 16383]], dtype=torch.int16)
@@ -216,3 +227,22 @@ class TestMinPlus:
         a = torch.tensor([[-16383]], dtype=torch.int16)
         with pytest.raises(DistanceRangeError):
             tri_apsp.min_plus(a, a)
+
+    def test_a_long_sum_beside_a_negative_value(self) -> None:
+        a, b = torch.tensor([[-8000], [9000]], dtype=torch.int16), torch.zeros((1, 1), dtype=torch.int16)
+        with pytest.raises(DistanceRangeError, match="more than 8382, which beside -8000 may be a missing edge; use a wider"):
+            tri_apsp.min_plus(a, b)
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+    def test_floats_out_of_range_are_refused(self, dtype: torch.dtype) -> None:
+        huge = torch.tensor([[0.75 * torch.finfo(dtype).max]], dtype=dtype)
+        with pytest.raises(DistanceRangeError, match=r"a sum weighs more than .*e\+"):
+            tri_apsp.min_plus(huge, huge)
+        assert tri_apsp.min_plus(huge, huge, torch.ones_like(huge)).item() == 1
+        assert tri_apsp.min_plus(huge, huge / 4).item() == (1.25 * huge).item()
+        assert tri_apsp.min_plus(huge, torch.full_like(huge, torch.inf)).item() == torch.inf
+        low = -huge / 8
+        assert tri_apsp.min_plus(low, low).item() == 2 * low.item()
+        for operands in ((-huge, 0 * huge), (2 * low, 2 * low), (huge, huge, -huge)):
+            with pytest.raises(DistanceRangeError, match=r"a sum weighs -.* or less"):
+                tri_apsp.min_plus(*operands)

@@ -50,7 +50,7 @@ _DESCRIPTION = (
     f"Floyd-Warshall; and, for --method {_REACHABILITY}, Boolean operations per second of the transitive closure of random "
     "graphs of two edges per vertex. Each call is timed only after its result was checked for correctness. "
     f"Column bound: the fraction reached of {BOUND}; operations per clock: {RATES}. Column other s: {_OTHER}. Both are empty "
-    "where large products run on tensor cores: by exponents, or in a closure by counting paths."
+    "where large products run on tensor cores (by exponents, or in a closure by counting paths), and where they do not apply."
 )
 _KEYS = (
     "machine, versions, command, rows: operation, dtype, sign, n, batch, engine, p20_seconds, p50_seconds, p80_seconds, "

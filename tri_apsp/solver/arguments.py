@@ -126,10 +126,10 @@ def check_adjacency(adjacency: object, *, weights: object) -> Problem:
 
 def _check_square(tensor: torch.Tensor, name: str, padding: str) -> None:
     if tensor.dim() not in (2, 3) or tensor.shape[-1] != tensor.shape[-2]:
-        raise InputError(
-            f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; "
-            + ("give `offsets` too for packed graphs." if tensor.dim() == 1 else f"pad missing vertices with {padding}.")
-        )
+        remedy = "reshape it" if tensor.dim() not in (2, 3) else f"pad missing vertices with {padding}"
+        if tensor.dim() == 1 and name == "weights":
+            remedy = "give `offsets` too for packed graphs"
+        raise InputError(f"`{name}` must be square, (n, n) or (batch, n, n), but has shape {tuple(tensor.shape)}; {remedy}.")
 
 
 def _check_dtype(
@@ -204,12 +204,12 @@ def check_operands(a: object, b: object, c: object | None) -> tuple[torch.Tensor
         _check_dtype(tensor, name)
         if tensor.device != first.device:
             raise InputError(
-                f"`a`, `b` and `c` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
+                f"`a` and `{name}` must be on one device, but `a` is on {first.device} and `{name}` on {tensor.device}; "
                 "move one of them."
             )
         if _solved_dtype(tensor) != _solved_dtype(first):
             raise InputError(
-                f"`a`, `b` and `c` must have one dtype, but `a` is {dtype_name(first.dtype)} and `{name}` "
+                f"`a` and `{name}` must have one dtype, but `a` is {dtype_name(first.dtype)} and `{name}` "
                 f"{dtype_name(tensor.dtype)}; convert one of them."
             )
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}

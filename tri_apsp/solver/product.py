@@ -7,7 +7,7 @@ import torch
 from tri_apsp import engines, tuned
 from tri_apsp.device import current
 from tri_apsp.engines import Engine, MatrixSpec, Update
-from tri_apsp.semirings import no_edge
+from tri_apsp.semirings import floor, no_edge
 from tri_apsp.solver.arguments import check_operands
 from tri_apsp.solver.exponents import least_of_product
 from tri_apsp.solver.memory import memory_for_product
@@ -36,8 +36,7 @@ def product(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None) -> torch.T
         else:
             result = initial.clone(memory_format=torch.contiguous_format)
         engine.product(Update(result, left, right, fresh=initial is None))
-        if not dtype.is_floating_point:
-            _verify_integers(result, left, right, initial, engine, bounds)
+        _verify(result, left, right, initial, engine, bounds)
         result = result[:, :, :columns].contiguous()
     tuned.issue_warnings(call, config)
     return result if batched else result[0]
@@ -59,7 +58,7 @@ def _engine_and_bounds(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None)
     return name, [check_values(tensor, what, found) for (what, tensor), found in zip(named.items(), ranges, strict=True)]
 
 
-def _verify_integers(
+def _verify(
     result: torch.Tensor,
     a: torch.Tensor,
     b: torch.Tensor,
@@ -69,25 +68,27 @@ def _verify_integers(
 ) -> None:
     """Set every integer result that involves a missing edge to no_edge, or to `c`; raise if a sum is out of range.
 
-    A sum that involves a missing edge is at least `beyond`.
+    A sum that involves a missing edge is at least `beyond`; floats also reach that if they overflow.
     `bounds` are those of a, b and, if given, c. Where they exclude that a sum is out of range, no value is read.
     """
-    dtype, infinity = result.dtype, int(no_edge(result.dtype))
+    dtype, infinity, least = result.dtype, no_edge(result.dtype), floor(result.dtype)
     if not result.numel() or not a.numel():
         return
-    lowest_a, lowest_b, *lowest_c = (int(bound.lowest) for bound in bounds)
+    lowest_a, lowest_b, *lowest_c = (bound.lowest for bound in bounds)
     beyond = infinity + min(0, lowest_a, lowest_b)
-    largest = [bound.highest for bound in bounds[:2]]
-    if None not in largest and sum(int(v) for v in largest if v is not None) >= beyond:
+    largest = [bound.highest for bound in bounds[:2] if bound.highest is not None]
+    limit = torch.finfo(dtype).max if dtype.is_floating_point else beyond - 1
+    if len(largest) == 2 and sum(largest) > limit:
         left, right = (torch.zeros_like(t).masked_fill_(t == infinity, infinity) for t in (a, b))
         path = torch.full_like(result, infinity)
         engine.product(Update(path, left, right))
         known = infinity if c is None else c
         unsure = (result >= beyond) & ((result < known) | (result == infinity))
         if bool((unsure & (path == 0)).any()):
-            raise_out_of_range(dtype, f"a sum weighs {beyond} or more")
-    if min(lowest_a + lowest_b, *lowest_c, infinity) <= -infinity and int(result.amin()) <= -infinity:
-        raise_out_of_range(dtype, f"a sum weighs {-infinity} or less")
+            beside = f", which beside {min(lowest_a, lowest_b)} may be a missing edge" if beyond < infinity else ""
+            raise_out_of_range(dtype, f"a sum weighs more than {limit}{beside}")
+    if min(lowest_a + lowest_b, *lowest_c, 0) <= least and result.amin().item() <= least:
+        raise_out_of_range(dtype, f"a sum weighs {least} or less")
     if beyond < infinity:
         missing = result >= beyond
         result.masked_fill_(missing, infinity)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 import torch
 
 from tri_apsp.errors import DistanceRangeError, InputError
-from tri_apsp.semirings import distance_range, dtype_name, no_edge, remedy_beyond
+from tri_apsp.semirings import distance_range, dtype_name, floor, no_edge, remedy_beyond
 from tri_apsp.solver.arguments import check_size_values
 from tri_apsp.value_range import ValueRange, value_range
 
@@ -32,13 +33,15 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
 
     Raises:
         InputError: a size out of range; NaN, minus infinity, or an integer outside [-no_edge, no_edge].
-        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge".
+        DistanceRangeError: negative integer weights beside one that the dtype cannot keep apart from "no edge"; a float weight
+            so low that a path of n such edges would be below the floor of the dtype (see semirings).
     """
     if sizes is not None and found.lowest <= -no_edge(weights.dtype):
         check_size_values(sizes, weights.shape[-1])
     bounds = check_values(weights, "weights", found, sizes)
-    if bounds.lowest < 0 and not weights.is_floating_point():
-        _check_negative_integers(weights.dtype, bounds)
+    if bounds.lowest < 0:
+        check = _check_negative_integers if not weights.is_floating_point() else partial(_check_low_floats, weights.shape[-1])
+        check(weights.dtype, bounds)
     return bounds
 
 
@@ -71,7 +74,7 @@ def check_values(tensor: torch.Tensor, name: str, found: ValueRange, sizes: torc
 
 
 def raise_out_of_range(dtype: torch.dtype, reason: str) -> NoReturn:
-    """Raise DistanceRangeError for distances of an integer dtype; `reason` names the value that does not fit."""
+    """Raise DistanceRangeError for distances of a dtype; `reason` names the value that does not fit."""
     raise DistanceRangeError(f"distances must fit {dtype_name(dtype)}, but {reason}; {remedy_beyond(dtype)}.")
 
 
@@ -88,6 +91,15 @@ def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
                 f"beside negative weights, {dtype_name(dtype)} weights must lie in "
                 f"[{allowed.lowest}, {allowed.beyond}), but one is {value}; {remedy_beyond(dtype)}."
             )
+
+
+def _check_low_floats(n: int, dtype: torch.dtype, bounds: Bounds) -> None:
+    least = floor(dtype) / n
+    if bounds.lowest < least:
+        raise DistanceRangeError(
+            f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the sum of any path fits, but "
+            f"one is {bounds.lowest:.4g}; {remedy_beyond(dtype)}."
+        )
 
 
 def _where(mask: torch.Tensor, sizes: torch.Tensor | None) -> tuple[int, ...]:
