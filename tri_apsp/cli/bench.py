@@ -71,7 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=_METHODS,
         metavar="METHOD",
         help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(SYSTEMS)}, or {_EVERY_PAPER} for all of these; or "
-        f"{_REACHABILITY}; default: {' '.join(_METHODS)}; min_plus as well, unless it is {_REACHABILITY} alone",
+        f"{_REACHABILITY}, for which --dtype, --sign and --scipy-up-to do not matter; default: {' '.join(_METHODS)}. min_plus is "
+        f"measured too, except by --method {_REACHABILITY} alone",
     )
     parser.add_argument(
         "--batches",
@@ -89,7 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(3),
         default=5,
         metavar="R",
-        help="runs timed, after a warm-up of half a second on a GPU; default: 5",
+        help="runs timed, at least 3, after a warm-up of half a second on a GPU; default: 5",
     )
     parser.add_argument(
         "--scipy-up-to",

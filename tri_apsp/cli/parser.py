@@ -39,7 +39,8 @@ exit status:
   {INTERRUPTED:3}  interrupted (Ctrl-C, SIGTERM)
   {BROKEN_PIPE:3}  the process that read the output has exited
 
-An error is one sentence on stderr; nothing is printed on stdout then, and the output file stays as it was.
+An error is one sentence on stderr; nothing is printed on stdout then, but for rows that bench has measured, and the output file
+stays as it was.
 """
 
 
