@@ -106,8 +106,14 @@ def test_interpreted_other_values(value: float) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 @pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
-@pytest.mark.parametrize(("m", "n", "depth"), [*SIZES, (1000, 700, 513), (300, 300, 1025), (5, 7, 0)])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "depth"),
+    [
+        *((torch.int16, *size) for size in (*SIZES, (300, 300, 1025))),
+        *((dtype, *size) for dtype in DTYPES for size in ((100, 300, 128), (1000, 700, 513), (5, 7, 0))),
+    ],
+    ids=str,
+)
 def test_products(dtype: torch.dtype, m: int, n: int, depth: int, tiles: GpuTiles, gluon: bool) -> None:
     if gluon and torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("the Gluon kernel is for compute capability 9.x")

@@ -71,8 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=_METHODS,
         metavar="METHOD",
         help=f"auto, {', '.join(METHODS)}; or on a GPU {', '.join(SYSTEMS)}, or {_EVERY_PAPER} for all of these; or "
-        f"{_REACHABILITY}, for which --dtype, --sign and --scipy-up-to do not matter; default: {' '.join(_METHODS)}. min_plus is "
-        f"measured too, except by --method {_REACHABILITY} alone",
+        f"{_REACHABILITY}, for which --dtype, --sign and --scipy-up-to do not matter; default: {' '.join(_METHODS)}. "
+        f"min_plus is measured too, except by --method {_REACHABILITY} alone",
     )
     parser.add_argument(
         "--batches",
