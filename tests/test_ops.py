@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import library
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.library import opcheck
 
 import tri_apsp
 import tri_apsp.ops  # registers the operations
@@ -372,16 +372,16 @@ class TestOperations:
         sizes = torch.tensor([5, 3, 0, 4], device=device)
         operation = torch.ops.tri_apsp.shortest_paths.default
         for arguments in ((None, "auto", "[]", True, False, "raise"), (sizes, "kleene", "[]", True, True, "raise")):
-            opcheck(operation, (weights, *arguments))
+            library.opcheck(operation, (weights, *arguments))
 
     def test_product(self, device: str, requires_grad: bool) -> None:
         a, b = (random_weights(2, 4, 4, device=device).requires_grad_(requires_grad) for _ in range(2))
-        opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
-        opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device)))
+        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, None))
+        library.opcheck(torch.ops.tri_apsp.min_plus.default, (a, b, random_weights(2, 4, 4, device=device)))
 
     def test_reachability(self, device: str, requires_grad: bool) -> None:
         adjacency = random_weights(5, 5, device=device, density=0.3).requires_grad_(requires_grad)
-        opcheck(torch.ops.tri_apsp.reachability.default, (adjacency, True))
+        library.opcheck(torch.ops.tri_apsp.reachability.default, (adjacency, True))
 
 
 @CPU_OR_GPU
@@ -390,9 +390,9 @@ def test_operations_of_gradients(device: str) -> None:
     result = tri_apsp.shortest_paths(weights, predecessors=True)
     for predecessors in (result.predecessors, result.predecessors.new_empty(0)):
         arguments = (weights, weights, result.distances, None, predecessors, True)
-        opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
+        library.opcheck(torch.ops.tri_apsp.shortest_paths_backward.default, arguments)
     product = tri_apsp.min_plus(weights, weights)
-    opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
+    library.opcheck(torch.ops.tri_apsp.min_plus_backward.default, (weights, weights, weights, None, product))
 
 
 @CPU_OR_GPU

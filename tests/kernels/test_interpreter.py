@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 # Files with tests named "interpreted", and how many there are at least, without and with those marked slow.
 INTERPRETED = {
     "engines/test_bellman_ford.py": (8, 0),
-    "engines/test_boolean.py": (1, 0),
+    "engines/test_boolean.py": (2, 0),
     "engines/test_exponents.py": (22, 0),
     "engines/test_gradients.py": (25, 0),
     "engines/test_portable.py": (40, 1),

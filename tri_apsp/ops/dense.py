@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from torch import library
 
 from tri_apsp.configs import Config, CpuTiles, GpuTiles
 from tri_apsp.dispatch import has_functorch_wrapper, needs_operation
@@ -117,7 +118,7 @@ def _config(text: str) -> Config | None:
     return Config(**fields)
 
 
-@torch.library.custom_op("tri_apsp::shortest_paths", mutates_args=())
+@library.custom_op("tri_apsp::shortest_paths", mutates_args=())
 def _shortest_paths(
     weights: Tensor, sizes: Tensor | None, method: str, config: str, check: bool, predecessors: bool, negative_cycles: str
 ) -> tuple[Tensor, Tensor]:
@@ -160,7 +161,7 @@ def _solve_backward(
     return weights_gradient(gradient, weights.detach(), distances, sizes, found, check=check)
 
 
-_shortest_paths_backward = torch.library.custom_op("tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=())
+_shortest_paths_backward = library.custom_op("tri_apsp::shortest_paths_backward", _solve_backward, mutates_args=())
 
 
 @_shortest_paths_backward.register_fake
@@ -251,7 +252,7 @@ def min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     return result
 
 
-@torch.library.custom_op("tri_apsp::min_plus", mutates_args=())
+@library.custom_op("tri_apsp::min_plus", mutates_args=())
 def _min_plus(a: Tensor, b: Tensor, c: Tensor | None) -> Tensor:
     return _no_view(product(a.detach(), b.detach(), None if c is None else c.detach()))
 
@@ -267,7 +268,7 @@ def _product_backward(gradient: Tensor, a: Tensor, b: Tensor, c: Tensor | None, 
     return [of_a, of_b] if of_c is None else [of_a, of_b, of_c]
 
 
-_min_plus_backward = torch.library.custom_op("tri_apsp::min_plus_backward", _product_backward, mutates_args=())
+_min_plus_backward = library.custom_op("tri_apsp::min_plus_backward", _product_backward, mutates_args=())
 
 
 @_min_plus_backward.register_fake
@@ -341,7 +342,7 @@ def reachability(adjacency: Tensor, weights: bool) -> Tensor:
     return result
 
 
-@torch.library.custom_op("tri_apsp::reachability", mutates_args=())
+@library.custom_op("tri_apsp::reachability", mutates_args=())
 def _reachability(adjacency: Tensor, weights: bool) -> Tensor:
     return closure(adjacency, weights)
 

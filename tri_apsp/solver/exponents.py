@@ -22,8 +22,8 @@ __all__ = ["least_by_exponents", "least_of_product", "may_multiply_by_exponents"
 
 # Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
 _LEAST = 2048
-# With fewer than _MANY_LIGHT edges of weight 1 per vertex, few tiles of products of 2048 are certain: trying these too takes a
-# small world of 8192 vertices with 1 such edge from 20.0 to 20.5 ms on an H200, but one with 2 from 8.9 to 7.0 ms.
+# With fewer than _MANY_LIGHT edges of weight 1 per vertex, few tiles of products of 2048 are certain. On an H200, small worlds
+# of 16384 vertices with 1 and 2 such edges take 139 and 45 ms if products from 4096 on are tried, 141 and 43 ms from 2048 on.
 _LEAST_IF_FEW_LIGHT, _MANY_LIGHT = 4096, 1.5
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
@@ -42,7 +42,7 @@ _LEAST_ALONE = 4096
 # product of two given matrices is tried where more than _FEWEST_SUMS sums per result are that low; of 10^7 results one has none
 # then, if the values are independent.
 _WINDOW, _FEWEST_SUMS = 23, 16
-# A least value of so much or more counts as one less, which makes no result certain.
+# A least value of _ZERO or more counts as _ZERO - 1, so that results far above are never certain.
 _ZERO = 2700
 # Rows of each matrix in which edges are counted: so many that the mean of 16 edges per vertex with a power law is known to 3%.
 _ROWS = 2048

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple, NoReturn
 
 import torch
@@ -40,8 +39,10 @@ def check_graphs(weights: torch.Tensor, sizes: torch.Tensor | None, found: Value
         check_size_values(sizes, weights.shape[-1])
     bounds = check_values(weights, "weights", found, sizes)
     if bounds.lowest < 0:
-        check = _check_negative_integers if not weights.is_floating_point() else partial(_check_low_floats, weights.shape[-1])
-        check(weights.dtype, bounds)
+        if weights.is_floating_point():
+            _check_low_floats(weights.dtype, weights.shape[-1], bounds.lowest)
+        else:
+            _check_negative_integers(weights.dtype, bounds)
     return bounds
 
 
@@ -93,12 +94,12 @@ def _check_negative_integers(dtype: torch.dtype, bounds: Bounds) -> None:
             )
 
 
-def _check_low_floats(n: int, dtype: torch.dtype, bounds: Bounds) -> None:
+def _check_low_floats(dtype: torch.dtype, n: int, lowest: float) -> None:
     least = floor(dtype) / n
-    if bounds.lowest < least:
+    if lowest < least:
         raise DistanceRangeError(
             f"{dtype_name(dtype)} weights must be at least {least:.4g} for n = {n}, so that the sum of any path fits, but "
-            f"one is {bounds.lowest:.4g}; {remedy_beyond(dtype)}."
+            f"one is {lowest:.4g}; {remedy_beyond(dtype)}."
         )
 
 
