@@ -103,6 +103,31 @@ def test_interpreted_other_values(value: float) -> None:
     assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
+def check_leaders(device: str, *, gluon: bool) -> None:
+    c, a, b = operands(140, 130, 150, torch.int16, device=device)
+    for certain, failed in ((7, True), (8, False)):
+        counts = torch.tensor([64, certain], dtype=torch.int32, device=device)
+        found, leader = c.clone(), Remaining(torch.ones((2, 2, 2), dtype=torch.int32, device=device), counts)
+        remaining = exponent_product(Update(found, a, b), DEFAULT_TILES, gluon=gluon, leader=leader)
+        assert torch.equal(found, c if failed else tri_apsp.min_plus(a, b, c))
+        assert remaining.uncertain.flatten().tolist() == [int(failed)] * 8
+        assert remaining.counts.tolist() == ([64, certain] if failed else [8, 8])
+        assert counts.tolist() == [64, certain]
+
+
+@interpreted
+def test_interpreted_leaders() -> None:
+    check_leaders("cpu", gluon=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
+def test_leaders(gluon: bool) -> None:
+    if gluon and torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the Gluon kernel is for compute capability 9.x")
+    check_leaders("cuda", gluon=gluon)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 @pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
@@ -153,8 +178,8 @@ def recorded(engine: engines.Engine) -> list[Remaining]:
     """Return a list of what the products by exponents of an engine will leave."""
     multiply, found = engine.multiply_certain_tiles, []  # type: ignore[attr-defined]
 
-    def record(update: Update) -> Remaining:
-        found.append(multiply(update))
+    def record(*arguments: Any) -> Remaining:
+        found.append(multiply(*arguments))
         return found[-1]
 
     engine.multiply_certain_tiles = record  # type: ignore[attr-defined]
@@ -204,12 +229,16 @@ def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
 
 
 @pytest.mark.gpu
-def test_uncertain_tiles_are_ordinary_products() -> None:
+def test_failed_products_are_ordinary_products() -> None:
     weights = torch.randint(0, 16000, (2048, 2048), dtype=torch.int16, device="cuda")
     spec = MatrixSpec(2048, torch.int16, weights.device, True, exponents_from=1024)
     engine = engines.make("nvidia", spec, default_config("nvidia", torch.int16))
-    c = torch.full_like(weights, tri_apsp.no_edge(torch.int16))[None]
+    small = weights % 8
+    found = [torch.full_like(weights, tri_apsp.no_edge(torch.int16))[None] for _ in range(3)]
     remaining = recorded(engine)
-    engine.product(Update(c, weights[None], weights[None]))
-    assert [bool(one.uncertain.all()) for one in remaining] == [True]
-    assert torch.equal(c[0], tri_apsp.min_plus(weights, weights))
+    engine.product(Update(found[0], small[None], small[None]), Update(found[1], weights[None], weights[None]))
+    engine.product(Update(found[1], weights[None], weights[None]), Update(found[2], small[None], small[None]))
+    # The last follows the one before it, which has failed.
+    assert [one.uncertain.float().mean().item() for one in remaining] == [0, 1, 1, 1]
+    for c, x in zip(found, (small, weights, small), strict=True):
+        assert torch.equal(c[0], tri_apsp.min_plus(x, x))

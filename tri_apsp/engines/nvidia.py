@@ -117,10 +117,10 @@ class NvidiaEngine(TritonEngine):
         return launch if fills else self.launch_by(self.config.small_product)
 
     def product(self, *updates: Update) -> None:
-        ordinary = []
+        ordinary, leader = [], None
         for update in updates:
             if self._suits_exponents(update):
-                self._multiply_by_exponents(update)
+                leader = self._multiply_by_exponents(update, leader)
             else:
                 ordinary.append(update)
         super().product(*ordinary)
@@ -133,23 +133,29 @@ class NvidiaEngine(TritonEngine):
         rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
         return min(m, n, k) >= max(2, least // 2) and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
-    def _multiply_by_exponents(self, update: Update) -> None:
-        """Compute an update by exponents, and its uncertain tiles as an ordinary product."""
+    def _multiply_by_exponents(self, update: Update, leader: Remaining | None) -> Remaining | None:
+        """Compute an update by exponents, and its uncertain tiles as an ordinary product; `leader` as in exponent_product.
+
+        Returns what was left to the ordinary product. The second of two panels follows the first, whose tiles are about as
+        often certain: on an H200, solves of 8192 vertices in which most products fail take 2% less time. The products after
+        panels do not follow them, since they often succeed where panels failed.
+        """
         tiles = self.config.product
         shape, strides = shape_of(update), strides_of(update)
         launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=BLOCK_EDGE)
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
-            uncertain = self.multiply_certain_tiles(part).uncertain
+            leader = self.multiply_certain_tiles(part, leader)
             grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
             launch.kernel(
                 grid, c, a, b, *shape, int(update.fresh), *update.skip, *strides,
-                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, uncertain,
+                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, leader.uncertain,
             )  # fmt: skip
+        return leader
 
-    def multiply_certain_tiles(self, update: Update) -> Remaining:
+    def multiply_certain_tiles(self, update: Update, leader: Remaining | None = None) -> Remaining:
         """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
-        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
+        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma, leader=leader)
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:

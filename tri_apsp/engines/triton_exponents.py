@@ -30,8 +30,8 @@ BLOCK_EDGE = 128
 # A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, n = 16384, B takes 0.51 ms; with twice the
 # values and warps it takes 0.70 ms, and with half the values 0.67 ms.
 _ENCODED, _ENCODING_WARPS = 4096, 4
-# A product computes no more tiles once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an ordinary
-# product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
+# A product has failed once _LEAST_TRIED tiles are computed and fewer than one of _WORTHWHILE is certain: an ordinary product
+# takes 8 times as long, on an H200 in int16, so that fewer gain nothing. It computes no more tiles then.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
 
 
@@ -67,14 +67,14 @@ class Remaining(NamedTuple):
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
             product must compute; 0 for one that is done, or whose rows or columns are all skipped.
-        counts: int32 (2,): the tiles that were computed, and how many of them were certain.
+        counts: int32 (2,): the tiles that were computed, and how many of them were certain; those of the leader if it failed.
     """
 
     uncertain: torch.Tensor
     counts: torch.Tensor
 
 
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaining:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, leader: Remaining | None = None) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
@@ -82,11 +82,12 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
             512 k is not 1: Triton makes that size a constant, and ptxas of Triton 3.6 then drops the only value of A.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
+        leader: what a product of similar operands left: if that has failed, nothing is computed.
 
     Returns:
-        The blocks that an ordinary product must still compute: those with a result that is not certain, and, once few tiles
-        have proved certain, all that were not yet computed. A row of A or a column of B with a value that is no whole number
-        from 0 on makes its results uncertain.
+        The blocks that an ordinary product must still compute: those with a result that is not certain, and, once the product
+        has failed, all that were not yet computed. A row of A or a column of B with a value that is no whole number from 0 on
+        makes its results uncertain.
 
     Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32. Workspace: 2 bytes for each value
     of A and B, and for each line of each slice of them, with m, n and k rounded up to whole tiles and slices.
@@ -99,10 +100,11 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
     # 4, of which 2 are used, so that the ranges are aligned to 16 bytes.
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
     counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
+    both_counts = counts, counts if leader is None else leader.counts
     if uncertain.numel():
         part = EXPONENTS_PART if gluon else tiles.block_k
         of_a, of_b = (
-            _encode(x, ranges, k_axis, tile, tiles.block_k, part)
+            _encode(x, ranges, both_counts, k_axis, tile, tiles.block_k, part)
             for x, ranges, k_axis, tile in ((a, ranges_a, 1, BLOCK_EDGE), (b, ranges_b, 0, tiles.block_n))
         )
         scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
@@ -113,8 +115,14 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
     return Remaining(uncertain, counts)
 
 
-def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, tile: int, slice_length: int, part: int) -> _Encoded:
-    """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k; `ranges` are zeros."""
+def _encode(
+    x: torch.Tensor, ranges: torch.Tensor, counts: tuple[torch.Tensor, torch.Tensor], k_axis: int, tile: int,
+    slice_length: int, part: int,
+) -> _Encoded:  # fmt: skip
+    """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
+
+    `ranges` are zeros; `counts` are those of the product, and of the leader, which may be the product itself.
+    """
     batch, lines, depth = x.shape if k_axis else x.mT.shape
     slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
     # Triton's interpreter, which runs on the CPU, multiplies bfloat16 as if it were uint16.
@@ -126,7 +134,7 @@ def _encode(x: torch.Tensor, ranges: torch.Tensor, k_axis: int, tile: int, slice
     strides = x.stride() if k_axis else x.mT.stride()
     if slices:
         launch, programs = _encode_launcher(x.dtype, k_axis, tile, slice_length, part)
-        launch((tiles * programs, slices, batch), *encoded, ranges, x, lines, depth, slices, *strides)
+        launch((tiles * programs, slices, batch), *encoded, ranges, x, *counts, lines, depth, slices, *strides)
     return encoded
 
 
@@ -136,7 +144,8 @@ def _encode_launcher(dtype: torch.dtype, k_axis: int, tile: int, slice_length: i
     numbers, lines = exponents_of(slice_length), min(tile, _ENCODED // slice_length)
     constants = {
         "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": tile, "LINES": lines, "SLICE": slice_length, "PART": part,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "num_warps": _ENCODING_WARPS,
+        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
+        "WORTHWHILE": _WORTHWHILE, "num_warps": _ENCODING_WARPS,
     }  # fmt: skip
     return Launcher(_encode_kernel, constants), tile // lines
 

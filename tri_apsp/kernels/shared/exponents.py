@@ -57,7 +57,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["_encode_kernel"]
+__all__ = ["_encode_kernel", "has_failed"]
+
+
+@triton.jit
+def has_failed(tried, certain, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr):
+    """Return whether so few of the tiles that a product computed are certain that it should compute no more."""
+    return (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried)
 
 
 @triton.jit(do_not_specialize=["slices"])
@@ -66,13 +72,23 @@ def _encode_kernel(
     scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
+    counts_ptr,  # int32 (2,): the tiles that the product computed, and those of them that are certain
+    leader_ptr,  # likewise, of the product that decides whether this one is computed
     lines, depth, slices, stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
-    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr,
+    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr,
 ):  # fmt: skip
-    """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges."""
+    """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
+
+    If the leader has failed, programs encode nothing, and the counts become those of the leader, so that the product stops too.
+    """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    tried, certain = tl.load(leader_ptr), tl.load(leader_ptr + 1)
+    if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
+        tl.store(counts_ptr, tried)
+        tl.store(counts_ptr + 1, certain)
+        return
     tile, all_lines = pid // (TILE // LINES), tl.num_programs(0) * LINES
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
     line, k = pid * LINES + offs_l, slice_ * SLICE + offs_k
