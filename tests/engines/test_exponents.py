@@ -6,16 +6,19 @@ import dataclasses
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("triton", reason="the kernels need Triton")
 
+from kernels import exponents_model as model
+
 import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import GpuTiles, default_config
 from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.triton_exponents import BLOCK_EDGE, Remaining, exponent_product, exponents_of
+from tri_apsp.engines.triton_exponents import BLOCK_EDGE, Remaining, _encode, exponent_product, exponents_of
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.report.families import FAMILIES
 from tri_apsp.solver import exponents as solver_exponents
@@ -103,6 +106,41 @@ def test_interpreted_other_values(value: float) -> None:
     assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
+def check_encoding(
+    dtype: torch.dtype, lines: int, depth: int, device: str, *, k_axis: int, tile: int, slice_length: int, highest: int
+) -> None:
+    _, a, b = operands(lines, lines, depth, dtype, highest=highest, device=device)
+    x, part = a if k_axis else b, min(32, slice_length)
+    ranges = torch.zeros(2 * 2 * -(-lines // tile) * tile, dtype=torch.int32, device=device)
+    counts = torch.zeros(2, dtype=torch.int32, device=device)
+    found = _encode(x, ranges, (counts, counts), k_axis, tile, slice_length, part)
+    given = x.masked_fill(x == tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()
+    expected = model.encode_tiles(given, k_axis, slice_length, tile=tile, part=part)
+    for values, wanted in zip((found.powers.float(), found.scores, ranges), expected, strict=True):
+        np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
+
+
+SIDES = [(1, 128), (0, 128), (0, 256)]
+"""k_axis and tile of A, and of B in tiles of both widths."""
+
+
+@interpreted
+@pytest.mark.parametrize(("k_axis", "tile"), SIDES)
+@pytest.mark.parametrize("slice_length", [128, 512])
+def test_interpreted_encoding(slice_length: int, k_axis: int, tile: int) -> None:
+    check_encoding(torch.int32, 150, 700, "cpu", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=30)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("k_axis", "tile"), SIDES)
+@pytest.mark.parametrize("slice_length", [128, 512])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_encoding(dtype: torch.dtype, slice_length: int, k_axis: int, tile: int) -> None:
+    for lines, highest in ((300, 9), (5, 3000)):
+        for depth in (1, 2, 130, 385, 513, 1025):
+            check_encoding(dtype, lines, depth, "cuda", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=highest)
+
+
 def check_leaders(device: str, *, gluon: bool) -> None:
     c, a, b = operands(140, 130, 150, torch.int16, device=device)
     for certain, failed in ((7, True), (8, False)):
@@ -144,8 +182,6 @@ def test_products(dtype: torch.dtype, m: int, n: int, depth: int, tiles: GpuTile
         pytest.skip("the Gluon kernel is for compute capability 9.x")
     if not gluon and tiles.block_k == 512:
         pytest.skip("a slice of the plain kernel lies in shared memory as a whole")
-    if depth == 1 and tiles.block_k == 512:
-        pytest.skip("exponent_product takes no such operands")
     for highest in (0, 9, 30, 3000):
         uncertain = check(*operands(m, n, depth, dtype, highest=highest, device="cuda"), tiles, gluon=gluon)
         assert highest > 9 or not uncertain.any()

@@ -118,19 +118,8 @@ def test_other_values_leave_nothing_certain(wrong: float) -> None:
         assert not certain.any()
 
 
-def encoded(x: np.ndarray, along: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Encode A (batch, lines, k), or B (batch, k, lines) if `along` is 0, into tiles as _encode_kernel lays them out."""
-    x = x if along else x.transpose(0, 2, 1)
-    batch, lines, _ = x.shape
-    tiles = -(-lines // TILE)
-    padded = np.full((batch, tiles * TILE, x.shape[2]), NO_EDGE, x.dtype)
-    padded[:, :lines] = x
-    graphs = [model.encode(graph, 128, first=bool(along), length=SLICE) for graph in padded]
-    powers, scores, ranges = (np.stack(values) for values in zip(*graphs, strict=True))
-    slices = powers.shape[2]
-    powers = powers.reshape(batch, tiles, TILE, slices, SLICE // PART, PART)
-    powers = powers.transpose(0, 1, 3, 4, *((2, 5) if along else (5, 2)))
-    return np.ascontiguousarray(powers), scores.transpose(0, 2, 1).astype(np.int16, order="C"), ranges.astype(np.int32)
+def encoded(x: np.ndarray, k_axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return model.encode_tiles(x, k_axis, 128, tile=TILE, part=PART, length=SLICE)
 
 
 @pytest.mark.parametrize(("buffers", "fresh", "skip"), [(3, 0, (3, 9)), (3, 1, (0, 0)), (4, 0, (15, 35)), (6, 0, (0, 0))])

@@ -320,12 +320,13 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 
 
-def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int) -> Variant:
+def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_length: int = 128) -> Variant:
     """The encoding for products by exponents."""
     kernel = exponents._encode_kernel
-    numbers = exponents_of(128)
+    numbers = exponents_of(slice_length)
     constants = {
-        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": 128, "PART": 32, "LINES": 32,
+        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": slice_length, "PART": 32,
+        "LINES": 4096 // slice_length,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": 64, "WORTHWHILE": 8,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1

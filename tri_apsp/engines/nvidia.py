@@ -131,7 +131,7 @@ class NvidiaEngine(TritonEngine):
         if least is None or not self.spec.nonnegative or self.spec.dtype not in EXPONENT_DTYPES:
             return False
         rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
-        return min(m, n, k) >= max(2, least // 2) and m * n * k >= least**3 and not has_wide_strides(update, rows)
+        return min(m, n, k) >= least // 2 and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
     def _multiply_by_exponents(self, update: Update, leader: Remaining | None) -> Remaining | None:
         """Compute an update by exponents, and its uncertain tiles as an ordinary product; `leader` as in exponent_product.

@@ -78,8 +78,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, leader: Re
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
-        update: of int16, int32 or float32; no value of C is negative, and C has unit column stride. With slices of
-            512 k is not 1: Triton makes that size a constant, and ptxas of Triton 3.6 then drops the only value of A.
+        update: of int16, int32 or float32; no value of C is negative, and C has unit column stride.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
         leader: what a product of similar operands left: if that has failed, nothing is computed.

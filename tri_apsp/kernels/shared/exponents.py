@@ -97,12 +97,12 @@ def _encode_kernel(
         offs = offs_l[:, None] * stride_xl + offs_k[None, :] * stride_xk
         inside = (line < lines)[:, None] & (k < depth)[None, :]
         target = (part * (TILE * PART) + offs_k % PART)[None, :] + (in_tile * PART)[:, None]
-        top: tl.constexpr = 192 - UNITS
+        highest_exponent: tl.constexpr = 192 - UNITS
     else:
         offs = offs_k[:, None] * stride_xk + offs_l[None, :] * stride_xl
         inside = (k < depth)[:, None] & (line < lines)[None, :]
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
-        top: tl.constexpr = 191 - UNITS
+        highest_exponent: tl.constexpr = 191 - UNITS
     x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
     x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
     valid = x >= 0  # false for NaN
@@ -113,9 +113,10 @@ def _encode_kernel(
     score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
     # From x, not from `value`, which would stay in registers for longer.
     above = tl.minimum(x, ZERO + 64).to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    encoded = tl.where((x < NO_EDGE) & valid & (above <= WINDOW), (top - 2 * UNITS * above) << 7, 0)
+    # The bits of a float32. In 16 bits, of which a bfloat16 is made, ptxas of CUDA 12.8 leaves out additions.
+    bits = tl.where((x < NO_EDGE) & valid & (above <= WINDOW), (highest_exponent - 2 * UNITS * above) << 23, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
-    tl.store(powers_ptr + start + target, encoded.to(tl.int16).to(tl.bfloat16, bitcast=True))
+    tl.store(powers_ptr + start + target, bits.to(tl.float32, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
     highest = tl.max(tl.where(value < 32767, value, -1), K_AXIS)
     refused = tl.min(valid.to(tl.int32), K_AXIS) == 0
