@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 import torch
 
 import tri_apsp
@@ -18,6 +19,12 @@ from tri_apsp.reference import floyd_warshall
 Matrix = npt.NDArray[np.float64]
 
 DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64, torch.int16)
+QUICK_DTYPES = (torch.float32, torch.int16)
+every_dtype = pytest.mark.parametrize(
+    "dtype", [pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow) for dtype in DTYPES], ids=str
+)
+"""The mark of tests that take minutes to compile for each dtype on a GPU."""
+
 INF = float("inf")
 
 

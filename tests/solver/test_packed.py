@@ -29,7 +29,7 @@ def packed(parts: list[torch.Tensor], device: str = "cpu") -> tuple[torch.Tensor
 
 
 @every_device
-@pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
+@cases.every_dtype
 @pytest.mark.parametrize("negative", [False, True])
 def test_every_graph_is_solved_as_alone(device: str, dtype: torch.dtype, negative: bool) -> None:
     parts = graphs(MIXED, dtype, negative=negative)

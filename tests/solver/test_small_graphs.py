@@ -13,16 +13,12 @@ BATCHES = (1, 2, 31, 33, 1000)
 GRAPHS = 33
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 every_device = pytest.mark.parametrize("device", DEVICES)
-QUICK = (torch.float32, torch.int16)
-every_dtype = pytest.mark.parametrize(
-    "dtype", [pytest.param(dtype, marks=[] if dtype in QUICK else pytest.mark.slow) for dtype in cases.DTYPES], ids=str
-)
 any_sign = pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "negative"])
 
 
 def vertices(device: str, dtype: torch.dtype) -> list[int]:
     """Every n up to 70; on a GPU, where each kind of n above 32 takes seconds to compile, all of these for few dtypes."""
-    return [*range(71)] if device == "cpu" or dtype in QUICK else [*range(34), 63, 64]
+    return [*range(71)] if device == "cpu" or dtype in cases.QUICK_DTYPES else [*range(34), 63, 64]
 
 
 def batches(device: str, n: int) -> tuple[int, ...]:
@@ -67,7 +63,7 @@ def repeated(graphs: torch.Tensor, batch: int) -> torch.Tensor:
 
 
 @every_device
-@every_dtype
+@cases.every_dtype
 @any_sign
 def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool) -> None:
     for n in vertices(device, dtype):
@@ -79,7 +75,7 @@ def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool) -> N
 
 
 @every_device
-@every_dtype
+@cases.every_dtype
 @any_sign
 def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool) -> None:
     for n in vertices(device, dtype):

@@ -36,6 +36,7 @@ class TestPapersOnGpu(MethodContract):
             expected = tri_apsp.shortest_paths(cases.tensor(weights, dtype)).distances
             assert torch.equal(result.distances.cpu(), expected)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", [torch.float64, torch.int32, torch.int64], ids=str)
     def test_other_dtypes(self, dtype: torch.dtype) -> None:
         weights = cases.negative_graph(100)
