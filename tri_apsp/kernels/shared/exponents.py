@@ -85,10 +85,6 @@ def _encode_kernel(
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     tried, certain = tl.load(leader_ptr), tl.load(leader_ptr + 1)
-    if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
-        tl.store(counts_ptr, tried)
-        tl.store(counts_ptr + 1, certain)
-        return
     tile, all_lines = pid // (TILE // LINES), tl.num_programs(0) * LINES
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
     line, k = pid * LINES + offs_l, slice_ * SLICE + offs_k
@@ -104,22 +100,28 @@ def _encode_kernel(
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
     x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
-    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
-    valid = x >= 0  # false for NaN
+    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)  # before the branch, which waits for the leader's counts
+    if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
+        tl.store(counts_ptr, tried)
+        tl.store(counts_ptr + 1, certain)
+        return
+    none: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
     if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
-        valid &= ((x >= NO_EDGE) | (x == tl.floor(x))) & (x.to(tl.int32, bitcast=True) >= 0)
-    value = tl.where(valid & (x < NO_EDGE), tl.minimum(x, ZERO + 64), 32767).to(tl.int32)
-    least = tl.min(value, K_AXIS)  # [LINES]
-    score = tl.where(least < 32767, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
-    # From x, not from `value`, which would stay in registers for longer.
-    above = tl.minimum(x, ZERO + 64).to(tl.int32) - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+        whole = (x.to(tl.int32, bitcast=True) >= 0) & ((x >= NO_EDGE) | (x == tl.floor(x)))  # false for NaN
+        value = tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), none), -1).to(tl.int32)
+    else:
+        value = x.to(tl.int32)
+    least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)  # [LINES], of values from 0 on
+    score = tl.where(least.to(tl.uint32, bitcast=True) < none, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
+    above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
     # The bits of a float32. In 16 bits, of which a bfloat16 is made, ptxas of CUDA 12.8 leaves out additions.
-    bits = tl.where((x < NO_EDGE) & valid & (above <= WINDOW), (highest_exponent - 2 * UNITS * above) << 23, 0)
+    in_window = above.to(tl.uint32, bitcast=True) <= WINDOW
+    bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, bits.to(tl.float32, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
-    highest = tl.max(tl.where(value < 32767, value, -1), K_AXIS)
-    refused = tl.min(valid.to(tl.int32), K_AXIS) == 0
+    highest = tl.minimum(tl.max(tl.where(value < none, value, -1), K_AXIS), ZERO + 64)
+    refused = tl.min(value, K_AXIS) < 0
     ranges_ptr += batch * 2 * all_lines + line
     tl.atomic_max(ranges_ptr, tl.where(refused, 1 << 30, score), sem="relaxed")
     tl.atomic_max(ranges_ptr + all_lines, highest + 1, sem="relaxed")
