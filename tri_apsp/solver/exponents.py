@@ -85,7 +85,7 @@ def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest
     h n / d = 2048. Of smaller products some tiles are certain; if few are, the kernel stops early. No product is tried if d is
     below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs may be misjudged, which costs
     time alone: one heavy edge may keep all products ordinary, and on an H200 a grid whose vertices are in random order takes
-    12% longer for 8192 vertices, and 4% for 16384.
+    12% longer for 8192 vertices, and 2% for 16384.
 
     Args:
         selection: method, engine and configuration.
