@@ -23,7 +23,7 @@ QUICK_DTYPES = (torch.float32, torch.int16)
 every_dtype = pytest.mark.parametrize(
     "dtype", [pytest.param(dtype, marks=[] if dtype in QUICK_DTYPES else pytest.mark.slow) for dtype in DTYPES], ids=str
 )
-"""The mark of tests that take minutes to compile for each dtype on a GPU."""
+"""Parametrizes a test over all dtypes; those that are not quick are slow, since each takes minutes to compile on a GPU."""
 
 INF = float("inf")
 

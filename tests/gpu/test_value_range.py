@@ -35,10 +35,7 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 dtypes = pytest.mark.parametrize("dtype", cases.DTYPES, ids=str)
 # The interpreter is slow, and runs the same lines for every dtype but int16, which is widened.
-_QUICK = (torch.float32, torch.int16)
-interpreted_dtypes = pytest.mark.parametrize(
-    "dtype", [pytest.param(dtype, marks=() if dtype in _QUICK else pytest.mark.slow) for dtype in cases.DTYPES], ids=str
-)
+interpreted_dtypes = cases.every_dtype
 
 
 def values(shape: tuple[int, ...], dtype: torch.dtype, *, missing: float = 0.5) -> torch.Tensor:
@@ -284,7 +281,8 @@ class TestOnTheGpu:
 
     @pytest.mark.parametrize(
         ("dtype", "n"),
-        [(dtype, 31) for dtype in cases.DTYPES] + [(dtype, n) for dtype in cases.QUICK_DTYPES for n in (1, 1000)],
+        [pytest.param(dtype, 63, marks=[] if dtype == torch.float32 else pytest.mark.slow) for dtype in cases.DTYPES]
+        + [(dtype, n) for dtype in cases.QUICK_DTYPES for n in (1, 1000)],
         ids=str,
     )
     def test_a_checked_solve_blocks_once(self, dtype: torch.dtype, n: int) -> None:

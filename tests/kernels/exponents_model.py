@@ -29,13 +29,13 @@ def encode(x: np.ndarray, slice_length: int, *, first: bool, length: int | None 
     padded[:, :depth] = x
     parts = padded.reshape(lines, slices, slice_length)
     edge = parts < NO_EDGE
-    valid = (parts >= 0) & (edge <= (parts == np.floor(parts)))
+    valid = (parts >= 0) & (edge <= (parts == np.floor(parts))) & ~np.signbit(parts)
     least = np.where(edge & valid, parts, np.inf).min(2, initial=np.inf)
     scores = np.where(np.isinf(least), 0, numbers.UNITS * (numbers.ZERO - np.minimum(least, numbers.ZERO - 1)))
     above = parts - np.minimum(least, numbers.ZERO - 1)[:, :, None]
     top = (65 if first else 64) - numbers.UNITS
     with np.errstate(over="ignore", invalid="ignore"):
-        powers = np.where(edge & (above >= 0) & (above <= numbers.WINDOW), np.exp2(top - 2 * numbers.UNITS * above), 0)
+        powers = np.where(edge & valid & (above >= 0) & (above <= numbers.WINDOW), np.exp2(top - 2 * numbers.UNITS * above), 0)
     best = np.where(valid.all((1, 2)), scores.max(1, initial=0), 1 << 30)
     highest = np.where(edge & valid, np.minimum(parts, numbers.ZERO + 64), -1).max((1, 2), initial=-1)
     return Encoded(powers.astype(np.float32), scores.astype(np.int64), np.stack((best, highest + 1)).astype(np.int64))

@@ -106,7 +106,7 @@ def test_the_edge_of_exact_pairs(slice_length: int, beyond: int) -> None:
     assert beyond or result == 12 + found
 
 
-@pytest.mark.parametrize("wrong", [-1, 0.5, np.nan])
+@pytest.mark.parametrize("wrong", [-1, -0.0, 0.5, np.nan])
 def test_other_values_leave_nothing_certain(wrong: float) -> None:
     a = np.zeros((1, 128))
     a[0, 3] = wrong

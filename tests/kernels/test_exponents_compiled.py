@@ -78,6 +78,6 @@ def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
 def test_encoding(dtype: torch.dtype, k_axis: int, slice_length: int) -> None:
     """Nothing spills, and no sum is formed in pairs of 16 bits, of which ptxas of CUDA 12.8 leaves out some."""
     compiled = encode_exponents(dtype, k_axis, 90, slice_length).compile()
-    assert compiled.spills == 0
-    assert compiled.registers <= 168
+    assert not compiled.instructions["STL"] + compiled.instructions["LDL"]
+    assert compiled.registers <= 112
     assert not [line for line in compiled.code if "VIADD.16x2" in line]

@@ -330,7 +330,7 @@ def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_len
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": 64, "WORTHWHILE": 8,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
-    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "leader_ptr": "*i32"}
+    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "previous_ptr": "*i32"}
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 4)
 
 

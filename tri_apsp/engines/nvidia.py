@@ -117,10 +117,10 @@ class NvidiaEngine(TritonEngine):
         return launch if fills else self.launch_by(self.config.small_product)
 
     def product(self, *updates: Update) -> None:
-        ordinary, leader = [], None
+        ordinary, previous = [], None
         for update in updates:
             if self._suits_exponents(update):
-                leader = self._multiply_by_exponents(update, leader)
+                previous = self._multiply_by_exponents(update, previous)
             else:
                 ordinary.append(update)
         super().product(*ordinary)
@@ -133,27 +133,27 @@ class NvidiaEngine(TritonEngine):
         rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
         return min(m, n, k) >= least // 2 and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
-    def _multiply_by_exponents(self, update: Update, leader: Remaining | None) -> Remaining | None:
-        """Compute an update by exponents, and its uncertain tiles as an ordinary product; `leader` as in exponent_product.
+    def _multiply_by_exponents(self, update: Update, previous: Remaining | None) -> Remaining | None:
+        """Compute an update by exponents, and then its uncertain tiles as an ordinary product; return what these were.
 
-        The second of two panels follows the first. Products after panels often succeed where these failed, and follow none.
+        If the first of two panels failed, the second is not tried. A later product often succeeds where panels failed.
         """
         tiles = self.config.product
         shape, strides = shape_of(update), strides_of(update)
         launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=BLOCK_EDGE)
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
-            leader = self.multiply_certain_tiles(part, leader)
+            previous = self.multiply_certain_tiles(part, previous)
             grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
             launch.kernel(
                 grid, c, a, b, *shape, int(update.fresh), *update.skip, *strides,
-                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, leader.uncertain,
+                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, previous.uncertain,
             )  # fmt: skip
-        return leader
+        return previous
 
-    def multiply_certain_tiles(self, update: Update, leader: Remaining | None = None) -> Remaining:
+    def multiply_certain_tiles(self, update: Update, previous: Remaining | None = None) -> Remaining:
         """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
-        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma, leader=leader)
+        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma, previous=previous)
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:

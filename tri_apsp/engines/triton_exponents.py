@@ -30,8 +30,9 @@ BLOCK_EDGE = 128
 # A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in int16, A takes 0.31 and B
 # 0.48 ms; with twice the values and warps 0.32 and 0.67 ms, and with half the values 0.33 and 0.68 ms.
 _ENCODED, _ENCODING_WARPS = 4096, 4
-# A product has failed once _LEAST_TRIED tiles are computed and fewer than one of _WORTHWHILE is certain: an ordinary product
-# takes 8 times as long, on an H200 in int16, so that fewer gain nothing. It computes no more tiles then.
+# A product fails, and computes no more tiles, once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an
+# ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing. That the second of two panels is not
+# tried if the first failed takes 2% off solves of 8192 vertices in which most products fail.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
 
 
@@ -67,21 +68,22 @@ class Remaining(NamedTuple):
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
             product must compute; 0 for one that is done, or whose rows or columns are all skipped.
-        counts: int32 (2,): the tiles that were computed, and how many of them were certain; those of the leader if it failed.
+        counts: int32 (2,): the tiles that were computed, and how many of them were certain; of the previous product if that
+            failed.
     """
 
     uncertain: torch.Tensor
     counts: torch.Tensor
 
 
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, leader: Remaining | None = None) -> Remaining:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, previous: Remaining | None = None) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
         update: of int16, int32 or float32; no value of C is negative, and C has unit column stride.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
-        leader: what a product of similar operands left: if that has failed, nothing is computed.
+        previous: what a product of similar operands left; if that failed, no tile is computed. For k > 0.
 
     Returns:
         The blocks that an ordinary product must still compute: those with a result that is not certain, and, once the product
@@ -99,11 +101,11 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, leader: Re
     # 4, of which 2 are used, so that the ranges are aligned to 16 bytes.
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
     counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
-    both_counts = counts, counts if leader is None else leader.counts
+    previous_counts = counts if previous is None else previous.counts
     if uncertain.numel():
         part = EXPONENTS_PART if gluon else tiles.block_k
         of_a, of_b = (
-            _encode(x, ranges, both_counts, k_axis, tile, tiles.block_k, part)
+            _encode(x, ranges, counts, previous_counts, k_axis, tile, tiles.block_k, part)
             for x, ranges, k_axis, tile in ((a, ranges_a, 1, BLOCK_EDGE), (b, ranges_b, 0, tiles.block_n))
         )
         scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
@@ -115,12 +117,12 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, leader: Re
 
 
 def _encode(
-    x: torch.Tensor, ranges: torch.Tensor, counts: tuple[torch.Tensor, torch.Tensor], k_axis: int, tile: int,
+    x: torch.Tensor, ranges: torch.Tensor, counts: torch.Tensor, previous_counts: torch.Tensor, k_axis: int, tile: int,
     slice_length: int, part: int,
 ) -> _Encoded:  # fmt: skip
     """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
 
-    `ranges` are zeros; `counts` are those of the product, and of the leader, which may be the product itself.
+    `ranges` are zeros; `previous_counts` are `counts` without a previous product.
     """
     batch, lines, depth = x.shape if k_axis else x.mT.shape
     slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
@@ -133,7 +135,7 @@ def _encode(
     strides = x.stride() if k_axis else x.mT.stride()
     if slices:
         launch, programs = _encode_launcher(x.dtype, k_axis, tile, slice_length, part)
-        launch((tiles * programs, slices, batch), *encoded, ranges, x, *counts, lines, depth, slices, *strides)
+        launch((tiles * programs, slices, batch), *encoded, ranges, x, counts, previous_counts, lines, depth, slices, *strides)
     return encoded
 
 

@@ -245,9 +245,9 @@ _SOLVES = paragraph(
     "calls with ordinary products alone. From 8192 vertices on, products are tried where a vertex has 2.5 edges or more on "
     "average, and edges per vertex, divided by the greatest weight, are at least 0.95, or 11500 / n if that is more; edges are "
     "counted in 2048 rows. The column uncertain has the share of the tiles of products by exponents that ordinary products "
-    "computed: those that hold an uncertain result, the rest of a product of which few tiles were certain, and all of a panel "
-    "after such a panel. Tiles that a method skips count as certain. The column is empty where no product was tried. `hops` "
-    "solves graphs whose weights are all 1 by counting the edges of paths."
+    "computed: those that hold an uncertain result, the rest of a product of which few tiles were certain, and all of the "
+    "second of two panels if the first was such a product. Tiles that a method skips count as certain. The column is empty "
+    "where no product was tried. `hops` solves graphs whose weights are all 1 by counting the edges of paths."
 )
 
 

@@ -62,7 +62,7 @@ __all__ = ["_encode_kernel", "has_failed"]
 
 @triton.jit
 def has_failed(tried, certain, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr):
-    """Return whether so few of the tiles that a product computed are certain that it should compute no more."""
+    """Return whether too few of the computed tiles are certain for the product to go on."""
     return (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried)
 
 
@@ -73,7 +73,7 @@ def _encode_kernel(
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
     counts_ptr,  # int32 (2,): the tiles that the product computed, and those of them that are certain
-    leader_ptr,  # likewise, of the product that decides whether this one is computed
+    previous_ptr,  # likewise, of the product before, which decides whether this one is computed; or counts_ptr
     lines, depth, slices, stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
@@ -81,10 +81,10 @@ def _encode_kernel(
 ):  # fmt: skip
     """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
 
-    If the leader has failed, programs encode nothing, and the counts become those of the leader, so that the product stops too.
+    If the previous product has failed, nothing is encoded, and the counts become those of it, so that this product fails too.
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    tried, certain = tl.load(leader_ptr), tl.load(leader_ptr + 1)
+    tried, certain = tl.load(previous_ptr), tl.load(previous_ptr + 1)
     tile, all_lines = pid // (TILE // LINES), tl.num_programs(0) * LINES
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
     line, k = pid * LINES + offs_l, slice_ * SLICE + offs_k
@@ -100,27 +100,29 @@ def _encode_kernel(
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
     x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
-    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)  # before the branch, which waits for the leader's counts
+    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)  # before the branch, which waits for the previous counts
     if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
         tl.store(counts_ptr, tried)
         tl.store(counts_ptr + 1, certain)
         return
-    none: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
+    # NO_EDGE as an integer: of floats any above ZERO + 64.
+    missing: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
     if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
         whole = (x.to(tl.int32, bitcast=True) >= 0) & ((x >= NO_EDGE) | (x == tl.floor(x)))  # false for NaN
-        value = tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), none), -1).to(tl.int32)
+        value = tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), missing), -1).to(tl.int32)
     else:
         value = x.to(tl.int32)
-    least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)  # [LINES], of values from 0 on
-    score = tl.where(least.to(tl.uint32, bitcast=True) < none, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
+    # [LINES]; as unsigned numbers, refused values, which are negative, are the greatest.
+    least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)
+    score = tl.where(least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
     above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    # The bits of a float32. In 16 bits, of which a bfloat16 is made, ptxas of CUDA 12.8 leaves out additions.
+    # As bits of a float32: of sums that are formed in 16 bits, as for a bfloat16, ptxas of CUDA 12.8 drops some.
     in_window = above.to(tl.uint32, bitcast=True) <= WINDOW
     bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, bits.to(tl.float32, bitcast=True))
     tl.store(scores_ptr + (batch * slices + slice_) * all_lines + line, score.to(tl.int16))
-    highest = tl.minimum(tl.max(tl.where(value < none, value, -1), K_AXIS), ZERO + 64)
+    highest = tl.minimum(tl.max(tl.where(value < missing, value, -1), K_AXIS), ZERO + 64)
     refused = tl.min(value, K_AXIS) < 0
     ranges_ptr += batch * 2 * all_lines + line
     tl.atomic_max(ranges_ptr, tl.where(refused, 1 << 30, score), sem="relaxed")
