@@ -33,6 +33,14 @@ SIZES = [(1, 1, 1), (1, 1, 2), (130, 5, 200), (128, 256, 128), (100, 300, 129)]
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
 
 
+@pytest.fixture(params=[pytest.param(True, id="gluon"), pytest.param(False, id="plain")])
+def gluon(request: pytest.FixtureRequest) -> bool:
+    """Whether a product runs in the Gluon kernel, or in the plain one."""
+    if request.param and torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("the Gluon kernel is for compute capability 9.x")
+    return bool(request.param)
+
+
 def operands(
     m: int, n: int, depth: int, dtype: torch.dtype, *, highest: int = 9, device: str = "cpu", seed: int = 0
 ) -> tuple[torch.Tensor, ...]:
@@ -168,20 +176,14 @@ def test_interpreted_previous_products() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 def test_previous_products(gluon: bool) -> None:
-    if gluon and torch.cuda.get_device_capability()[0] != 9:
-        pytest.skip("the Gluon kernel is for compute capability 9.x")
     check_previous_products("cuda", gluon=gluon)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 @pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
 @pytest.mark.parametrize("dtype", [torch.int16, *OTHERS], ids=str)
 def test_products(dtype: torch.dtype, tiles: GpuTiles, gluon: bool) -> None:
-    if gluon and torch.cuda.get_device_capability()[0] != 9:
-        pytest.skip("the Gluon kernel is for compute capability 9.x")
     if not gluon and tiles.block_k == 512:
         pytest.skip("a slice of the plain kernel lies in shared memory as a whole")
     # Other dtypes differ from int16 in encoding and in storing alone.
@@ -199,11 +201,8 @@ def test_products(dtype: torch.dtype, tiles: GpuTiles, gluon: bool) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 @pytest.mark.parametrize("skip", [(0, 128), (128, 300), (1, 130)])
 def test_skipped_tiles_are_not_computed(skip: tuple[int, int], gluon: bool) -> None:
-    if gluon and torch.cuda.get_device_capability()[0] != 9:
-        pytest.skip("the Gluon kernel is for compute capability 9.x")
     c, a, b = operands(300, 300, 300, torch.int16, highest=3, device="cuda")
     found = c.clone()
     _, counts = exponent_product(Update(found, a, b, skip), DEFAULT_TILES, gluon=gluon)
@@ -255,10 +254,7 @@ def test_solves_are_those_of_ordinary_products(families: dict[str, torch.Tensor]
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("gluon", [True, False], ids=["gluon", "plain"])
 def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
-    if gluon and torch.cuda.get_device_capability()[0] != 9:
-        pytest.skip("the Gluon kernel is for compute capability 9.x")
     c, a, b = (x[:1] for x in operands(8192, 8192, 300, torch.int16, highest=16000, device="cuda"))
     before = c.clone()
     uncertain, counts = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon)

@@ -134,7 +134,7 @@ class NvidiaEngine(TritonEngine):
         return min(m, n, k) >= least // 2 and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
     def _multiply_by_exponents(self, update: Update, previous: Remaining | None) -> Remaining | None:
-        """Compute an update by exponents, and then its uncertain tiles as an ordinary product; return what these were.
+        """Compute an update by exponents, and what that leaves as an ordinary product; return what was left.
 
         If the first of two panels failed, the second is not tried. A later product often succeeds where panels failed.
         """

@@ -68,8 +68,8 @@ class Remaining(NamedTuple):
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
             product must compute; 0 for one that is done, or whose rows or columns are all skipped.
-        counts: int32 (2,): the tiles that were computed, and how many of them were certain; of the previous product if that
-            failed.
+        counts: int32 (2,): the tiles that were computed, and how many of them were certain; those of the previous product
+            if that failed.
     """
 
     uncertain: torch.Tensor
@@ -122,7 +122,7 @@ def _encode(
 ) -> _Encoded:  # fmt: skip
     """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
 
-    `ranges` are zeros; `previous_counts` are `counts` without a previous product.
+    `ranges` are zeros; `previous_counts` are `counts` if there is no previous product.
     """
     batch, lines, depth = x.shape if k_axis else x.mT.shape
     slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)

@@ -81,7 +81,7 @@ def _encode_kernel(
 ):  # fmt: skip
     """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
 
-    If the previous product has failed, nothing is encoded, and the counts become those of it, so that this product fails too.
+    If the previous product has failed, nothing is encoded, and its counts are copied, so that this product fails too.
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     tried, certain = tl.load(previous_ptr), tl.load(previous_ptr + 1)
@@ -116,8 +116,8 @@ def _encode_kernel(
     least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)
     score = tl.where(least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
     above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
-    # As bits of a float32: of sums that are formed in 16 bits, as for a bfloat16, ptxas of CUDA 12.8 drops some.
-    in_window = above.to(tl.uint32, bitcast=True) <= WINDOW
+    in_window = above.to(tl.uint32, bitcast=True) <= WINDOW  # false where `above` is negative
+    # Bits of a float32, not of a bfloat16: ptxas of CUDA 12.8 drops some of the sums that are formed in 16 bits.
     bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
     start = ((batch * (all_lines // TILE) + tile) * slices + slice_) * (TILE * SLICE)
     tl.store(powers_ptr + start + target, bits.to(tl.float32, bitcast=True))
