@@ -17,8 +17,16 @@ from kernels import exponents_model as model
 import tri_apsp
 from tri_apsp import engines
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles, default_config
-from tri_apsp.engines import MatrixSpec, Update
-from tri_apsp.engines.triton_exponents import BLOCK_EDGE, Remaining, _encode, exponent_product, exponents_of
+from tri_apsp.engines import MatrixSpec, Update, triton_exponents
+from tri_apsp.engines.triton_exponents import (
+    _MARGIN,
+    BLOCK_EDGE,
+    Remaining,
+    _encode,
+    _sample,
+    exponent_product,
+    exponents_of,
+)
 from tri_apsp.methods import METHODS, Observer
 from tri_apsp.report.families import FAMILIES
 from tri_apsp.solver import exponents as solver_exponents
@@ -58,7 +66,7 @@ def operands(
 def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, tiles: GpuTiles = DEFAULT_TILES, **options: Any) -> torch.Tensor:
     """Compare the blocks that are certain with min_plus, and return the others."""
     found = c.clone()
-    uncertain, counts = exponent_product(Update(found, a, b), tiles, **options)
+    uncertain, counts = exponent_product(Update(found, a, b), tiles, samples=False, **options)
     of_tiles = uncertain[:, :, :: tiles.block_n // BLOCK_EDGE]
     assert counts.tolist() == [of_tiles.numel(), int((of_tiles == 0).sum())]
     skipped = uncertain.bool().repeat_interleave(BLOCK_EDGE, 1).repeat_interleave(BLOCK_EDGE, 2)[:, : c.shape[1], : c.shape[2]]
@@ -111,7 +119,7 @@ def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
 def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
-    found = exponent_product(Update(c.clone(), a, b), DEFAULT_TILES, gluon=False)
+    found = exponent_product(Update(c.clone(), a, b), DEFAULT_TILES, gluon=False, samples=False)
     assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
@@ -158,26 +166,73 @@ def test_encoding(dtype: torch.dtype, slice_length: int, k_axis: int, tile: int)
             check_encoding(dtype, lines, depth, "cuda", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=highest)
 
 
-def check_previous_products(device: str, *, gluon: bool) -> None:
-    c, a, b = operands(140, 130, 150, torch.int16, device=device)
-    for tried, certain, failed in ((64, 7, True), (64, 8, False), (63, 0, False)):
-        counts = torch.tensor([tried, certain], dtype=torch.int32, device=device)
-        found, previous = c.clone(), Remaining(torch.ones((2, 2, 2), dtype=torch.int32, device=device), counts)
-        remaining = exponent_product(Update(found, a, b), DEFAULT_TILES, gluon=gluon, previous=previous)
-        assert torch.equal(found, c if failed else tri_apsp.min_plus(a, b, c))
-        assert remaining.uncertain.flatten().tolist() == [int(failed)] * 8
-        assert remaining.counts.tolist() == ([tried, certain] if failed else [8, 8])
-        assert counts.tolist() == [tried, certain]
+def check_samples(device: str) -> None:
+    """Compare samples with what is known of all tiles."""
+
+    def sample(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *more: Any) -> list[int]:
+        found = torch.zeros(2, dtype=torch.int32, device=device)
+        _sample(found, Update(c.to(device), a.to(device), b.to(device), *more), DEFAULT_TILES)
+        return found.tolist()
+
+    for dtype in DTYPES:
+        missing = tri_apsp.no_edge(dtype)
+        for m, n, depth in ((5, 7, 3), (300, 200, 150)):
+            c, a, b = operands(m, n, depth, dtype)
+            assert sample(c, a, b) == [64, 64]
+            assert sample(torch.full_like(c, 9), a + 3000, b) == [64, 64]  # C is certain
+            assert sample(c, a + 3000, b, (0, 0), True) == [64, 0]
+            assert sample(c, torch.full_like(a, missing), b, (0, 0), True) == [64, 64]
+        # Values far apart, and one path for each pair, of this length.
+        c, a, b = (torch.full(shape, missing, dtype=dtype) for shape in ((1, 300, 300), (1, 300, 5), (1, 5, 300)))
+        a[:, :, 0], a[:, :, 2], b[:, 1], b[:, 2], b[:, 3] = 0, 3000, 0, 3000, 3000
+        for above, certain in ((WINDOW - _MARGIN, 64), (WINDOW - _MARGIN + 1, 0)):
+            a[:, :, 1] = above
+            assert sample(c, a, b) == [64, certain]
+            assert sample(c, a, b, (0, 300)) == [0, 0]
+            c[:] = WINDOW - _MARGIN
+            assert sample(c, a, b) == [64, 64]
+            assert sample(c, a, b, (0, 0), True) == [64, certain]
+            c[:] = missing
+        c[:, 256:] = 0  # 21 of 64 tiles are in the last of three rows of tiles, and half of them in the first of two graphs
+        assert sample(c, a, b) == [64, 21]
+        both = [torch.cat((x, x)) for x in (c, a, b)]
+        both[0][1] = missing
+        assert sample(*both) == [64, 10]
+        assert sample(c, a, b, (0, 256)) == [7, 7]  # tiles in the last row and column
+        assert sample(c, a, b, (128, 300)) == [8, 0]
 
 
 @interpreted
-def test_interpreted_previous_products() -> None:
-    check_previous_products("cpu", gluon=False)
+def test_interpreted_samples() -> None:
+    check_samples("cpu")
 
 
 @pytest.mark.gpu
-def test_previous_products(gluon: bool) -> None:
-    check_previous_products("cuda", gluon=gluon)
+def test_samples() -> None:
+    check_samples("cuda")
+
+
+def check_products_after_a_sample(device: str, monkeypatch: pytest.MonkeyPatch, *, gluon: bool) -> None:
+    c, a, b = operands(140, 130, 150, torch.int16, device=device)
+    for counts, failed in (((64, 15), True), ((64, 16), False), ((1, 0), True), ((0, 0), False)):
+        monkeypatch.setattr(
+            triton_exponents, "_sample", lambda sample, *_, counts=counts: sample.copy_(torch.tensor(counts, device=device))
+        )
+        found = c.clone()
+        remaining = exponent_product(Update(found, a, b), DEFAULT_TILES, gluon=gluon)
+        assert torch.equal(found, c if failed else tri_apsp.min_plus(a, b, c))
+        assert remaining.uncertain.flatten().tolist() == [int(failed)] * 8
+        assert remaining.counts.tolist() == ([64, 0] if failed else [8, 8])
+
+
+@interpreted
+def test_interpreted_products_after_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_products_after_a_sample("cpu", monkeypatch, gluon=False)
+
+
+@pytest.mark.gpu
+def test_products_after_a_sample(gluon: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_products_after_a_sample("cuda", monkeypatch, gluon=gluon)
 
 
 @pytest.mark.gpu
@@ -257,7 +312,7 @@ def test_solves_are_those_of_ordinary_products(families: dict[str, torch.Tensor]
 def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
     c, a, b = (x[:1] for x in operands(8192, 8192, 300, torch.int16, highest=16000, device="cuda"))
     before = c.clone()
-    uncertain, counts = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon)
+    uncertain, counts = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon, samples=False)
     tried, certain = counts.tolist()
     assert certain == 0
     assert 64 <= tried < uncertain.numel()
@@ -275,7 +330,7 @@ def test_failed_products_are_ordinary_products() -> None:
     remaining = recorded(engine)
     engine.product(Update(found[1], weights[None], weights[None]), Update(found[2], small[None], small[None]))
     engine.product(Update(found[0], small[None], small[None]), Update(found[1], weights[None], weights[None]))
-    # The second is not tried, since the first failed; the third is, since it is of another call.
-    assert [one.uncertain.float().mean().item() for one in remaining] == [1, 1, 0, 1]
+    assert [one.uncertain.float().mean().item() for one in remaining] == [1, 0, 0, 1]
+    assert [one.counts.tolist() for one in remaining] == [[64, 0], [256, 256], [256, 256], [64, 0]]  # of 256 tiles
     for c, x in zip(found, (small, weights, small), strict=True):
         assert torch.equal(c[0], tri_apsp.min_plus(x, x))

@@ -10,7 +10,7 @@ import torch
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from kernels.marks import cases, needs_disassembler
-from kernels.variants import encode_exponents, exponent_product
+from kernels.variants import encode_exponents, exponent_product, sample_exponents
 
 from tri_apsp.configs import default_config, exponents_bytes
 from tri_apsp.device import Device
@@ -79,5 +79,20 @@ def test_encoding(dtype: torch.dtype, k_axis: int, slice_length: int) -> None:
     """Nothing spills, and no sum is formed in pairs of 16 bits, of which ptxas of CUDA 12.8 leaves out some."""
     compiled = encode_exponents(dtype, k_axis, 90, slice_length).compile()
     assert not compiled.instructions["STL"] + compiled.instructions["LDL"]
-    assert compiled.registers <= 112
+    assert compiled.registers <= 96
     assert not [line for line in compiled.code if "VIADD.16x2" in line]
+
+
+@needs_disassembler
+@cases(
+    "dtype, capability",
+    [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
+    quick=lambda dtype, capability: dtype == torch.int16,
+)
+def test_samples(dtype: torch.dtype, capability: int) -> None:
+    """A thread forms 64 sums and their minima in each iteration."""
+    compiled = sample_exponents(dtype, capability).compile()
+    loop = max(compiled.loops, key=lambda loop: loop.total())
+    assert compiled.spills <= (20 if capability == 100 else 0)
+    assert loop["LDG"] <= 4
+    assert loop.total() <= (7 if capability == 100 else 5.5) * 64

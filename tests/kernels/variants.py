@@ -31,7 +31,7 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import exponents_of
+from tri_apsp.engines.triton_exponents import _ENCODED, _ENCODING_WARPS, _sample_launcher, exponents_of
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -326,12 +326,20 @@ def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_len
     numbers = exponents_of(slice_length)
     constants = {
         "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": slice_length, "PART": 32,
-        "LINES": 4096 // slice_length,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": 64, "WORTHWHILE": 8,
+        "LINES": _ENCODED // slice_length,
+        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": 64, "WORTHWHILE": 4,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
-    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "previous_ptr": "*i32"}
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 4)
+    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "sample_ptr": "*i32"}
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, _ENCODING_WARPS)
+
+
+def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
+    """The sample of a product by exponents."""
+    kernel, tiles = exponents._sample_kernel, default_config("nvidia", dtype).exponents
+    constants = dict(_sample_launcher(dtype, tiles)._constants)
+    warps = constants.pop("num_warps")
+    return Variant(kernel, _signature(kernel, dtype, constants, sample_ptr="*i32"), constants, capability, warps)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
@@ -474,6 +482,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     for capability in (80, 90):
         add(exponent_product, "exponents product", torch.int16, capability)
     add(encode_exponents, "exponents encode", torch.int16, 1, 90)
+    add(sample_exponents, "exponents sample", torch.int16, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 H200 = Device("cuda", "NVIDIA H200", "nvidia-h200", 132, 150 << 30, 227 << 10, (9, 0))
 KERNELS = {"_product_kernel", "_closure_kernel", "_value_range_kernel"}
-BY_EXPONENTS = {"_encode_kernel", "_exponent_product_kernel"}
+BY_EXPONENTS = {"_sample_kernel", "_encode_kernel", "_exponent_product_kernel"}
 
 
 @pytest.mark.parametrize("method", ["kleene", "floyd_warshall"])
@@ -60,8 +60,8 @@ def test_what_a_method_launches(
     expected = KERNELS | BY_EXPONENTS if exponents_from else KERNELS
     assert {kernel._kernel.__name__ for kernel in launched} - {"_copy_kernel"} == expected
     # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to find negative cycles; copies.
-    # By exponents: two encodings, the product, and the ordinary product of uncertain tiles.
-    assert len(set(launched)) <= (10 if exponents_from else 6)
+    # By exponents: a sample, two encodings, the product, and the ordinary product of uncertain tiles.
+    assert len(set(launched)) <= (11 if exponents_from else 6)
     compilation._compile.cache_clear()
 
 

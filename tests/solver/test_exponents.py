@@ -15,7 +15,7 @@ from tri_apsp.engines import type_of
 from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
-from tri_apsp.solver.exponents import least_by_exponents, least_of_product, ordinary_products
+from tri_apsp.solver.exponents import edges_per_vertex, least_by_exponents, least_of_product, ordinary_products
 from tri_apsp.solver.selection import select_dense
 from tri_apsp.solver.values import Bounds
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 def small_graphs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "gpu" not in request.keywords:
         monkeypatch.setattr(exponents, "_LEAST", 32)
-        monkeypatch.setattr(exponents, "_LEAST_IF_FEW_LIGHT", 64)
+        monkeypatch.setattr(exponents, "_LEAST_IF_FEW", 64)
         monkeypatch.setattr(exponents, "_LEAST_ALONE", 256)
         monkeypatch.setattr(exponents, "_FEWEST_VERTICES", 256)
-        monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 200)
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, de
 
 def least(weights: torch.Tensor, highest: float | None) -> int | None:
     weights = weights if weights.dim() == 3 else weights[None]
-    return least_by_exponents(select_dense(weights, "auto", None), weights, highest)
+    return least_by_exponents(edges_per_vertex(select_dense(weights, "auto", None), weights), highest)
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
@@ -58,10 +57,12 @@ def least(weights: torch.Tensor, highest: float | None) -> int | None:
     ("n", "edges", "highest", "expected"),
     [
         (512, 64, 1, 32),
-        (512, 3, 1, 32),
+        (512, 10, 1, 32),
+        (512, 9, 1, 64),
+        (512, 3, 1, 64),
         (512, 2, 1, None),
-        (512, 3, 2, 32),
-        (512, 4, 3, 64),
+        (512, 15, 10, 32),
+        (512, 15, 11, 64),
         (512, 8, 8, 64),
         (512, 8, 9, None),
         (256, 100, 1, 32),
@@ -76,16 +77,8 @@ def test_the_least_product(n: int, edges: int, highest: int, expected: int | Non
 
 
 @pytest.mark.usefixtures("multiplying")
-def test_small_graphs_need_more_edges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponents, "_FEWEST_LIGHT_IN_ALL", 600)
-    assert least(graph(512, 4, 4), 4) is None
-    assert least(graph(512, 4, 3), 3) == 64
-    assert least(graph(600, 4, 4), 4) == 64
-
-
-@pytest.mark.usefixtures("multiplying")
 def test_batches_count_all_graphs() -> None:
-    assert least(torch.stack((graph(512, 6, 1), graph(512, 0, 1))), 1) == 32
+    assert least(torch.stack((graph(512, 6, 1), graph(512, 0, 1))), 1) == 64
     assert least(torch.stack((graph(512, 4, 1), graph(512, 0, 1))), 1) is None
 
 
@@ -98,7 +91,7 @@ def test_fractions() -> None:
 
 
 @pytest.mark.usefixtures("multiplying")
-@pytest.mark.parametrize(("edges", "expected"), [(2, None), (3, 32)])
+@pytest.mark.parametrize(("edges", "expected"), [(2, None), (3, 64)])
 def test_the_diagonal_does_not_count(edges: int, expected: int | None) -> None:
     weights = graph(256, edges, 1)
     assert least(weights, 1) == expected
@@ -142,9 +135,9 @@ def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
 def test_the_systems_of_the_papers_keep_their_products() -> None:
     weights = graph(512, 64, 1)[None]
     selection = select_dense(weights, "auto", None)
-    assert least_by_exponents(selection, weights, 1) is not None
+    assert edges_per_vertex(selection, weights) is not None
     for method in PAPER_METHOD_NAMES:
-        assert least_by_exponents(dataclasses.replace(selection, method=method), weights, 1) is None
+        assert edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
 
 
 @pytest.mark.usefixtures("multiplying")

@@ -117,10 +117,10 @@ class NvidiaEngine(TritonEngine):
         return launch if fills else self.launch_by(self.config.small_product)
 
     def product(self, *updates: Update) -> None:
-        ordinary, previous = [], None
+        ordinary = []
         for update in updates:
             if self._suits_exponents(update):
-                previous = self._multiply_by_exponents(update, previous)
+                self._multiply_by_exponents(update)
             else:
                 ordinary.append(update)
         super().product(*ordinary)
@@ -133,27 +133,23 @@ class NvidiaEngine(TritonEngine):
         rows = max(BLOCK_EDGE, self.config.product.block_m, self.config.exponents.block_k)
         return min(m, n, k) >= least // 2 and m * n * k >= least**3 and not has_wide_strides(update, rows)
 
-    def _multiply_by_exponents(self, update: Update, previous: Remaining | None) -> Remaining | None:
-        """Compute an update by exponents, and what that leaves as an ordinary product; return what was left.
-
-        If the first of two panels failed, the second is not tried. A later product often succeeds where panels failed.
-        """
+    def _multiply_by_exponents(self, update: Update) -> None:
+        """Compute an update by exponents, and what that leaves as an ordinary product."""
         tiles = self.config.product
         shape, strides = shape_of(update), strides_of(update)
         launch = make_launch(type(self), tiles, self.spec.dtype, True, describe(self.spec.device), NEEDED_TILE=BLOCK_EDGE)
         for c, a, b in in_parts(*update[:3]):
             part = Update(c, a, b, update.skip, update.fresh)
-            previous = self.multiply_certain_tiles(part, previous)
+            remaining = self.multiply_certain_tiles(part)
             grid, (locks, whole_tiles, split_k, _) = self._grid([shape], tiles, c)
             launch.kernel(
                 grid, c, a, b, *shape, int(update.fresh), *update.skip, *strides,
-                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, previous.uncertain,
+                c, a, b, 0, 0, 0, 0, *strides, locks, whole_tiles, split_k, remaining.uncertain,
             )  # fmt: skip
-        return previous
 
-    def multiply_certain_tiles(self, update: Update, previous: Remaining | None = None) -> Remaining:
-        """Compute the tiles of an update whose results are certain by exponents; see exponent_product."""
-        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma, previous=previous)
+    def multiply_certain_tiles(self, update: Update) -> Remaining:
+        """Compute the tiles of an update whose results are certain by exponents, unless they seem few; see exponent_product."""
+        return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:

@@ -10,8 +10,9 @@ import triton
 
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
+from tri_apsp.engines.triton_base import shape_of, strides_of
 from tri_apsp.gpu.launcher import Launcher
-from tri_apsp.kernels.shared.exponents import _encode_kernel
+from tri_apsp.kernels.shared.exponents import _encode_kernel, _sample_kernel
 from tri_apsp.semirings import no_edge
 
 __all__ = [
@@ -28,12 +29,16 @@ EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 BLOCK_EDGE = 128
 """Edge of a block of C, of which one flag tells whether an ordinary product must compute it; and rows of a tile."""
 # A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in int16, A takes 0.31 and B
-# 0.48 ms; with twice the values and warps 0.32 and 0.67 ms, and with half the values 0.33 and 0.68 ms.
-_ENCODED, _ENCODING_WARPS = 4096, 4
+# 0.43 ms; with twice the values and warps 0.31 and 0.48 ms.
+_ENCODED, _ENCODING_WARPS = 2048, 2
 # A product fails, and computes no more tiles, once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an
-# ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing. That the second of two panels is not
-# tried if the first failed takes 2% off solves of 8192 vertices in which most products fail.
+# ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
+# It fails at once if fewer than one of _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain: on an H200 in int16 a product of 4096
+# then takes 0.03 instead of 0.18 ms, and else 0.39 instead of 0.37 ms, where an ordinary product takes 2 ms. The sample has
+# _SAMPLE_EDGE^2 results of a tile, which must be _MARGIN below their bounds: without, products of meshes of 16384 vertices with
+# 23 edges per vertex are tried that fail, and take 5% of the solve.
+_SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
 
 
 class Exponents(NamedTuple):
@@ -68,44 +73,45 @@ class Remaining(NamedTuple):
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
             product must compute; 0 for one that is done, or whose rows or columns are all skipped.
-        counts: int32 (2,): the tiles that were computed, and how many of them were certain; those of the previous product
-            if that failed.
+        counts: int32 (2,): the tiles that were computed, and how many of them were certain; 64 and 0 if the sample had too few
+            of these.
     """
 
     uncertain: torch.Tensor
     counts: torch.Tensor
 
 
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, previous: Remaining | None = None) -> Remaining:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: bool = True) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
         update: of int16, int32 or float32; no value of C is negative, and C has unit column stride.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
-        previous: what a product of similar operands left; if that failed, no tile is computed. For k > 0.
+        samples: whether to compute no tile if, by a sample of the results, fewer than one of 4 tiles seem certain.
 
     Returns:
         The blocks that an ordinary product must still compute: those with a result that is not certain, and, once the product
         has failed, all that were not yet computed. A row of A or a column of B with a value that is no whole number from 0 on
         makes its results uncertain.
 
-    Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32. Workspace: 2 bytes for each value
-    of A and B, and for each line of each slice of them, with m, n and k rounded up to whole tiles and slices.
+    Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32; 64 results of each of 64 tiles for
+    the sample. Workspace: 2 bytes for each value of A and B, and for each line of each slice of them, with m, n and k rounded
+    up to whole tiles and slices.
     """
     c, a, b = update[:3]
     (batch, m, depth), n = a.shape, b.shape[2]
     slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, BLOCK_EDGE), triton.cdiv(n, tiles.block_n)
     uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, BLOCK_EDGE)), dtype=torch.int32, device=c.device)
     in_a, in_b = 2 * batch * tiles_m * BLOCK_EDGE, 2 * batch * tiles_n * tiles.block_n
-    # 4, of which 2 are used, so that the ranges are aligned to 16 bytes.
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
-    counts, ranges_a, ranges_b = zeros[:2], zeros[4 : 4 + in_a], zeros[4 + in_a :]
-    previous_counts = counts if previous is None else previous.counts
+    counts, sample, ranges_a, ranges_b = zeros[:2], zeros[2:4], zeros[4 : 4 + in_a], zeros[4 + in_a :]
     if uncertain.numel():
+        if samples:
+            _sample(sample, update, tiles)
         part = EXPONENTS_PART if gluon else tiles.block_k
         of_a, of_b = (
-            _encode(x, ranges, counts, previous_counts, k_axis, tile, tiles.block_k, part)
+            _encode(x, ranges, counts, sample, k_axis, tile, tiles.block_k, part)
             for x, ranges, k_axis, tile in ((a, ranges_a, 1, BLOCK_EDGE), (b, ranges_b, 0, tiles.block_n))
         )
         scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
@@ -116,13 +122,32 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, previous: 
     return Remaining(uncertain, counts)
 
 
+def _sample(sample: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
+    """Count in `sample`, int32 (2,), tiles of a sample, and those of them in which no sampled result is uncertain."""
+    _sample_launcher(update.c.dtype, tiles)(
+        (_SAMPLED, 1, 1), sample, *update[:3], update.c.shape[0], *shape_of(update), int(update.fresh), *update.skip,
+        *strides_of(update),
+    )  # fmt: skip
+
+
+@cache
+def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
+    numbers = exponents_of(tiles.block_k)
+    constants = {
+        "NO_EDGE": no_edge(dtype), "WINDOW": numbers.WINDOW, "REACH": numbers.REACH, "ZERO": numbers.ZERO,
+        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "EDGE": _SAMPLE_EDGE, "BLOCK_K": 512, "MARGIN": _MARGIN,
+        "num_warps": 16,
+    }  # fmt: skip
+    return Launcher(_sample_kernel, constants)
+
+
 def _encode(
-    x: torch.Tensor, ranges: torch.Tensor, counts: torch.Tensor, previous_counts: torch.Tensor, k_axis: int, tile: int,
+    x: torch.Tensor, ranges: torch.Tensor, counts: torch.Tensor, sample: torch.Tensor, k_axis: int, tile: int,
     slice_length: int, part: int,
 ) -> _Encoded:  # fmt: skip
     """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
 
-    `ranges` are zeros; `previous_counts` are `counts` if there is no previous product.
+    `ranges` are zeros, and so is `sample` if there is none.
     """
     batch, lines, depth = x.shape if k_axis else x.mT.shape
     slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
@@ -135,7 +160,7 @@ def _encode(
     strides = x.stride() if k_axis else x.mT.stride()
     if slices:
         launch, programs = _encode_launcher(x.dtype, k_axis, tile, slice_length, part)
-        launch((tiles * programs, slices, batch), *encoded, ranges, x, counts, previous_counts, lines, depth, slices, *strides)
+        launch((tiles * programs, slices, batch), *encoded, ranges, x, counts, sample, lines, depth, slices, *strides)
     return encoded
 
 
@@ -146,7 +171,7 @@ def _encode_launcher(dtype: torch.dtype, k_axis: int, tile: int, slice_length: i
     constants = {
         "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": tile, "LINES": lines, "SLICE": slice_length, "PART": part,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
-        "WORTHWHILE": _WORTHWHILE, "num_warps": _ENCODING_WARPS,
+        "WORTHWHILE": _SAMPLE_WORTHWHILE, "num_warps": _ENCODING_WARPS,
     }  # fmt: skip
     return Launcher(_encode_kernel, constants), tile // lines
 

@@ -243,11 +243,11 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
     "calls with ordinary products alone. From 8192 vertices on, products are tried where a vertex has 2.5 edges or more on "
-    "average, and edges per vertex, divided by the greatest weight, are at least 0.95, or 11500 / n if that is more; edges are "
-    "counted in 2048 rows. The column uncertain has the share of the tiles of products by exponents that ordinary products "
-    "computed: those that hold an uncertain result, the rest of a product of which few tiles were certain, and all of the "
-    "second of two panels if the first was such a product. Tiles that a method skips count as certain. The column is empty "
-    "where no product was tried. `hops` solves graphs whose weights are all 1 by counting the edges of paths."
+    "average, and edges per vertex, divided by the greatest weight, are at least 0.95; edges are counted in 2048 rows. The "
+    "column uncertain has the share of the tiles of products by exponents that ordinary products computed: those that hold an "
+    "uncertain result, all of a product of which few tiles were certain in a sample, and the rest of one of which few tiles "
+    "were certain so far. Tiles that a method skips count as certain. The column is empty where no product was tried. `hops` "
+    "solves graphs whose weights are all 1 by counting the edges of paths."
 )
 
 

@@ -47,6 +47,12 @@ def _grid(n: int, random: torch.Generator) -> torch.Tensor:
     return edges
 
 
+def _shuffled_grid(n: int, random: torch.Generator) -> torch.Tensor:
+    """Number the vertices of a grid in random order."""
+    order = torch.randperm(n, generator=random, device=random.device)
+    return _grid(n, random)[order][:, order]
+
+
 FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[int, ...]]] = {
     "3% of the edges": (_uniform(0.03), (1, 4, 16)),
     "10% of the edges": (_uniform(0.1), (1, 4, 16)),
@@ -56,5 +62,6 @@ FAMILIES: dict[str, tuple[Callable[[int, torch.Generator], torch.Tensor], tuple[
     "small world": (_small_world, (1, 4, 16)),
     "power law": (_power_law, (1, 4, 16)),
     "grid": (_grid, (1, 4, 16)),
+    "shuffled grid": (_shuffled_grid, (1, 4)),
 }
 """Functions that draw edges, bool (n, n), and the greatest weights that are measured with them."""

@@ -18,23 +18,25 @@ from tri_apsp.solver.result import DenseSelection
 from tri_apsp.solver.values import Bounds
 from tri_apsp.value_range import value_range
 
-__all__ = ["least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products", "with_exponents"]
+__all__ = [
+    "edges_per_vertex", "least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products",
+    "with_exponents",
+]  # fmt: skip
 
 # Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
 _LEAST = 2048
-# With fewer than _MANY_LIGHT edges of weight 1 per vertex, few tiles of products of 2048 are certain. On an H200, small worlds
-# of 16384 vertices with 1 and 2 such edges take 139 and 45 ms if products from 4096 on are tried, 141 and 43 ms from 2048 on.
-_LEAST_IF_FEW_LIGHT, _MANY_LIGHT = 4096, 1.5
+# With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES in all, few tiles of products of 2048 are
+# certain: on an H200, grids of 8192 vertices in random order, of weights 1 to 4, take 20.4 ms if products from 4096 on are
+# tried, and 20.9 ms from 2048 on; ordinary products take 19.9 ms.
+_LEAST_IF_FEW, _MANY_LIGHT, _MANY_EDGES = 4096, 1.5, 10
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
 # Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H200, 8192
-# vertices with 2 edges per vertex of weight 1 would take 22 instead of 20 ms.
+# vertices with 2 edges per vertex of weight 1 would take 21.4 instead of 20 ms.
 _FEWEST_EDGES = 2.5
-# Edges of weight 1, per vertex and in all, below which no product is tried. On an H200 ordinary products solve 16384 vertices
-# in 146 ms: small worlds take 138 ms by exponents with 1 edge of weight 1 per vertex, but 151 ms with 0.94. They solve 8192
-# vertices in 19.8 ms: with 1.3 such edges per vertex, less than 11500 / 8192, a random graph with 4 edges per vertex takes
-# 20.5 ms, although one with 16 takes 14 ms.
-_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL = 0.95, 11500
+# Edges of weight 1 per vertex below which no product is tried: with 0.5, hardly any tile is certain, and 8192 vertices with 16
+# edges per vertex take 3% longer.
+_FEWEST_LIGHT = 0.95
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 one of 2048 of each takes
 # 0.3 ms, to which counting edges would add as much.
 _LEAST_ALONE = 4096
@@ -75,39 +77,51 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
     return enough and type_of(selection.engine).multiplies_by_exponents(like)
 
 
-def least_by_exponents(selection: DenseSelection, weights: torch.Tensor, highest: float | int | None) -> int | None:
-    """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
+def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.Tensor | None:
+    """Return the edges per vertex of graphs, for least_by_exponents, as a tensor; None if it would return None for any number.
 
-    Such a product is exact where distances in it lie at most 23 apart, and marks its other tiles: see
-    kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
-    weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
-    graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. Of smaller products some tiles are certain; if few are, the kernel stops early. No product is tried if d is
-    below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT or _FEWEST_LIGHT_IN_ALL / n. Other graphs may be misjudged, which costs
-    time alone: one heavy edge may keep all products ordinary, and on an H200 a grid whose vertices are in random order takes
-    12% longer for 8192 vertices, and 2% for 16384.
+    A float weight that is no whole number makes it 0. On a GPU the count is queued, and the host does not block.
 
     Args:
         selection: method, engine and configuration.
-        weights: (batch, n, n), of which none is negative; the diagonal does not count as edges.
-        highest: the greatest of them, and of the diagonal; None without an edge.
+        weights: (batch, n, n), of any values; the diagonal does not count as edges.
 
-    Cost: reads at most 2048 rows of each graph, for which the host blocks; nothing below 8192 vertices.
+    Cost: reads at most 2048 rows of each graph; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
-    if highest is None or not may_multiply_by_exponents(selection, n, weights):
+    if not may_multiply_by_exponents(selection, n, weights):
         return None
     size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n  # more than counting takes
     if not fits_memory(size, weights.device):
         return None
     rows = _sample(weights)
     loops = weights.diagonal(dim1=1, dim2=2)[:, :: _step(n)] < no_edge(weights.dtype)
-    count = _count_edges(rows) - loops.sum()
-    edges_per_vertex = int(count) / (batch * rows.shape[1])
-    light = edges_per_vertex / max(highest, 1)  # edges of weight 1 per vertex
-    if edges_per_vertex < _FEWEST_EDGES or light < max(_FEWEST_LIGHT, _FEWEST_LIGHT_IN_ALL / n):
+    return (_count_edges(rows) - loops.sum()) / (batch * rows.shape[1])
+
+
+def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) -> int | None:
+    """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
+
+    Such a product is exact where distances in it lie at most 23 apart, and marks its other tiles: see
+    kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
+    weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
+    graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
+    h n / d = 2048. Of smaller products some tiles are certain; if few are by a sample, the product is an ordinary one. No
+    product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time
+    alone: one heavy edge may keep all products ordinary, and on an H200 meshes whose vertices are in random order take up to
+    5% longer for 8192 vertices, and 2% for 16384.
+
+    Args:
+        edges: what edges_per_vertex returned, for weights of which none is negative. The host blocks until it is computed.
+        highest: the greatest of the weights, and of the diagonal; None without an edge.
+    """
+    if edges is None or highest is None:
         return None
-    return _LEAST if light >= _MANY_LIGHT else _LEAST_IF_FEW_LIGHT
+    per_vertex = float(edges)
+    light = per_vertex / max(highest, 1)  # edges of weight 1 per vertex
+    if per_vertex < _FEWEST_EDGES or light < _FEWEST_LIGHT:
+        return None
+    return _LEAST if light >= _MANY_LIGHT and per_vertex >= _MANY_EDGES else _LEAST_IF_FEW
 
 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
@@ -151,9 +165,9 @@ def _share_of_low_sums(span_a: float, span_b: float) -> float:
 
 
 def with_exponents(selection: DenseSelection, weights: torch.Tensor) -> DenseSelection:
-    """Return a selection that states whether products are computed by exponents, for weights as of least_by_exponents."""
-    highest = value_range(weights, no_edge(weights.dtype)).highest_below
-    return dataclasses.replace(selection, exponents=least_by_exponents(selection, weights, highest) is not None)
+    """Return a selection that states whether products are computed by exponents, for weights of which none is negative."""
+    edges, highest = edges_per_vertex(selection, weights), value_range(weights, no_edge(weights.dtype)).highest_below
+    return dataclasses.replace(selection, exponents=least_by_exponents(edges, highest) is not None)
 
 
 def _step(rows: int) -> int:

@@ -57,13 +57,88 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["_encode_kernel", "has_failed"]
+__all__ = ["_encode_kernel", "_sample_kernel", "has_failed"]
+
+# In a sample, of a value that is no edge: above every sum.
+_MISSING = tl.constexpr(16384)
 
 
 @triton.jit
 def has_failed(tried, certain, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr):
     """Return whether too few of the computed tiles are certain for the product to go on."""
     return (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried)
+
+
+@triton.jit
+def _edge_or_missing(x, NO_EDGE: tl.constexpr, ZERO: tl.constexpr):
+    return tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), _MISSING).to(tl.int32)
+
+
+@triton.jit
+def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr):
+    """Return R, and H - R or REACH + 1 if that is above WINDOW, of lines with these values."""
+    lowest = tl.where(least < _MISSING, tl.minimum(least, ZERO - 1), ZERO)
+    span = highest - lowest
+    return lowest, tl.where(span > WINDOW, REACH + 1, span)
+
+
+@triton.jit(do_not_specialize=["fresh"])
+def _sample_kernel(
+    sample_ptr,  # int32 (2,), zeros before: the tiles of the sample, and those of them in which no result is uncertain
+    c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
+    batch, m, n, depth, fresh, skip_start, skip_stop,  # as in product.py
+    stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
+    NO_EDGE: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, EDGE: tl.constexpr, BLOCK_K: tl.constexpr, MARGIN: tl.constexpr,
+):  # fmt: skip
+    """A program computes EDGE x EDGE results of one tile of one graph, and whether all would be exact or certain.
+
+    A certain result must be below its bound by MARGIN, since the rest of the tile has greater results. That values are whole is
+    not checked. A tile does not count if all these results are skipped.
+    """
+    pid, programs = tl.program_id(0), tl.num_programs(0)
+    graph = (pid % batch).to(tl.int64)
+    # Tiles in distinct rows and columns of tiles, as far as there are so many; rows all over the tile, but adjacent columns.
+    pid_m, pid_n = pid * tl.cdiv(m, BLOCK_M) // programs, pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs
+    offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
+    row = tl.minimum(pid_m * BLOCK_M + offs * (BLOCK_M // EDGE) + pid % (BLOCK_M // EDGE), m - 1)
+    column = tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE + offs
+    a_ptrs = a_ptr + graph * stride_ab + row.to(tl.int64)[:, None] * stride_am
+    b_ptrs = b_ptr + graph * stride_bb + column[None, :]
+    sums = tl.full((EDGE, EDGE, BLOCK_K), 2 * _MISSING, tl.int32)
+    a_least, a_highest = tl.full((EDGE, BLOCK_K), _MISSING, tl.int32), tl.full((EDGE, BLOCK_K), -_MISSING, tl.int32)
+    b_least, b_highest = a_least, a_highest
+    for start in range(0, depth, BLOCK_K):
+        k = start + offs_k
+        a = tl.load(a_ptrs + k[None, :], mask=(k < depth)[None, :], other=NO_EDGE)
+        b_mask = (k < depth)[:, None] & (column < n)[None, :]
+        b = tl.load(b_ptrs + k.to(tl.int64)[:, None] * stride_bk, mask=b_mask, other=NO_EDGE)
+        a, b = _edge_or_missing(a, NO_EDGE, ZERO), _edge_or_missing(tl.trans(b), NO_EDGE, ZERO)
+        sums = tl.minimum(sums, a[:, None, :] + b[None, :, :])
+        a_least, a_highest = tl.minimum(a_least, a), tl.maximum(a_highest, tl.where(a < _MISSING, a, -_MISSING))
+        b_least, b_highest = tl.minimum(b_least, b), tl.maximum(b_highest, tl.where(b < _MISSING, b, -_MISSING))
+    a_lowest, a_span = _range_of_sample(tl.min(a_least, 1), tl.max(a_highest, 1), WINDOW, REACH, ZERO)
+    b_lowest, b_span = _range_of_sample(tl.min(b_least, 1), tl.max(b_highest, 1), WINDOW, REACH, ZERO)
+    row, column = row[:, None], column[None, :]
+    kept = ((row >= skip_start) & (row < skip_stop)) | ((column >= skip_start) & (column < skip_stop)) | (column >= n)
+    mask = (column < n) & (fresh == 0)
+    before = tl.load(c_ptr + graph * stride_cb + row.to(tl.int64) * stride_cm + column, mask=mask, other=NO_EDGE)
+    found = tl.minimum(_edge_or_missing(before, NO_EDGE, ZERO), tl.min(sums, 2))
+    bound = a_lowest[:, None] + (b_lowest + (WINDOW - MARGIN))[None, :]
+    uncertain = ~kept & (a_span[:, None] + b_span[None, :] > REACH) & (found > bound)
+    counts = tl.min(tl.min(kept.to(tl.int32), 1), 0) == 0
+    tl.atomic_add(sample_ptr, 1, mask=counts, sem="relaxed")
+    tl.atomic_add(sample_ptr + 1, 1, mask=counts & (tl.max(tl.max(uncertain.to(tl.int32), 1), 0) == 0), sem="relaxed")
+
+
+@triton.jit
+def _integers(x, MISSING: tl.constexpr, NO_EDGE: tl.constexpr, ZERO: tl.constexpr):
+    """Return int32: MISSING for NO_EDGE, less than 0 for what is no whole number from 0 on; ZERO + 64 for floats above."""
+    if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
+        whole = (x.to(tl.int32, bitcast=True) >= 0) & ((x >= NO_EDGE) | (x == tl.floor(x)))  # false for NaN
+        return tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), MISSING), -1).to(tl.int32)
+    else:
+        return x.to(tl.int32)
 
 
 @triton.jit(do_not_specialize=["slices"])
@@ -73,7 +148,7 @@ def _encode_kernel(
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
     counts_ptr,  # int32 (2,): the tiles that the product computed, and those of them that are certain
-    previous_ptr,  # likewise, of the product before, which decides whether this one is computed; or counts_ptr
+    sample_ptr,  # int32 (2,), see _sample_kernel; zeros without a sample
     lines, depth, slices, stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
@@ -81,10 +156,15 @@ def _encode_kernel(
 ):  # fmt: skip
     """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
 
-    If the previous product has failed, nothing is encoded, and its counts are copied, so that this product fails too.
+    If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a product that has failed.
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    tried, certain = tl.load(previous_ptr), tl.load(previous_ptr + 1)
+    sampled, certain = tl.load(sample_ptr), tl.load(sample_ptr + 1)
+    if certain * WORTHWHILE < sampled:
+        first = (pid == 0) & (slice_ == 0) & (batch == 0)
+        tl.store(counts_ptr, LEAST_TRIED, mask=first)
+        tl.store(counts_ptr + 1, 0, mask=first)
+        return
     tile, all_lines = pid // (TILE // LINES), tl.num_programs(0) * LINES
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
     line, k = pid * LINES + offs_l, slice_ * SLICE + offs_k
@@ -100,18 +180,9 @@ def _encode_kernel(
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
     x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
-    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)  # before the branch, which waits for the previous counts
-    if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
-        tl.store(counts_ptr, tried)
-        tl.store(counts_ptr + 1, certain)
-        return
-    # NO_EDGE as an integer: of floats any above ZERO + 64.
+    x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
     missing: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
-    if x.dtype.is_floating():  # -0.0 is refused, since sums of it keep its sign
-        whole = (x.to(tl.int32, bitcast=True) >= 0) & ((x >= NO_EDGE) | (x == tl.floor(x)))  # false for NaN
-        value = tl.where(whole, tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), missing), -1).to(tl.int32)
-    else:
-        value = x.to(tl.int32)
+    value = _integers(x, missing, NO_EDGE, ZERO)
     # [LINES]; as unsigned numbers, refused values, which are negative, are the greatest.
     least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)
     score = tl.where(least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
