@@ -60,7 +60,6 @@ def test_exponents(tmp_path, monkeypatch):
     monkeypatch.setattr(exponents, "_GRAPHS", {name: exponents._GRAPHS[name] for name in graphs})
     monkeypatch.setattr(exponents, "_SOLVED", 2048)
     monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_VERTICES", 2048)
-    monkeypatch.setattr("tri_apsp.solver.exponents._FEWEST_LIGHT_IN_ALL", 2000)
     monkeypatch.setattr("tri_apsp.solver.exponents._LEAST", 256)
     words = ["--device", "cuda", "--n", "2048", "--dtype", "int16", "--budget", "60", "--commit", "abc", "--out", str(tmp_path)]
     assert main(["exponents", *words]) == 0
