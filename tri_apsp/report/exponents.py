@@ -247,7 +247,7 @@ _SOLVES = paragraph(
     "column uncertain has the share of the tiles of products by exponents that ordinary products computed: those that hold an "
     "uncertain result, all of a product of which few tiles were certain in a sample, and the rest of one of which few tiles "
     "were certain so far. Tiles that a method skips count as certain. The column is empty where no product was tried. `hops` "
-    "solves graphs whose weights are all 1 by counting the edges of paths."
+    "solves graphs whose weights are all 1 by counting the edges of paths; it is given the edges, not the matrix."
 )
 
 
@@ -259,9 +259,9 @@ _METHODS_COMPARED = paragraph(
 
 
 _COUNTED = paragraph(
-    "A matrix product of zeros and ones counts paths of two edges. `reachability` computes products of at least 2816 rows, "
-    "columns and k in that way, and others 32 pairs at a time by bitwise operations: here whole calls, with packing, beside a "
-    "product of torch, which reads bytes and writes sums of 32 bits."
+    "A matrix product of zeros and ones counts paths of two edges. `reachability` computes the products of half the size in "
+    "that way from 5505 vertices on, and others 32 pairs at a time by bitwise operations: here whole calls, with packing, "
+    "beside a product of torch, which reads bytes and writes sums of 32 bits."
 )
 
 

@@ -147,7 +147,12 @@ def test_values_of_a_space_and_back() -> None:
     ("engine", "kernel", "message"),
     [
         ("tpu", "product", "engine must be one of cpu, nvidia, portable, but is 'tpu'; choose one of these."),
-        ("cpu", "panels", "kernel must be one of product, solve for the cpu engine, but is 'panels'; choose one of these."),
+        (
+            "cpu",
+            "panels",
+            "kernel must be one of product, solve for the cpu engine, but is 'panels', which the portable engine has; choose "
+            "one of these.",
+        ),
     ],
 )
 def test_unknown_names_are_refused(engine: str, kernel: str, message: str) -> None:

@@ -53,8 +53,10 @@ def record_of(engine: str, kernel: str) -> TunableKernel[Any]:
     if not names:
         engines = ", ".join(dict.fromkeys(name for name, _ in RECORDS))
         raise InputError(f"engine must be one of {engines}, but is {engine!r}; choose one of these.")
+    others = [other for other, name in RECORDS if name == kernel]
+    of = f", which the {' and the '.join(others)} engine has" if others else ""
     raise InputError(
-        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}; choose one of these."
+        f"kernel must be one of {', '.join(names)} for the {engine} engine, but is {kernel!r}{of}; choose one of these."
     )
 
 
