@@ -193,6 +193,7 @@ def check_samples(device: str) -> None:
             assert sample(c, a, b) == [64, 64]
             assert sample(c, a, b, (0, 0), True) == [64, certain]
             c[:] = missing
+        check_limits_of_samples(sample, *(torch.full_like(x, missing) for x in (c, a, b)))
         c[:, 256:] = 0  # 21 of 64 tiles are in the last of three rows of tiles, and half of them in the first of two graphs
         assert sample(c, a, b) == [64, 21]
         both = [torch.cat((x, x)) for x in (c, a, b)]
@@ -200,6 +201,22 @@ def check_samples(device: str) -> None:
         assert sample(*both) == [64, 10]
         assert sample(c, a, b, (0, 256)) == [7, 7]  # tiles in the last row and column
         assert sample(c, a, b, (128, 300)) == [8, 0]
+
+
+def check_limits_of_samples(sample: Any, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    missing = tri_apsp.no_edge(c.dtype)
+    a[:, :, 0], b[:, 2] = 0, 0  # no path: certain only where exact
+    for x, y, certain in ((WINDOW, 7, 64), (7, WINDOW, 64), (WINDOW, 8, 0), (WINDOW + 1, 0, 0), (0, WINDOW + 1, 0)):
+        a[:, :, 1], b[:, 3] = x, y
+        assert sample(c, a, b) == [64, certain]
+    a[:], b[:] = missing, missing
+    for r, s in ((300, 0), (0, 300)):  # least values; the result is a path, or C
+        a[:, :, 0], a[:, :, 2], b[:, 1], b[:, 2], b[:, 3] = r, r + 900, s, s + 900, s + 900
+        for above, certain in ((WINDOW - _MARGIN, 64), (WINDOW - _MARGIN + 1, 0)):
+            a[:, :, 1], c[:] = r + above, missing
+            assert sample(c, a, b) == [64, certain]
+            a[:, :, 1], c[:] = r + 500, r + s + above
+            assert sample(c, a, b) == [64, certain]
 
 
 @interpreted

@@ -31,7 +31,14 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import _ENCODED, _ENCODING_WARPS, _sample_launcher, exponents_of
+from tri_apsp.engines.triton_exponents import (
+    _ENCODED,
+    _ENCODING_WARPS,
+    _LEAST_TRIED,
+    _SAMPLE_WORTHWHILE,
+    _sample_launcher,
+    exponents_of,
+)
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -327,7 +334,8 @@ def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_len
     constants = {
         "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": slice_length, "PART": 32,
         "LINES": _ENCODED // slice_length,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": 64, "WORTHWHILE": 4,
+        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
+        "WORTHWHILE": _SAMPLE_WORTHWHILE,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
     pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "sample_ptr": "*i32"}

@@ -244,16 +244,17 @@ _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
     "calls with ordinary products alone. From 8192 vertices on, products are tried where a vertex has 2.5 edges or more on "
     "average, and edges per vertex, divided by the greatest weight, are at least 0.95; edges are counted in 2048 rows. The "
-    "column uncertain has the share of the tiles of products by exponents that ordinary products computed: those that hold an "
-    "uncertain result, all of a product of which few tiles were certain in a sample, and the rest of one of which few tiles "
-    "were certain so far. Tiles that a method skips count as certain. The column is empty where no product was tried. `hops` "
-    "solves graphs whose weights are all 1 by counting the edges of paths; it is given the edges, not the matrix."
+    "column uncertain has the share of the tiles of products by exponents that ordinary products computed: those that hold "
+    "an uncertain result, all of a product of which few tiles were certain in a sample, and those that were left when a "
+    "product stopped because few of its tiles were certain. Tiles that a method skips count as certain. The column is empty "
+    "where no product was tried. `hops` solves graphs whose weights are all 1 by counting the edges of paths; it is given "
+    "the edges, not the matrix."
 )
 
 
 _METHODS_COMPARED = paragraph(
     "The graphs with weights 1 to 4, solved by `kleene`, which `auto` chooses, by `floyd_warshall`, and by `squaring`, which "
-    "doubles the number of edges of the paths and ends when no distance changes. Products are computed by exponents, but for "
+    "doubles the number of edges of the paths and ends when no distance changes. Products are tried by exponents, except for "
     "graphs whose column uncertain is empty above."
 )
 

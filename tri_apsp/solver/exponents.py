@@ -25,9 +25,9 @@ __all__ = [
 
 # Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
 _LEAST = 2048
-# With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES in all, few tiles of products of 2048 are
-# certain: on an H200, grids of 8192 vertices in random order, of weights 1 to 4, take 20.4 ms if products from 4096 on are
-# tried, and 20.9 ms from 2048 on; ordinary products take 19.9 ms.
+# With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES of any weight, few tiles of products of
+# 2048 are certain: on an H200, grids of 8192 vertices in random order, of weights 1 to 4, take 2.5% longer if products from
+# 2048 on are tried than if only those from 4096 on are.
 _LEAST_IF_FEW, _MANY_LIGHT, _MANY_EDGES = 4096, 1.5, 10
 # Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
 _FEWEST_VERTICES = 8192
@@ -78,9 +78,10 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
 
 
 def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.Tensor | None:
-    """Return the edges per vertex of graphs, for least_by_exponents, as a tensor; None if it would return None for any number.
+    """Return the edges per vertex of graphs, for least_by_exponents, as a tensor; None where that returns None for every count.
 
-    A float weight that is no whole number makes it 0. On a GPU the count is queued, and the host does not block.
+    It is 0 or less if a float in the rows that are read is no whole number. On a GPU the count is queued, and the host does not
+    block.
 
     Args:
         selection: method, engine and configuration.
@@ -96,7 +97,7 @@ def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.
         return None
     rows = _sample(weights)
     loops = weights.diagonal(dim1=1, dim2=2)[:, :: _step(n)] < no_edge(weights.dtype)
-    return (_count_edges(rows) - loops.sum()) / (batch * rows.shape[1])
+    return (_count_edges(rows) - loops.sum()).double() / (batch * rows.shape[1])
 
 
 def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) -> int | None:
@@ -106,7 +107,7 @@ def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) 
     kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
     weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
     graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. Of smaller products some tiles are certain; if few are by a sample, the product is an ordinary one. No
+    h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a sample are, the product is an ordinary one. No
     product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time
     alone: one heavy edge may keep all products ordinary, and on an H200 meshes whose vertices are in random order take up to
     5% longer for 8192 vertices, and 2% for 16384.

@@ -149,7 +149,7 @@ def _run_once(
     overwrite: bool = False,
     check: bool = True,
 ) -> Result:
-    """As run: stage, make the engine while a GPU reads the values, check the values, solve, verify.
+    """As run: stage, count edges and make the engine while a GPU reads the values, check the values, solve, verify.
 
     Raises:
         OnlyRoundingError: see raise_negative_cycle.
@@ -171,7 +171,7 @@ def _run_once(
             found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
-        # While a GPU reads the values.
+        # While a GPU reads the values, and before it is known whether one is negative.
         edges = edges_per_vertex(selection, staged.distances) if check else None
         engine = _engine(problem, selection, make, staged.matrix, check)
         bounds = staged.bounds()
