@@ -77,8 +77,8 @@ class Result:
         sources: (len(sources),) of int64 on the CPU; None: every vertex is a source.
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
         exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
-            seemed to lie close together. The distances are the same. False for dense weights, other than packed ones, that
-            require a gradient or that torch.compile or torch.func transforms, whether or not products were tried.
+            seemed to lie close together; a sample decides for each. The distances are the same. False for dense weights, other
+            than packed ones, that require a gradient or that torch.compile or torch.func transforms, whether or not products were tried.
     """
 
     distances: torch.Tensor
