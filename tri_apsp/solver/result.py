@@ -78,7 +78,8 @@ class Result:
         nearest: (n,) of int64 with min_only and predecessors, else None: the source nearest to each vertex, -1 without a path.
         exponents: whether large products were tried by exponents, on the tensor cores of an NVIDIA GPU, because distances
             seemed to lie close together; a sample decides for each. The distances are the same. False for dense weights, other
-            than packed ones, that require a gradient or that torch.compile or torch.func transforms, whether or not products were tried.
+            than packed ones, that require a gradient or that torch.compile or torch.func transforms, whether or not products
+            were tried.
     """
 
     distances: torch.Tensor
