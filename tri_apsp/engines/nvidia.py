@@ -148,7 +148,7 @@ class NvidiaEngine(TritonEngine):
             )  # fmt: skip
 
     def multiply_certain_tiles(self, update: Update) -> Remaining:
-        """Compute the tiles of an update whose results are certain by exponents, unless they seem few; see exponent_product."""
+        """Compute the tiles of an update that are certain, unless a sample has few: see exponent_product."""
         return exponent_product(update, self.config.exponents, gluon=self._has_wgmma)
 
     @classmethod

@@ -34,10 +34,11 @@ _ENCODED, _ENCODING_WARPS = 2048, 2
 # A product fails, and computes no more tiles, once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an
 # ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
-# It fails at once if fewer than one of _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain: on an H200 in int16 a product of 4096
-# then takes 0.03 instead of 0.18 ms, and else 0.39 instead of 0.37 ms, where an ordinary product takes 2 ms. The sample has
-# _SAMPLE_EDGE^2 results of a tile, which must be _MARGIN below their bounds: without, products of meshes of 16384 vertices with
-# 23 edges per vertex are tried that fail, and take 5% of the solve.
+# A product does not begin if fewer than one of _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain. On an H200 in int16, where an
+# ordinary product of 4096 takes 2 ms, the sample lowers the time of a failed product from 0.18 to 0.03 ms, and raises that of
+# one that succeeds from 0.37 to 0.39 ms: a fifth of the tiles must be certain to gain. The sample has _SAMPLE_EDGE^2 results of
+# each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
+# per vertex begin, which takes 5% of the solve.
 _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
 
 
@@ -73,8 +74,8 @@ class Remaining(NamedTuple):
     Attributes:
         uncertain: int32 (batch, blocks of BLOCK_EDGE rows, blocks of BLOCK_EDGE columns): 1 for a block that an ordinary
             product must compute; 0 for one that is done, or whose rows or columns are all skipped.
-        counts: int32 (2,): the tiles that were computed, and how many of them were certain; 64 and 0 if the sample had too few
-            of these.
+        counts: int32 (2,): the tiles that were computed, and how many of them were certain; 64 and 0 if too few
+            tiles of the sample were certain.
     """
 
     uncertain: torch.Tensor
@@ -85,7 +86,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: b
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
-        update: of int16, int32 or float32; no value of C is negative, and C has unit column stride.
+        update: of int16, int32 or float32, all with unit column stride; no value of C is negative.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
         samples: whether to compute no tile if, by a sample of the results, fewer than one of 4 tiles seem certain.
@@ -105,6 +106,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: b
     uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, BLOCK_EDGE)), dtype=torch.int32, device=c.device)
     in_a, in_b = 2 * batch * tiles_m * BLOCK_EDGE, 2 * batch * tiles_n * tiles.block_n
     zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
+    # The ranges begin at 16 bytes, which keeps them aligned.
     counts, sample, ranges_a, ranges_b = zeros[:2], zeros[2:4], zeros[4 : 4 + in_a], zeros[4 + in_a :]
     if uncertain.numel():
         if samples:
@@ -147,7 +149,7 @@ def _encode(
 ) -> _Encoded:  # fmt: skip
     """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
 
-    `ranges` are zeros, and so is `sample` if there is none.
+    `ranges` must be zeros; `sample` is what _sample counted, or zeros, with which all is encoded.
     """
     batch, lines, depth = x.shape if k_axis else x.mT.shape
     slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
