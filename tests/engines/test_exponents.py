@@ -166,67 +166,94 @@ def test_encoding(dtype: torch.dtype, slice_length: int, k_axis: int, tile: int)
             check_encoding(dtype, lines, depth, "cuda", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=highest)
 
 
-def check_samples(device: str) -> None:
+def sampled_places(tiles: GpuTiles, m: int, n: int) -> list[tuple[int, int]]:
+    """The first row of each tile of a sample, and the first column of its results."""
+    tiles_m, tiles_n, groups = -(-m // BLOCK_EDGE), -(-n // tiles.block_n), tiles.block_n // 8
+    count = triton_exponents._SAMPLED
+    places = ((i * tiles_m // count, i * 37 % count * tiles_n // count * groups + i % groups) for i in range(count))
+    return [(row * BLOCK_EDGE, min(8 * column, (n - 1) // 8 * 8)) for row, column in places]
+
+
+def check_samples(device: str, tiles: GpuTiles) -> None:
     """Compare samples with what is known of all tiles."""
 
     def sample(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *more: Any) -> list[int]:
         found = torch.zeros(2, dtype=torch.int32, device=device)
-        _sample(found, Update(c.to(device), a.to(device), b.to(device), *more), DEFAULT_TILES)
+        _sample(found, Update(c, a, b, *more), tiles)
         return found.tolist()
 
+    limit, places = exponents_of(tiles.block_k).WINDOW - _MARGIN, sampled_places(tiles, 300, 300)
+    count = len(places)
     for dtype in DTYPES:
         missing = tri_apsp.no_edge(dtype)
         for m, n, depth in ((5, 7, 3), (300, 200, 150)):
-            c, a, b = operands(m, n, depth, dtype)
-            assert sample(c, a, b) == [64, 64]
-            assert sample(torch.full_like(c, 9), a + 3000, b) == [64, 64]  # C is certain
-            assert sample(c, a + 3000, b, (0, 0), True) == [64, 0]
-            assert sample(c, torch.full_like(a, missing), b, (0, 0), True) == [64, 64]
-        # Values far apart, and one path for each pair, of this length.
-        c, a, b = (torch.full(shape, missing, dtype=dtype) for shape in ((1, 300, 300), (1, 300, 5), (1, 5, 300)))
-        a[:, :, 0], a[:, :, 2], b[:, 1], b[:, 2], b[:, 3] = 0, 3000, 0, 3000, 3000
-        for above, certain in ((WINDOW - _MARGIN, 64), (WINDOW - _MARGIN + 1, 0)):
-            a[:, :, 1] = above
-            assert sample(c, a, b) == [64, certain]
+            c, a, b = operands(m, n, depth, dtype, highest=7, device=device)
+            assert sample(c, a, b) == [count, count]
+            assert sample(torch.full_like(c, 9), a + 3000, b) == [count, count]  # C is certain
+            assert sample(c, a + 3000, b, (0, 0), True) == [count, 0]
+            assert sample(c, torch.full_like(a, missing), b, (0, 0), True) == [count, count]
+        # Values far apart, in wider rows, and one path for each pair, of this length.
+        c, a, b = (
+            torch.full((1, rows, columns + 3), missing, dtype=dtype, device=device)[..., :columns]
+            for rows, columns in ((300, 300), (300, 514), (514, 300))
+        )
+        a[:, :, 0], a[:, :, 2], b[:, 513], b[:, 2], b[:, 3] = 0, 3000, 0, 3000, 3000
+        for above, certain in ((limit, count), (limit + 1, 0)):
+            a[:, :, 513] = above
+            assert sample(c, a, b) == [count, certain]
             assert sample(c, a, b, (0, 300)) == [0, 0]
-            c[:] = WINDOW - _MARGIN
-            assert sample(c, a, b) == [64, 64]
-            assert sample(c, a, b, (0, 0), True) == [64, certain]
+            c[:] = limit
+            assert sample(c, a, b) == [count, count]
+            assert sample(c, a, b, (0, 0), True) == [count, certain]
             c[:] = missing
-        check_limits_of_samples(sample, *(torch.full_like(x, missing) for x in (c, a, b)))
-        c[:, 256:] = 0  # 21 of 64 tiles are in the last of three rows of tiles, and half of them in the first of two graphs
-        assert sample(c, a, b) == [64, 21]
+        check_limits_of_samples(sample, tiles, *(torch.full_like(x, missing) for x in (c, a[..., :5], b[:, :5])))
+        c[:, 256:] = 0  # the last of three rows of tiles
+        assert sample(c, a, b) == [count, sum(row == 256 for row, _ in places)]
+        assert sample(c, a, b, (0, 256)) == [sum(row == 256 and column >= 256 for row, column in places)] * 2
+        assert sample(c, a, b, (128, 300)) == [sum(row == 0 and column < 128 for row, column in places), 0]
         both = [torch.cat((x, x)) for x in (c, a, b)]
         both[0][1] = missing
-        assert sample(*both) == [64, 10]
-        assert sample(c, a, b, (0, 256)) == [7, 7]  # tiles in the last row and column
-        assert sample(c, a, b, (128, 300)) == [8, 0]
+        assert sample(*both) == [count, sum(row == 256 for row, _ in places[::2])]
+        c[:, 64:] = 0  # tiles are skipped in part: only the rows that are left are certain
+        assert sample(c, a, b) == [count, sum(row > 0 for row, _ in places)]
+        assert sample(c, a, b, (0, 64)) == [sum(column >= 64 for _, column in places)] * 2
+        # A graph for each tile of the sample, and one more, which is not in it.
+        many = [x.expand(count + 1, -1, -1).clone() for x in (c[:, :5, :5], a[:, :5], b[..., :5])]
+        for first, certain in ((count, count), (count - 1, count - 1), (0, 0)):
+            many[0][:], many[0][first:] = 0, missing
+            assert sample(*many) == [count, certain]
 
 
-def check_limits_of_samples(sample: Any, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
-    missing = tri_apsp.no_edge(c.dtype)
+def check_limits_of_samples(sample: Any, tiles: GpuTiles, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+    missing, numbers, count = tri_apsp.no_edge(c.dtype), exponents_of(tiles.block_k), triton_exponents._SAMPLED
+    window, rest, limit = numbers.WINDOW, numbers.REACH - numbers.WINDOW, numbers.WINDOW - _MARGIN
     a[:, :, 0], b[:, 2] = 0, 0  # no path: certain only where exact
-    for x, y, certain in ((WINDOW, 7, 64), (7, WINDOW, 64), (WINDOW, 8, 0), (WINDOW + 1, 0, 0), (0, WINDOW + 1, 0)):
+    for x, y, certain in (
+        (window, rest, count), (rest, window, count), (window, rest + 1, 0), (window + 1, 0, 0), (0, window + 1, 0),
+    ):  # fmt: skip
         a[:, :, 1], b[:, 3] = x, y
-        assert sample(c, a, b) == [64, certain]
+        assert sample(c, a, b) == [count, certain]
     a[:], b[:] = missing, missing
-    for r, s in ((300, 0), (0, 300)):  # least values; the result is a path, or C
+    for r, s in ((300, 0), (0, 300), (1400, 1400)):  # least values; the result is a path, or C
         a[:, :, 0], a[:, :, 2], b[:, 1], b[:, 2], b[:, 3] = r, r + 900, s, s + 900, s + 900
-        for above, certain in ((WINDOW - _MARGIN, 64), (WINDOW - _MARGIN + 1, 0)):
+        for above, certain in ((limit, count), (limit + 1, 0)):
             a[:, :, 1], c[:] = r + above, missing
-            assert sample(c, a, b) == [64, certain]
+            assert sample(c, a, b) == [count, certain]
             a[:, :, 1], c[:] = r + 500, r + s + above
-            assert sample(c, a, b) == [64, certain]
+            assert sample(c, a, b) == [count, certain]
 
 
 @interpreted
-def test_interpreted_samples() -> None:
-    check_samples("cpu")
+@pytest.mark.parametrize("tiles", TILES[::3], ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
+def test_interpreted_samples(tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_exponents, "_SAMPLED", 16)  # 64 take a minute
+    check_samples("cpu", tiles)
 
 
 @pytest.mark.gpu
-def test_samples() -> None:
-    check_samples("cuda")
+@pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
+def test_samples(tiles: GpuTiles) -> None:
+    check_samples("cuda", tiles)
 
 
 def check_products_after_a_sample(device: str, monkeypatch: pytest.MonkeyPatch, *, gluon: bool) -> None:
@@ -240,6 +267,9 @@ def check_products_after_a_sample(device: str, monkeypatch: pytest.MonkeyPatch, 
         assert torch.equal(found, c if failed else tri_apsp.min_plus(a, b, c))
         assert remaining.uncertain.flatten().tolist() == [int(failed)] * 8
         assert remaining.counts.tolist() == ([64, 0] if failed else [8, 8])
+        remaining = exponent_product(Update(found, a, b, (0, 128)), DEFAULT_TILES, gluon=gluon)
+        assert remaining.uncertain[0].tolist() == [[0, 0], [0, int(failed)]]
+        assert remaining.counts.tolist() == ([64, 0] if failed else [2, 2])
 
 
 @interpreted

@@ -335,7 +335,7 @@ def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_len
         "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": slice_length, "PART": 32,
         "LINES": _ENCODED // slice_length,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
-        "WORTHWHILE": _SAMPLE_WORTHWHILE,
+        "SAMPLE_WORTHWHILE": _SAMPLE_WORTHWHILE,
     }  # fmt: skip
     constants["stride_xk" if k_axis else "stride_xl"] = 1
     pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "sample_ptr": "*i32"}

@@ -233,6 +233,22 @@ def test_a_cpu_uses_none() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
+def test_counting_edges_does_not_block_the_host(dtype: torch.dtype) -> None:
+    weights = torch.full((1, 8192, 8192), no_edge(dtype), dtype=dtype, device="cuda")
+    weights[:, :, 1:5] = 1
+    weights.diagonal(dim1=1, dim2=2).fill_(0)
+    selection = select_dense(weights, "auto", None)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        edges = edges_per_vertex(selection, weights)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert edges is not None
+    assert 3.99 < float(edges) <= 4
+
+
+@pytest.mark.gpu
 class TestCalls:
     N = 8200
 

@@ -40,6 +40,8 @@ _LEAST_TRIED, _WORTHWHILE = 64, 8
 # each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
 # per vertex begin, which takes 5% of the solve.
 _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
+# Values of k that a program of the sample reads at a time.
+_SAMPLE_K, _SAMPLE_WARPS = 512, 16
 
 
 class Exponents(NamedTuple):
@@ -137,8 +139,8 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
     numbers = exponents_of(tiles.block_k)
     constants = {
         "NO_EDGE": no_edge(dtype), "WINDOW": numbers.WINDOW, "REACH": numbers.REACH, "ZERO": numbers.ZERO,
-        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "EDGE": _SAMPLE_EDGE, "BLOCK_K": 512, "MARGIN": _MARGIN,
-        "num_warps": 16,
+        "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "EDGE": _SAMPLE_EDGE, "BLOCK_K": _SAMPLE_K, "MARGIN": _MARGIN,
+        "num_warps": _SAMPLE_WARPS,
     }  # fmt: skip
     return Launcher(_sample_kernel, constants)
 
@@ -173,7 +175,7 @@ def _encode_launcher(dtype: torch.dtype, k_axis: int, tile: int, slice_length: i
     constants = {
         "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": tile, "LINES": lines, "SLICE": slice_length, "PART": part,
         "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
-        "WORTHWHILE": _SAMPLE_WORTHWHILE, "num_warps": _ENCODING_WARPS,
+        "SAMPLE_WORTHWHILE": _SAMPLE_WORTHWHILE, "num_warps": _ENCODING_WARPS,
     }  # fmt: skip
     return Launcher(_encode_kernel, constants), tile // lines
 

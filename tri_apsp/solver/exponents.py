@@ -107,10 +107,10 @@ def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) 
     kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
     weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
     graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a sample are, the product is an ordinary one. No
-    product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time
-    alone: one heavy edge may keep all products ordinary, and on an H200 meshes whose vertices are in random order take up to
-    5% longer for 8192 vertices, and 2% for 16384.
+    h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a sample are, the product is an ordinary one. l
+    is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No product is tried if d is below _FEWEST_EDGES, or
+    d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time alone: one heavy edge may keep all products
+    ordinary, and on an H200 meshes whose vertices are in random order take up to 5% longer for 8192 vertices, and 2% for 16384.
 
     Args:
         edges: what edges_per_vertex returned, for weights of which none is negative. The host blocks until it is computed.

@@ -194,7 +194,7 @@ def _exponent_product_kernel(
     skipped = _is_skipped(start_m, BLOCK_M, m, skip_start, skip_stop) | _is_skipped(start_n, BLOCK_N, n, skip_start, skip_stop)
     if skipped:
         _report(uncertain_ptr, first_flag, flags_n, 0, BLOCK_M, BLOCK_N)
-    elif (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):  # has_failed
+    elif (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
         _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)
     else:
         y = _accumulate(

@@ -17,7 +17,6 @@ import triton
 import triton.language as tl
 
 from tri_apsp.kernels.portable.tiles import outside, tile_of_program
-from tri_apsp.kernels.shared.exponents import has_failed
 
 __all__ = ["_exponent_product_kernel"]
 
@@ -49,7 +48,7 @@ def _exponent_product_kernel(
     # Atomic additions of 0 read a count once for all threads, while other programs change it.
     certain = tl.atomic_add(counts_ptr + 1, 0, sem="relaxed")
     tried = tl.atomic_add(counts_ptr, 0, sem="relaxed")
-    if has_failed(tried, certain, LEAST_TRIED, WORTHWHILE):
+    if (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried):
         _report(uncertain_ptr, first_flag, flags_n, 1, BLOCK_M, BLOCK_N)
         return
     offs_m, offs_n, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, SLICE)

@@ -1,4 +1,4 @@
-"""Min-plus products by exponents: small distances as powers of two, so that a product of matrices finds minima; encoding.
+"""Min-plus products by exponents: small distances become powers of two, so that a product of matrices finds minima.
 
     r[i] = the least A[i, k], c[j] = the least B[k, j] of a slice of k                                      # _encode_kernel
     P[i, k] = 2^(65 - u - 2 u (A[i, k] - r[i])), but 0 for NO_EDGE and for more than r[i] + WINDOW
@@ -9,7 +9,8 @@
     X[i, j] = 2 Z - floor((y[i, j] - (128 - u)) / u)
 
 A slice has at most 2^(2 u - 1) values of k: 128 for u = 4, 512 for u = 5. WINDOW is 23 or 18, and REACH 30 or 24. Decoding
-takes three instructions for two results, on pairs of 16 bits: of T, r and c only sums and maxima are formed.
+takes three instructions for two results, on pairs of 16 bits: of T, r and c only sums and maxima are formed. Before encoding,
+_sample_kernel computes some results, by which a product that would leave most tiles uncertain does not begin.
 
 Let R[i] and H[i] be the least and the greatest value of row i of A, and S[j] and L[j] those of column j of B, over all
 slices. min(C[i, j], X[i, j]) is the result if one of these holds:
@@ -57,32 +58,27 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["_encode_kernel", "_sample_kernel", "has_failed"]
+__all__ = ["_encode_kernel", "_sample_kernel"]
 
-# In a sample, of a value that is no edge: above every sum.
-_MISSING = tl.constexpr(16384)
-
-
-@triton.jit
-def has_failed(tried, certain, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr):
-    """Return whether too few of the computed tiles are certain for the product to go on."""
-    return (tried >= LEAST_TRIED) & (certain * WORTHWHILE < tried)
+# What a sample holds for NO_EDGE, in every dtype: more than the sum of two edges, which are cut off at Z + 64.
+_SAMPLED_NO_EDGE = tl.constexpr(16384)
 
 
 @triton.jit
-def _edge_or_missing(x, NO_EDGE: tl.constexpr, ZERO: tl.constexpr):
-    return tl.where(x < NO_EDGE, tl.minimum(x, ZERO + 64), _MISSING).to(tl.int32)
+def _sampled(x, NO_EDGE: tl.constexpr, HIGHEST: tl.constexpr):
+    """Return int32: edges, cut off at HIGHEST, and _SAMPLED_NO_EDGE."""
+    return tl.where(x < NO_EDGE, tl.minimum(x, HIGHEST), _SAMPLED_NO_EDGE).to(tl.int32)
 
 
 @triton.jit
 def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr):
-    """Return R, and H - R or REACH + 1 if that is above WINDOW, of lines with these values."""
-    lowest = tl.where(least < _MISSING, tl.minimum(least, ZERO - 1), ZERO)
+    """Return R, and H - R or REACH + 1 if that is above WINDOW, of lines with these least and greatest edges."""
+    lowest = tl.where(least < _SAMPLED_NO_EDGE, tl.minimum(least, ZERO - 1), ZERO)
     span = highest - lowest
     return lowest, tl.where(span > WINDOW, REACH + 1, span)
 
 
-@triton.jit(do_not_specialize=["fresh"])
+@triton.jit(do_not_specialize=["batch", "m", "fresh", "skip_start", "skip_stop"])
 def _sample_kernel(
     sample_ptr,  # int32 (2,), zeros before: the tiles of the sample, and those of them in which no result is uncertain
     c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
@@ -91,44 +87,48 @@ def _sample_kernel(
     NO_EDGE: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr, BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr, EDGE: tl.constexpr, BLOCK_K: tl.constexpr, MARGIN: tl.constexpr,
 ):  # fmt: skip
-    """A program computes EDGE x EDGE results of one tile of one graph, and whether all would be exact or certain.
+    """A program computes EDGE x EDGE results of one tile of one graph, and whether all of them would be exact or certain.
 
-    A certain result must be below its bound by MARGIN, since the rest of the tile has greater results. That values are whole is
-    not checked. A tile does not count if all these results are skipped.
+    A certain result must be at least MARGIN below its bound, since the rest of the tile may have greater results. That values
+    are whole is not checked. A tile is not in the sample if all its sampled results are skipped. All graphs share one sample;
+    each is in it if there are no more graphs than programs.
     """
     pid, programs = tl.program_id(0), tl.num_programs(0)
     graph = (pid % batch).to(tl.int64)
-    # Tiles in distinct rows and columns of tiles, as far as there are so many; rows all over the tile, but adjacent columns.
+    # The rows of tiles in order, and the columns of tiles in another order, since 37 is prime to the number of programs, which
+    # is a power of 2. In a tile, rows are BLOCK_M // EDGE apart, and columns adjacent, since B is read along them.
     pid_m, pid_n = pid * tl.cdiv(m, BLOCK_M) // programs, pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs
     offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
     row = tl.minimum(pid_m * BLOCK_M + offs * (BLOCK_M // EDGE) + pid % (BLOCK_M // EDGE), m - 1)
     column = tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE + offs
     a_ptrs = a_ptr + graph * stride_ab + row.to(tl.int64)[:, None] * stride_am
     b_ptrs = b_ptr + graph * stride_bb + column[None, :]
-    sums = tl.full((EDGE, EDGE, BLOCK_K), 2 * _MISSING, tl.int32)
-    a_least, a_highest = tl.full((EDGE, BLOCK_K), _MISSING, tl.int32), tl.full((EDGE, BLOCK_K), -_MISSING, tl.int32)
-    b_least, b_highest = a_least, a_highest
+    sums = tl.full((EDGE, EDGE, BLOCK_K), 2 * _SAMPLED_NO_EDGE, tl.int32)  # [row, column, k]
+    a_least = tl.full((EDGE, BLOCK_K), _SAMPLED_NO_EDGE, tl.int32)  # [row, k]
+    a_highest = tl.full((EDGE, BLOCK_K), -_SAMPLED_NO_EDGE, tl.int32)
+    b_least, b_highest = a_least, a_highest  # [column, k]
     for start in range(0, depth, BLOCK_K):
         k = start + offs_k
         a = tl.load(a_ptrs + k[None, :], mask=(k < depth)[None, :], other=NO_EDGE)
         b_mask = (k < depth)[:, None] & (column < n)[None, :]
         b = tl.load(b_ptrs + k.to(tl.int64)[:, None] * stride_bk, mask=b_mask, other=NO_EDGE)
-        a, b = _edge_or_missing(a, NO_EDGE, ZERO), _edge_or_missing(tl.trans(b), NO_EDGE, ZERO)
+        a, b = _sampled(a, NO_EDGE, ZERO + 64), _sampled(tl.trans(b), NO_EDGE, ZERO + 64)
         sums = tl.minimum(sums, a[:, None, :] + b[None, :, :])
-        a_least, a_highest = tl.minimum(a_least, a), tl.maximum(a_highest, tl.where(a < _MISSING, a, -_MISSING))
-        b_least, b_highest = tl.minimum(b_least, b), tl.maximum(b_highest, tl.where(b < _MISSING, b, -_MISSING))
+        a_least, b_least = tl.minimum(a_least, a), tl.minimum(b_least, b)
+        a_highest = tl.maximum(a_highest, tl.where(a < _SAMPLED_NO_EDGE, a, -_SAMPLED_NO_EDGE))
+        b_highest = tl.maximum(b_highest, tl.where(b < _SAMPLED_NO_EDGE, b, -_SAMPLED_NO_EDGE))
     a_lowest, a_span = _range_of_sample(tl.min(a_least, 1), tl.max(a_highest, 1), WINDOW, REACH, ZERO)
     b_lowest, b_span = _range_of_sample(tl.min(b_least, 1), tl.max(b_highest, 1), WINDOW, REACH, ZERO)
     row, column = row[:, None], column[None, :]
     kept = ((row >= skip_start) & (row < skip_stop)) | ((column >= skip_start) & (column < skip_stop)) | (column >= n)
     mask = (column < n) & (fresh == 0)
     before = tl.load(c_ptr + graph * stride_cb + row.to(tl.int64) * stride_cm + column, mask=mask, other=NO_EDGE)
-    found = tl.minimum(_edge_or_missing(before, NO_EDGE, ZERO), tl.min(sums, 2))
+    found = tl.minimum(_sampled(before, NO_EDGE, 2 * ZERO + 64), tl.min(sums, 2))
     bound = a_lowest[:, None] + (b_lowest + (WINDOW - MARGIN))[None, :]
     uncertain = ~kept & (a_span[:, None] + b_span[None, :] > REACH) & (found > bound)
-    counts = tl.min(tl.min(kept.to(tl.int32), 1), 0) == 0
-    tl.atomic_add(sample_ptr, 1, mask=counts, sem="relaxed")
-    tl.atomic_add(sample_ptr + 1, 1, mask=counts & (tl.max(tl.max(uncertain.to(tl.int32), 1), 0) == 0), sem="relaxed")
+    included = tl.min(tl.min(kept.to(tl.int32), 1), 0) == 0
+    tl.atomic_add(sample_ptr, 1, mask=included, sem="relaxed")
+    tl.atomic_add(sample_ptr + 1, 1, mask=included & (tl.max(tl.max(uncertain.to(tl.int32), 1), 0) == 0), sem="relaxed")
 
 
 @triton.jit
@@ -147,12 +147,12 @@ def _encode_kernel(
     scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
-    counts_ptr,  # int32 (2,): the tiles that the product computed, and those of them that are certain
+    counts_ptr,  # int32 (2,), see exponent_product; written only if too few tiles of the sample are certain
     sample_ptr,  # int32 (2,), see _sample_kernel; zeros without a sample
     lines, depth, slices, stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
-    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, LEAST_TRIED: tl.constexpr, WORTHWHILE: tl.constexpr,
+    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, LEAST_TRIED: tl.constexpr, SAMPLE_WORTHWHILE: tl.constexpr,
 ):  # fmt: skip
     """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
 
@@ -160,7 +160,7 @@ def _encode_kernel(
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     sampled, certain = tl.load(sample_ptr), tl.load(sample_ptr + 1)
-    if certain * WORTHWHILE < sampled:
+    if certain * SAMPLE_WORTHWHILE < sampled:
         first = (pid == 0) & (slice_ == 0) & (batch == 0)
         tl.store(counts_ptr, LEAST_TRIED, mask=first)
         tl.store(counts_ptr + 1, 0, mask=first)
