@@ -13,6 +13,8 @@ BATCHES = (1, 2, 31, 33, 1000)
 GRAPHS = 33
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 every_device = pytest.mark.parametrize("device", DEVICES)
+# Of the numbers of vertices: on a GPU, all of them take minutes, since each needs kernels of its own.
+every_part = pytest.mark.parametrize("part", range(4))
 any_sign = pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "negative"])
 
 
@@ -65,8 +67,9 @@ def repeated(graphs: torch.Tensor, batch: int) -> torch.Tensor:
 @every_device
 @cases.every_dtype
 @any_sign
-def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool) -> None:
-    for n in vertices(device, dtype):
+@every_part
+def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool, part: int) -> None:
+    for n in vertices(device, dtype)[part::4]:
         weights = random_graphs(n, negative)
         expected, weights = (cast(x, dtype).to(device) for x in (solved(weights), weights))
         for batch in batches(device, n):
@@ -77,8 +80,9 @@ def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool) -> N
 @every_device
 @cases.every_dtype
 @any_sign
-def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool) -> None:
-    for n in vertices(device, dtype):
+@every_part
+def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool, part: int) -> None:
+    for n in vertices(device, dtype)[part::4]:
         weights = random_graphs(n, negative)
         sizes = torch.randint(0, n + 1, (GRAPHS,), generator=torch.Generator().manual_seed(n))
         expected = cast(padded(solved(padded(weights, sizes, torch.inf)), sizes, torch.inf), dtype).to(device)

@@ -45,9 +45,9 @@ def _nvidia_default(dtype: torch.dtype) -> NvidiaConfig:
     # 128. `small_product`: within 5% of the best of hundreds of tiles at n = 512 in float32, int32 and float64; in int32 32 x
     # 64 takes 16 us and 64 x 64 takes 26 us. In int16 32 x 64 is faster for a product alone, 18 us against 33 us with 64 x 128,
     # but the small products inside solves are larger: a solve of n = 2048 takes 0.66 ms with 64 x 128 and at least 0.67 ms
-    # otherwise. `exponents`: with 256 columns, a product of n = 16384 takes 19.3 instead of 17.6 ms. With 256 columns and slices
-    # of 512 it takes 14.7 ms, but the window is narrower: a solve of 16 edges per vertex of weights 1 to 16 takes 142 instead
-    # of 105 ms.
+    # otherwise. `exponents`: with 256 columns, a product of n = 16384 takes 19.3 instead of 17.6 ms. With 256 columns and
+    # slices of 512 it takes 14.7 ms, but the window is narrower: a solve of 16 edges per vertex of weights 1 to 16 takes 142
+    # instead of 105 ms.
     small = GpuTiles(32, 64, 32, num_warps=4, num_stages=2, thread_n=4)
     tiles, small = {
         torch.float32: (GpuTiles(64, 128, 16, num_warps=4, num_stages=3), small),
