@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         hops,
         mean_distance,
         min_plus,
+        ordinary_products,
         pack,
         reachability,
         read_sparse_graph,
@@ -73,6 +74,7 @@ __all__ = [
     "mean_distance",
     "min_plus",
     "no_edge",
+    "ordinary_products",
     "pack",
     "reachability",
     "read_graph",
@@ -94,6 +96,7 @@ _NAMES = {
         *("all_pairs", "closeness", "diameter", "eccentricities", "hops", "mean_distance"),
         *(
             "min_plus",
+            "ordinary_products",
             "pack",
             "reachability",
             "read_sparse_graph",

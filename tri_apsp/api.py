@@ -10,6 +10,7 @@ import torch
 from tri_apsp.configs import Config
 from tri_apsp.dispatch import needs_operation
 from tri_apsp.solver import packed
+from tri_apsp.solver.exponents import ordinary_products
 from tri_apsp.solver.product import product
 from tri_apsp.solver.reachability import closure
 from tri_apsp.solver.result import NegativeCycle, Result, Selection
@@ -34,6 +35,7 @@ __all__ = [
     "hops",
     "mean_distance",
     "min_plus",
+    "ordinary_products",
     "pack",
     "reachability",
     "read_sparse_graph",

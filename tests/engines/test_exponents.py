@@ -69,8 +69,8 @@ def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, tiles: GpuTiles = D
     uncertain, counts = exponent_product(Update(found, a, b), tiles, samples=False, **options)
     of_tiles = uncertain[:, :, :: tiles.block_n // BLOCK_EDGE]
     assert counts.tolist() == [of_tiles.numel(), int((of_tiles == 0).sum())]
-    skipped = uncertain.bool().repeat_interleave(BLOCK_EDGE, 1).repeat_interleave(BLOCK_EDGE, 2)[:, : c.shape[1], : c.shape[2]]
-    assert torch.equal(found, torch.where(skipped, c, tri_apsp.min_plus(a, b, c))), (c.shape, a.shape)
+    left = uncertain.bool().repeat_interleave(BLOCK_EDGE, 1).repeat_interleave(BLOCK_EDGE, 2)[:, : c.shape[1], : c.shape[2]]
+    assert torch.equal(found, torch.where(left, c, tri_apsp.min_plus(a, b, c))), (c.shape, a.shape)
     return uncertain
 
 
@@ -121,6 +121,34 @@ def test_interpreted_other_values(value: float) -> None:
     a[0, 3, 7] = value
     found = exponent_product(Update(c.clone(), a, b), DEFAULT_TILES, gluon=False, samples=False)
     assert found.uncertain[0].flatten().tolist() == [1, 0]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("value", [-1, -0.0, 0.5, float("nan")])
+def test_other_values(value: float, gluon: bool) -> None:
+    c, a, b = operands(140, 130, 50, torch.float32, device="cuda")
+    wrong = a.clone(), b.clone()
+    wrong[0][0, 3, 7] = wrong[1][0, 7, 128] = value
+    for operands_, expected in (((wrong[0], b), [1, 1, 0, 0]), ((a, wrong[1]), [0, 1, 0, 1])):
+        found = exponent_product(Update(c.clone(), *operands_), DEFAULT_TILES, gluon=gluon, samples=False)
+        assert found.uncertain[0].flatten().tolist() == expected
+
+
+@pytest.mark.gpu
+def test_rows_that_are_far_apart(gluon: bool) -> None:
+    """Of 128 rows, 2^30 values; of all rows, more than 2^31."""
+    given = operands(300, 300, 300, torch.int16, device="cuda")
+    memory = torch.empty(300 << 23, dtype=torch.int16, device="cuda")
+    c, a, b = (memory.as_strided((1, 300, 300), (0, 1 << 23, 1), 1000 * i).copy_(x[:1]) for i, x in enumerate(given))
+    expected = tri_apsp.min_plus(*(x[:1] for x in (*given[1:], given[0])))
+    remaining = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon, samples=False)
+    assert not remaining.uncertain.any()
+    assert torch.equal(c, expected)
+    c.copy_(given[0][:1])
+    b[:, :, 150:] += 3000
+    found = sample(c, a, b)
+    assert found == sample(*(x.contiguous() for x in (c, a, b)))
+    assert 0 < found[1] < found[0]
 
 
 def check_encoding(
@@ -174,24 +202,24 @@ def sampled_places(tiles: GpuTiles, m: int, n: int) -> list[tuple[int, int]]:
     return [(row * BLOCK_EDGE, min(8 * column, (n - 1) // 8 * 8)) for row, column in places]
 
 
+def sample(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *more: Any, tiles: GpuTiles = DEFAULT_TILES) -> list[int]:
+    found = torch.zeros(2, dtype=torch.int32, device=c.device)
+    _sample(found, Update(c, a, b, *more), tiles)
+    return found.tolist()
+
+
 def check_samples(device: str, tiles: GpuTiles) -> None:
     """Compare samples with what is known of all tiles."""
-
-    def sample(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *more: Any) -> list[int]:
-        found = torch.zeros(2, dtype=torch.int32, device=device)
-        _sample(found, Update(c, a, b, *more), tiles)
-        return found.tolist()
-
     limit, places = exponents_of(tiles.block_k).WINDOW - _MARGIN, sampled_places(tiles, 300, 300)
     count = len(places)
     for dtype in DTYPES:
         missing = tri_apsp.no_edge(dtype)
         for m, n, depth in ((5, 7, 3), (300, 200, 150)):
             c, a, b = operands(m, n, depth, dtype, highest=7, device=device)
-            assert sample(c, a, b) == [count, count]
-            assert sample(torch.full_like(c, 9), a + 3000, b) == [count, count]  # C is certain
-            assert sample(c, a + 3000, b, (0, 0), True) == [count, 0]
-            assert sample(c, torch.full_like(a, missing), b, (0, 0), True) == [count, count]
+            assert sample(c, a, b, tiles=tiles) == [count, count]
+            assert sample(torch.full_like(c, 9), a + 3000, b, tiles=tiles) == [count, count]  # C is certain
+            assert sample(c, a + 3000, b, (0, 0), True, tiles=tiles) == [count, 0]
+            assert sample(c, torch.full_like(a, missing), b, (0, 0), True, tiles=tiles) == [count, count]
         # Values far apart, in wider rows, and one path for each pair, of this length.
         c, a, b = (
             torch.full((1, rows, columns + 3), missing, dtype=dtype, device=device)[..., :columns]
@@ -200,31 +228,31 @@ def check_samples(device: str, tiles: GpuTiles) -> None:
         a[:, :, 0], a[:, :, 2], b[:, 513], b[:, 2], b[:, 3] = 0, 3000, 0, 3000, 3000
         for above, certain in ((limit, count), (limit + 1, 0)):
             a[:, :, 513] = above
-            assert sample(c, a, b) == [count, certain]
-            assert sample(c, a, b, (0, 300)) == [0, 0]
+            assert sample(c, a, b, tiles=tiles) == [count, certain]
+            assert sample(c, a, b, (0, 300), tiles=tiles) == [0, 0]
             c[:] = limit
-            assert sample(c, a, b) == [count, count]
-            assert sample(c, a, b, (0, 0), True) == [count, certain]
+            assert sample(c, a, b, tiles=tiles) == [count, count]
+            assert sample(c, a, b, (0, 0), True, tiles=tiles) == [count, certain]
             c[:] = missing
-        check_limits_of_samples(sample, tiles, *(torch.full_like(x, missing) for x in (c, a[..., :5], b[:, :5])))
+        check_limits_of_samples(tiles, *(torch.full_like(x, missing) for x in (c, a[..., :5], b[:, :5])))
         c[:, 256:] = 0  # the last of three rows of tiles
-        assert sample(c, a, b) == [count, sum(row == 256 for row, _ in places)]
-        assert sample(c, a, b, (0, 256)) == [sum(row == 256 and column >= 256 for row, column in places)] * 2
-        assert sample(c, a, b, (128, 300)) == [sum(row == 0 and column < 128 for row, column in places), 0]
+        assert sample(c, a, b, tiles=tiles) == [count, sum(row == 256 for row, _ in places)]
+        assert sample(c, a, b, (0, 256), tiles=tiles) == [sum(row == 256 and column >= 256 for row, column in places)] * 2
+        assert sample(c, a, b, (128, 300), tiles=tiles) == [sum(row == 0 and column < 128 for row, column in places), 0]
         both = [torch.cat((x, x)) for x in (c, a, b)]
         both[0][1] = missing
-        assert sample(*both) == [count, sum(row == 256 for row, _ in places[::2])]
+        assert sample(*both, tiles=tiles) == [count, sum(row == 256 for row, _ in places[::2])]
         c[:, 64:] = 0  # tiles are skipped in part: only the rows that are left are certain
-        assert sample(c, a, b) == [count, sum(row > 0 for row, _ in places)]
-        assert sample(c, a, b, (0, 64)) == [sum(column >= 64 for _, column in places)] * 2
+        assert sample(c, a, b, tiles=tiles) == [count, sum(row > 0 for row, _ in places)]
+        assert sample(c, a, b, (0, 64), tiles=tiles) == [sum(column >= 64 for _, column in places)] * 2
         # A graph for each tile of the sample, and one more, which is not in it.
         many = [x.expand(count + 1, -1, -1).clone() for x in (c[:, :5, :5], a[:, :5], b[..., :5])]
         for first, certain in ((count, count), (count - 1, count - 1), (0, 0)):
             many[0][:], many[0][first:] = 0, missing
-            assert sample(*many) == [count, certain]
+            assert sample(*many, tiles=tiles) == [count, certain]
 
 
-def check_limits_of_samples(sample: Any, tiles: GpuTiles, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
+def check_limits_of_samples(tiles: GpuTiles, c: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> None:
     missing, numbers, count = tri_apsp.no_edge(c.dtype), exponents_of(tiles.block_k), triton_exponents._SAMPLED
     window, rest, limit = numbers.WINDOW, numbers.REACH - numbers.WINDOW, numbers.WINDOW - _MARGIN
     a[:, :, 0], b[:, 2] = 0, 0  # no path: certain only where exact
@@ -232,15 +260,15 @@ def check_limits_of_samples(sample: Any, tiles: GpuTiles, c: torch.Tensor, a: to
         (window, rest, count), (rest, window, count), (window, rest + 1, 0), (window + 1, 0, 0), (0, window + 1, 0),
     ):  # fmt: skip
         a[:, :, 1], b[:, 3] = x, y
-        assert sample(c, a, b) == [count, certain]
+        assert sample(c, a, b, tiles=tiles) == [count, certain]
     a[:], b[:] = missing, missing
     for r, s in ((300, 0), (0, 300), (1400, 1400)):  # least values; the result is a path, or C
         a[:, :, 0], a[:, :, 2], b[:, 1], b[:, 2], b[:, 3] = r, r + 900, s, s + 900, s + 900
         for above, certain in ((limit, count), (limit + 1, 0)):
             a[:, :, 1], c[:] = r + above, missing
-            assert sample(c, a, b) == [count, certain]
+            assert sample(c, a, b, tiles=tiles) == [count, certain]
             a[:, :, 1], c[:] = r + 500, r + s + above
-            assert sample(c, a, b) == [count, certain]
+            assert sample(c, a, b, tiles=tiles) == [count, certain]
 
 
 @interpreted

@@ -33,8 +33,8 @@ def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, 
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     depth, slice_length = draw(st.integers(0, 300)), draw(st.sampled_from(SLICES))
-    window, found = exponents_of(slice_length)[1:3]
-    highest = draw(st.sampled_from([1, 2, 5, found // 2, window, window + 1, window + 2, 40, 300, 16382]))
+    window, reach = exponents_of(slice_length)[1:3]
+    highest = draw(st.sampled_from([1, 2, 5, reach // 2, window, window + 1, window + 2, 40, 300, 16382]))
     start = draw(st.sampled_from([0, 0, 1, 7, 1340, 1350, 2690, 2699, 2710]))
     a, b = (np.minimum(start + rng.integers(0, highest + 1, shape), NO_EDGE - 1) for shape in ((m, depth), (depth, n)))
     for x in (a, b):
@@ -93,9 +93,9 @@ def test_the_edge_of_the_window(slice_length: int, beyond: int) -> None:
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_the_edge_of_exact_pairs(slice_length: int, beyond: int) -> None:
     """Lines that span REACH together show that there is no path; those that span more do not."""
-    window, found = exponents_of(slice_length)[1:3]
+    window, reach = exponents_of(slice_length)[1:3]
     a, b = np.full((1, 128), NO_EDGE), np.full((128, 1), NO_EDGE)
-    a[0, 0], a[0, 1] = 5, 5 + found - window
+    a[0, 0], a[0, 1] = 5, 5 + reach - window
     b[2, 0], b[3, 0] = 7, 7 + window + beyond
     result, certain = model.product(np.full((1, 1), NO_EDGE), a, b, slice_length)
     assert bool(certain) == (not beyond)
@@ -103,7 +103,7 @@ def test_the_edge_of_exact_pairs(slice_length: int, beyond: int) -> None:
     b[1, 0] = 7 + window
     result, certain = model.product(np.full((1, 1), NO_EDGE), a, b, slice_length)
     assert bool(certain) == (not beyond)
-    assert beyond or result == 12 + found
+    assert beyond or result == 12 + reach
 
 
 @pytest.mark.parametrize("wrong", [-1, -0.0, 0.5, np.nan])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
@@ -87,6 +88,20 @@ def test_large_products_by_exponents(launched: list[str], m: int, n: int, by_exp
     made.product(Update(c, a, b), Update(c.clone(), a, b))
     one = ["_sample_kernel", "_encode_kernel", "_encode_kernel", "_exponent_product_kernel", PRODUCT]
     assert launched == (2 * one if by_exponents else [PRODUCT])
+
+
+@pytest.mark.parametrize(
+    ("block_k", "stride", "by_exponents"), [(128, 1 << 22, True), (512, (1 << 22) - 16, True), (512, 1 << 22, False)]
+)
+def test_wide_strides_are_ordinary_products(launched: list[str], block_k: int, stride: int, by_exponents: bool) -> None:
+    """Encoding computes offsets in 32 bits, of a slice of B."""
+    config = default_config("nvidia", torch.int16)
+    config = dataclasses.replace(config, exponents=dataclasses.replace(config.exponents, block_k=block_k))
+    made = NvidiaEngine(engines.MatrixSpec(1024, torch.int16, META, True, exponents_from=1024), config)
+    c, a = matrix(1024, torch.int16), matrix(1024, torch.int16)
+    b = torch.empty_strided((1, 1024, 1024), (1 << 40, stride, 1), dtype=torch.int16, device=META)
+    made.product(Update(c, a, b))
+    assert ("_encode_kernel" in launched) == by_exponents
 
 
 @pytest.mark.parametrize(("dtype", "nonnegative"), [(torch.float32, True), (torch.int32, True), (torch.int32, False)], ids=str)

@@ -31,10 +31,10 @@ BLOCK_EDGE = 128
 # A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in int16, A takes 0.31 and B
 # 0.43 ms; with twice the values and warps 0.31 and 0.48 ms.
 _ENCODED, _ENCODING_WARPS = 2048, 2
-# A product fails, and computes no more tiles, once _LEAST_TRIED are computed and fewer than one of _WORTHWHILE is certain: an
-# ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
+# A product fails, and computes no more tiles, once at least _LEAST_TRIED are computed and fewer than one in _WORTHWHILE of them
+# are certain: an ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
-# A product does not begin if fewer than one of _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain. On an H200 in int16, where an
+# A product does not begin if fewer than one in _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain. On an H200 in int16, where an
 # ordinary product of 4096 takes 2 ms, the sample lowers the time of a failed product from 0.18 to 0.03 ms, and raises that of
 # one that succeeds from 0.37 to 0.39 ms: a fifth of the tiles must be certain to gain. The sample has _SAMPLE_EDGE^2 results of
 # each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
@@ -88,10 +88,11 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: b
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
-        update: of int16, int32 or float32, all with unit column stride; no value of C is negative.
+        update: of int16, int32 or float32, all with unit column stride; no value of C is negative. BLOCK_EDGE rows of A, and
+            block_k rows of B, span less than 2^31 values, and there are at most MAX_GRAPHS graphs.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
-        gluon: by the kernel for compute capability 9.x, or by that in plain Triton, with slices of 128.
-        samples: whether to compute no tile if, by a sample of the results, fewer than one of 4 tiles seem certain.
+        gluon: whether the kernel for compute capability 9.x runs; else that in plain Triton, whose slices have 128 values of k.
+        samples: whether to compute no tile if, by a sample of the results, fewer than one in 4 tiles seem certain.
 
     Returns:
         The blocks that an ordinary product must still compute: those with a result that is not certain, and, once the product

@@ -55,9 +55,9 @@ _CLOSURE_SOURCES = (
     "engines/boolean/counting.py", "engines/boolean/nvidia.py", "engines/boolean/triton_base.py", "kernels/nvidia/boolean.py",
     "kernels/nvidia/counting.py", "kernels/shared/boolean.py",
 )  # fmt: skip
-# Products are timed without a graph, of values from 0 to _CLOSE. A sample is the mean of _REPEATED of them, so that the time
-# of the host between two of them does not count; each time is the median of _SAMPLES.
-_NO_GRAPH, _CLOSE, _REPEATED, _SAMPLES = "", 8, 10, 11
+# Products are timed without a graph, of values from 0 to _CLOSE. A timing is the mean of _REPEATED of them, so that the time
+# of the host between two of them does not count; each time is the median of _TIMINGS.
+_NO_GRAPH, _CLOSE, _REPEATED, _TIMINGS = "", 8, 10, 11
 _CASES: dict[str, Cases] = {"nvidia": {"int16": tuple(("solve", n) for n in (16384, 8192, 4096))}}
 # From this size on, solves are measured too; smaller ones compute no product by exponents.
 _SOLVED = 8192
@@ -178,7 +178,7 @@ def _timed(run: Callable[[], object], device: torch.device) -> Outcome:
             run()
 
     warm_up(repeated, device)
-    return Outcome(Kind.correct, times_of([timed(repeated, device)[1] / _REPEATED for _ in range(_SAMPLES)]))
+    return Outcome(Kind.correct, times_of([timed(repeated, device)[1] / _REPEATED for _ in range(_TIMINGS)]))
 
 
 def _uncertain_share(task: Task, weights: torch.Tensor) -> float | None:

@@ -29,7 +29,8 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--render-only",
         metavar="MACHINE",
-        help="measure nothing: render the rows in the folder DIR/MACHINE, which may be of another machine",
+        help="measure nothing: render all rows in the folder DIR/MACHINE, which may be of another machine, whatever --n and "
+        "--dtype",
     )
     add_out(parser)
     _add_commit(parser)

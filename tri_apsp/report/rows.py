@@ -113,7 +113,7 @@ class StudyRows:
         reader = csv.DictReader(io.StringIO(whole))
         rows = list(reader)
         columns = tuple(reader.fieldnames or ())
-        if whole and (not {*columns} >= {*self._columns} or any(None in (*row, *row.values()) for row in rows)):
+        if whole and not {*columns} >= {*self._columns}:
             raise InputError(
                 f"{self.path} must have the columns {', '.join(self._columns)}, but has others; move it away to measure anew."
             )
@@ -123,7 +123,12 @@ class StudyRows:
         return rows
 
     def _check(self, row: Row, line: int) -> None:
-        """Check that numbers are numbers, and that an outcome is one."""
+        """Check that each column has a value, that numbers are numbers, and that an outcome is one."""
+        if None in (*row, *row.values()):
+            raise InputError(
+                f"{self.path} must have a value for each column in each row, but about line {line} it has more or fewer; "
+                "correct the row, or delete it to measure it again."
+            )
         name = ""
         try:
             for name in ("n", "batch"):

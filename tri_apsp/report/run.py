@@ -58,13 +58,13 @@ def run_study(study: Study, args: argparse.Namespace) -> int:
         rows, results = _measured(study, target, grids, args)
     else:
         target = _recorded_target(args.out / args.render_only, args.engine)
-        grids = _requested(study, target, args)
         rows = StudyRows(_csv(study, target, args.out), study.parameters, metrics=study.metrics)
         if not len(rows):
             raise InputError(
                 f"--render-only must name a machine on which {study.name} was measured, but {rows.path} has no row; measure it "
                 "there first."
             )
+        grids = _requested(study, target, args)
         results = [recorded_result(grid, rows) for grid in grids]
         args.device = target.device.kind  # of the rows, which may be of another machine
     others = _others(study, target, rows, {grid.task for grid in grids})

@@ -14,7 +14,7 @@ STUDIES = {
     "concurrency": "the steps of a level of the recursion side by side, beside Henriod",
     "squaring": "repeated squaring, beside Malison",
     "paths": "predecessors and marked negative cycles beside distances alone, beside Okuyama, Ino and Hagihara",
-    "exponents": "products and solves by exponents, beside torch's matrix product and ordinary products",
+    "exponents": "products and solves by exponents on an NVIDIA GPU, beside torch's matrix product and ordinary products",
     "sparse": "sparse graphs from one source, many and all, beside SciPy and Malison",
     "energy": "joules of products and solves on an NVIDIA GPU, beside Buluç",
     "cutoff": "the recursion cutoff β, beside Henriod",

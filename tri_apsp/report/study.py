@@ -119,7 +119,7 @@ class Study:
         if target.engine not in self.cases:
             raise EngineError(
                 f"the report {self.name} must be measured with the engine {' or '.join(self.cases)}, but {target.device.name} "
-                f"runs {target.engine} here; run it on an NVIDIA GPU, without --engine."
+                f"runs {target.engine} here; leave out --engine, or run it on an NVIDIA GPU."
             )
         cases = self.cases[target.engine]
         if ns or dtypes:

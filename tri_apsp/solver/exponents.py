@@ -23,7 +23,7 @@ __all__ = [
     "with_exponents",
 ]  # fmt: skip
 
-# Smaller products gain nothing: on an H200 in int16 one of 1024 takes 37 us, of which encoding would take 15.
+# Smaller products gain nothing: on an H200 in int16 an ordinary product of 1024 takes 37 us, and encoding alone 15.
 _LEAST = 2048
 # With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES of any weight, few tiles of products of
 # 2048 are certain: on an H200, grids of 8192 vertices in random order, of weights 1 to 4, take 2.5% longer if products from
@@ -41,8 +41,8 @@ _FEWEST_LIGHT = 0.95
 # 0.3 ms, to which counting edges would add as much.
 _LEAST_ALONE = 4096
 # A result is certain up to _WINDOW above the sum of the least values of A and B, with slices of 128, which is the default. A
-# product of two given matrices is tried where more than _FEWEST_SUMS sums per result are that low; of 10^7 results one has none
-# then, if the values are independent.
+# product of two given matrices is tried where more than _FEWEST_SUMS sums per result are that low; then one in 10^7 results has
+# none, if the values are independent.
 _WINDOW, _FEWEST_SUMS = 23, 16
 # A least value of _ZERO or more counts as _ZERO - 1, so that results far above are never certain.
 _ZERO = 2700
@@ -56,7 +56,10 @@ _allowed = ContextVar("products by exponents", default=True)
 
 @contextmanager
 def ordinary_products() -> Iterator[None]:
-    """Within it, solves and min_plus compute no product by exponents: for studies of the ordinary kernels."""
+    """Within it, solves and min_plus of this thread compute no product by exponents: for comparisons with the ordinary kernels.
+
+    The distances are the same. Otherwise products by exponents are chosen by the values: see Result.exponents.
+    """
     token = _allowed.set(False)
     try:
         yield
@@ -78,7 +81,7 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
 
 
 def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.Tensor | None:
-    """Return the edges per vertex of graphs, for least_by_exponents, as a tensor; None where that returns None for every count.
+    """Return the edges per vertex of graphs, a tensor for least_by_exponents; None if no product is tried, whatever the count.
 
     It is 0 or less if a float in the rows that are read is no whole number. On a GPU the count is queued, and the host does not
     block.
@@ -103,14 +106,15 @@ def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.
 def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) -> int | None:
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
 
-    Such a product is exact where distances in it lie at most 23 apart, and marks its other tiles: see
-    kernels.shared.exponents. With d edges per vertex and weights spread evenly from 1 to h, about d / h edges per vertex
-    weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most about 3 ln(s) h n / (d s) (for complete
-    graphs: Janson, One, two and three times log n / n for paths in a complete graph with random weights), which is 23 for s =
-    h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a sample are, the product is an ordinary one. l
-    is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No product is tried if d is below _FEWEST_EDGES, or
-    d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time alone: one heavy edge may keep all products
-    ordinary, and on an H200 meshes whose vertices are in random order take up to 5% longer for 8192 vertices, and 2% for 16384.
+    A result of such a product is certain if it is at most 23 above the sum of the least values of its row and column; ordinary
+    products compute the tiles that have others: see kernels.shared.exponents. With d edges per vertex and weights spread evenly
+    from 1 to h, about d / h edges per vertex weigh 1, and d s / (h n) among s of the n vertices. Distances are then at most
+    about 3 ln(s) h n / (d s) (for complete graphs: Janson, One, two and three times log n / n for paths in a complete graph
+    with random weights), which is 23 for s = h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a
+    sample are, the product is an ordinary one. l is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No
+    product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time
+    alone: one heavy edge may keep all products ordinary, and on an H200 meshes whose vertices are in random order take up to 5%
+    longer for 8192 vertices, and 2% for 16384.
 
     Args:
         edges: what edges_per_vertex returned, for weights of which none is negative. The host blocks until it is computed.
@@ -128,10 +132,10 @@ def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
     """Return l as least_by_exponents does, if the product of two given matrices should be tried by exponents; else None.
 
-    A result is certain if it is at most 23 above the sum of the least values. Of values that are spread evenly between the
-    least and the greatest, a share s of all sums is; with shares p and q of edges in A and B, each result has k p q s sums that
-    low. Other values may be misjudged, which on an H200 in int16 costs 2% of the time for k = 4096 if a sample of the results
-    shows it, and 10% if it does not; 0.5 and 3% for 8192.
+    A result is certain if it is at most 23 above the sum of the least values. Let s be the share of all sums that are that low,
+    if the values are spread evenly between the least and the greatest; if shares p and q of the values of A and B are edges, a
+    result has k p q s such sums on average. Other values may be misjudged, which on an H200 in int16 costs 2% of the time for k
+    = 4096 if a sample of the results shows it, and 10% if it does not; 0.5 and 3% for 8192.
 
     Args:
         engine: the name of an engine.

@@ -164,7 +164,7 @@ def select(
     nonnegative = True
     if given.graph is not None:
         nonnegative = given.graph.lowest >= 0
-    elif read_values and given.n:
+    elif read_values and given.dense().numel():
         nonnegative = bool(given.dense().amin() >= 0)
     selection = select_dense(given.like_dense(), method, config, nonnegative=nonnegative)
     like = given.like_dense() if given.problem is None else given.problem.weights
