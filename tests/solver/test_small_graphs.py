@@ -13,9 +13,22 @@ BATCHES = (1, 2, 31, 33, 1000)
 GRAPHS = 33
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 every_device = pytest.mark.parametrize("device", DEVICES)
-# Of the numbers of vertices: on a GPU, all of them take minutes, since each needs kernels of its own.
-every_part = pytest.mark.parametrize("part", range(4))
 any_sign = pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "negative"])
+
+
+def marks(dtype: torch.dtype, device: str) -> list[pytest.MarkDecorator]:
+    """Which dtypes are slow: on a GPU all but the most common one, since every n has kernels of its own."""
+    quick = cases.QUICK_DTYPES if device == "cpu" else (torch.float32,)
+    slow = [] if dtype in quick else [pytest.mark.slow]
+    return slow if device == "cpu" else [pytest.mark.gpu, *slow]
+
+
+every_dtype_and_device = pytest.mark.parametrize(
+    ("dtype", "device"),
+    [pytest.param(dtype, device, marks=marks(dtype, device)) for dtype in cases.DTYPES for device in ("cpu", "cuda")],
+    ids=str,
+)
+every_part = pytest.mark.parametrize("part", range(4))  # of the numbers of vertices, so that no test takes minutes
 
 
 def vertices(device: str, dtype: torch.dtype) -> list[int]:
@@ -64,8 +77,7 @@ def repeated(graphs: torch.Tensor, batch: int) -> torch.Tensor:
     return graphs.flip(0).repeat(-(-batch // GRAPHS), *[1] * (graphs.dim() - 1))[:batch]
 
 
-@every_device
-@cases.every_dtype
+@every_dtype_and_device
 @any_sign
 @every_part
 def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool, part: int) -> None:
@@ -77,8 +89,7 @@ def test_every_n_and_batch(device: str, dtype: torch.dtype, negative: bool, part
             assert torch.equal(found, repeated(expected, batch)), (n, batch)
 
 
-@every_device
-@cases.every_dtype
+@every_dtype_and_device
 @any_sign
 @every_part
 def test_every_n_with_sizes(device: str, dtype: torch.dtype, negative: bool, part: int) -> None:

@@ -113,14 +113,15 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_quick_sweep(home: Path) -> None:
-    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
-    sweep = tune(["closure"], [512], device="cuda", time_budget=30)
+    """A sweep keeps the default unless that is beaten, and saves the winner where the next solve looks."""
+    # Other tests use the GPU and the cores too, so that compiling one configuration may take half a minute.
+    sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results
     print(f"\n{len(result.search.evaluated)} of {result.search.candidates} in {sweep.seconds:.0f} s")
     assert result.error == ""
     assert result.complete
-    assert sweep.seconds < 90  # on a GPU that other tests use too
-    assert 1 < len(result.search.evaluated) <= result.search.candidates
+    assert sweep.seconds < 200
+    assert 1 < len(result.search.evaluated) <= 6 < result.search.candidates
     assert [trial.origin for trial in result.search.evaluated].count("default") == 1
     winner = result.winner
     assert winner is not None
