@@ -1,4 +1,4 @@
-"""The machine code of products by exponents, and of their encoding."""
+"""The machine code of products by exponents, of their encoding and of their samples."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from tri_apsp.configs import default_config, exponents_bytes
 from tri_apsp.device import Device
 from tri_apsp.engines.triton_exponents import _product_launcher
 
-
-@needs_disassembler
-@cases(
+every_dtype_and_capability = cases(
     "dtype, capability",
     [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
     quick=lambda dtype, capability: dtype == torch.int16,
 )
+
+
+@needs_disassembler
+@every_dtype_and_capability
 def test_instructions_of_a_product(dtype: torch.dtype, capability: int) -> None:
     """A slice is 128 x 128 x 128 terms: eight instructions of a warp group, and three to decode two results."""
     compiled = exponent_product(dtype, capability).compile()
@@ -84,11 +86,7 @@ def test_encoding(dtype: torch.dtype, k_axis: int, slice_length: int) -> None:
 
 
 @needs_disassembler
-@cases(
-    "dtype, capability",
-    [(dtype, capability) for capability in (80, 90, 100) for dtype in (torch.int16, torch.int32, torch.float32)],
-    quick=lambda dtype, capability: dtype == torch.int16,
-)
+@every_dtype_and_capability
 def test_samples(dtype: torch.dtype, capability: int) -> None:
     """A thread forms 64 sums and their minima in each iteration."""
     compiled = sample_exponents(dtype, capability).compile()

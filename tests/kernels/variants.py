@@ -31,14 +31,7 @@ from tri_apsp.engines.nvidia_constants import (
     strategy,
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
-from tri_apsp.engines.triton_exponents import (
-    _ENCODED,
-    _ENCODING_WARPS,
-    _LEAST_TRIED,
-    _SAMPLE_WORTHWHILE,
-    _sample_launcher,
-    exponents_of,
-)
+from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -330,16 +323,11 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
 def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_length: int = 128) -> Variant:
     """The encoding for products by exponents."""
     kernel = exponents._encode_kernel
-    numbers = exponents_of(slice_length)
-    constants = {
-        "NO_EDGE": no_edge(dtype), "K_AXIS": k_axis, "TILE": 128, "SLICE": slice_length, "PART": 32,
-        "LINES": _ENCODED // slice_length,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
-        "SAMPLE_WORTHWHILE": _SAMPLE_WORTHWHILE,
-    }  # fmt: skip
-    constants["stride_xk" if k_axis else "stride_xl"] = 1
+    launcher, _ = _encode_launcher(dtype, k_axis, 128, slice_length, EXPONENTS_PART)
+    constants = launcher._constants | {"stride_xk" if k_axis else "stride_xl": 1}
+    warps = constants.pop("num_warps")
     pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "sample_ptr": "*i32"}
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, _ENCODING_WARPS)
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, warps)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:

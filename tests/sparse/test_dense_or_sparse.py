@@ -136,7 +136,7 @@ def test_select_takes_negative_weights_and_no_vertex() -> None:
     weights = cases.tensor(cases.negative_graph(40), torch.float32)
     assert tri_apsp.select(weights, read_values=True).method == tri_apsp.select(weights).method
     for empty in (torch.empty(0, 0), torch.empty(0, 4, 4), torch.empty(3, 0, 0)):
-        assert tri_apsp.select(empty, read_values=True).method == tri_apsp.select(empty).method
+        assert tri_apsp.select(empty, read_values=True).method == "floyd_warshall"
 
 
 def test_negative_cycles(small: None) -> None:

@@ -113,7 +113,7 @@ def test_workers_do_not_compile_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_quick_sweep(home: Path) -> None:
-    """A sweep keeps the default unless that is beaten, and saves the winner where the next solve looks."""
+    """A sweep keeps to its time, keeps the default unless that is beaten, and saves the winner where the next solve looks."""
     # Other tests use the GPU and the cores too, so that compiling one configuration may take half a minute.
     sweep = tune(["closure"], [512], device="cuda", trials=6, time_budget=150)
     (result,) = sweep.results

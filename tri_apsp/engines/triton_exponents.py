@@ -40,7 +40,7 @@ _LEAST_TRIED, _WORTHWHILE = 64, 8
 # each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
 # per vertex begin, which takes 5% of the solve.
 _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
-# Values of k that a program of the sample reads at a time.
+# Values of k that a program of the sample reads at a time, and its warps.
 _SAMPLE_K, _SAMPLE_WARPS = 512, 16
 
 

@@ -31,7 +31,7 @@ def _exponent_product_kernel(
     NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,
     LEAST_TRIED: tl.constexpr,  # tiles that are computed before the product can fail
-    WORTHWHILE: tl.constexpr,  # the product goes on while at least one of so many computed tiles is certain
+    WORTHWHILE: tl.constexpr,  # the product goes on while at least one in so many computed tiles is certain
 ):  # fmt: skip
     """A program owns one tile of one graph."""
     pid, batch = tl.program_id(0), tl.program_id(1).to(tl.int64)

@@ -187,6 +187,7 @@ def _encode_kernel(
     least = tl.min(value.to(tl.uint32, bitcast=True), K_AXIS).to(tl.int32, bitcast=True)
     score = tl.where(least.to(tl.uint32, bitcast=True) < missing, UNITS * (ZERO - tl.minimum(least, ZERO - 1)), 0)
     above = value - tl.expand_dims(tl.minimum(least, ZERO - 1), K_AXIS)
+    # A line of which all values in the slice are refused may get powers, but it is never certain.
     in_window = above.to(tl.uint32, bitcast=True) <= WINDOW  # false where `above` is negative
     # Bits of a float32, not of a bfloat16: ptxas of CUDA 12.8 drops some of the sums that are formed in 16 bits.
     bits = tl.where(in_window, (highest_exponent - 2 * UNITS * above) << 23, 0)
