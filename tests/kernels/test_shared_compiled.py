@@ -19,6 +19,7 @@ from kernels.variants import (
     bellman_ford,
     check_terms,
     copy,
+    count_edges,
     gradient_sums,
     initial_matrix,
     nvidia_argmin,
@@ -82,6 +83,22 @@ def test_initial_matrix(dtype: torch.dtype, padding: str, capability: int) -> No
     assert loop["STG"] == wide
     assert loop["LDG"] == (values + wide if padding == "SIZES" else wide)  # and a size for each row
     assert loop.total() <= {torch.float64: 90, torch.int64: 60}.get(dtype, 27) * values, loop
+
+
+@cases(
+    "dtype, capability",
+    [*itertools.product((torch.int16, torch.int32, torch.float32), CAPABILITIES)],
+    quick=lambda dtype, capability: capability == 90 and dtype != torch.int32,
+)
+def test_counting_edges(dtype: torch.dtype, capability: int) -> None:
+    """16 bytes are loaded at a time, and memory does not wait for instructions."""
+    variant = count_edges(dtype, capability)
+    compiled, values = variant.compile(), variant.constants["BLOCK"] // (32 * variant.num_warps)
+    assert compiled.registers <= 80  # three programs per multiprocessor, or four
+    assert compiled.spills <= 3
+    loop = compiled.main_loop()
+    assert loop["LDG"] == values * dtype.itemsize // 16
+    assert loop.total() <= 16 * values, loop
 
 
 @every_capability

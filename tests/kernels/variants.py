@@ -32,6 +32,7 @@ from tri_apsp.engines.nvidia_constants import (
 )  # fmt: skip
 from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
+from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
@@ -58,6 +59,7 @@ from tri_apsp.kernels.shared.argmin import _argmin_kernel
 from tri_apsp.kernels.shared.bellman_ford import _relax_kernel
 from tri_apsp.kernels.shared.boolean import _pack_kernel, _unpack_kernel
 from tri_apsp.kernels.shared.copy import _copy_kernel
+from tri_apsp.kernels.shared.edge_count import _count_edges_kernel
 from tri_apsp.kernels.shared.initial_matrix import _initial_matrix_kernel
 from tri_apsp.kernels.shared.packed import _packed_kernel
 from tri_apsp.kernels.shared.product_predecessors import _check_terms_kernel
@@ -205,6 +207,14 @@ def initial_matrix(dtype: torch.dtype, capability: int, padding: str = "") -> Va
     constants |= dict.fromkeys(("NO_EDGE", "BELOW"), no_edge(dtype)) | {"stride_wn": 1}
     constants |= {name: name == padding for name in ("SIZES", "PADDED")}
     return _reader(_initial_matrix_kernel, dtype, capability, constants, sizes_ptr="*i64")
+
+
+def count_edges(dtype: torch.dtype, capability: int) -> Variant:
+    """Of rows of unit stride."""
+    constants = edge_count._launcher(dtype, False)._constants | {"stride_xn": 1}
+    warps = constants.pop("num_warps")
+    signature = _signature(_count_edges_kernel, dtype, constants, counts_ptr="*i32", stride_xm="i64")
+    return Variant(_count_edges_kernel, signature, constants, capability, warps)
 
 
 def copy(dtype: torch.dtype, capability: int) -> Variant:
@@ -479,6 +489,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
         add(exponent_product, "exponents product", torch.int16, capability)
     add(encode_exponents, "exponents encode", torch.int16, 1, 90)
     add(sample_exponents, "exponents sample", torch.int16, 90)
+    add(count_edges, "exponents count_edges", torch.int16, 90)
     for ceiling in arithmetic_cases():
         add(arithmetic, "arithmetic", *ceiling)
     for case in product_cases():

@@ -8,7 +8,7 @@ the initial matrix, which differ between a CPU and a GPU.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -176,8 +176,20 @@ class Engine(BlockOperations):
 
     @classmethod
     def multiplies_by_exponents(cls, matrix: torch.Tensor) -> bool:
-        """Return whether the engine may compute products of matrices like `matrix` by exponents: see MatrixSpec."""
+        """Return whether the engine may compute products of matrices like `matrix` by exponents: see MatrixSpec.
+
+        If so, queue_edge_count is implemented.
+        """
         return False
+
+    @classmethod
+    def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
+        """Queue a count of the edges of matrices (batch, m, n), not empty and of any strides, in rows 0, step, ....
+
+        `loops` states whether values on the diagonal count. Returns a function that blocks until they are counted, and returns
+        the edges; 0 if one is not a whole number. To be called once.
+        """
+        raise NotImplementedError
 
     def predecessors_if_nonnegative(self, weights: torch.Tensor, distances: Block, tolerance: Tolerance) -> torch.Tensor | None:
         """Return predecessors() for weights of unknown sign, if there is a faster way for weights without negatives.

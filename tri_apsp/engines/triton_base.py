@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ from tri_apsp.engines import triton_gradients
 from tri_apsp.engines.base import EXTRA_WORKSPACE, Block, Engine, Tolerance, Update
 from tri_apsp.engines.triton_predecessors import find_predecessors, workspace
 from tri_apsp.engines.wide_strides import MAX_ROW_STRIDE, has_wide_strides, multiply_in_parts
+from tri_apsp.gpu.edge_count import queue_edge_count
 from tri_apsp.gpu.launcher import Launcher, compiling_side_by_side
 from tri_apsp.gpu.padding import pad_operands, padded_size
 from tri_apsp.gpu.value_range import ValueRangeReader, is_readable, queue_without_result
@@ -113,6 +114,10 @@ class TritonEngine(Engine):
         reader.queue(tensor, None)
         reader.finish_queueing()
         return reader
+
+    @classmethod
+    def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
+        return queue_edge_count(matrices, step, loops=loops)
 
     @classmethod
     def initial_matrix(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -80,30 +80,31 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
     return enough and type_of(selection.engine).multiplies_by_exponents(like)
 
 
-def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> torch.Tensor | None:
-    """Return the edges per vertex of graphs, a tensor for least_by_exponents; None if no product is tried, whatever the count.
-
-    It is 0 or less if a float in the rows that are read is no whole number. On a GPU the count is queued, and the host does not
-    block.
+def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> Callable[[], float] | None:
+    """Queue a count of the edges of graphs; None if no product is tried, whatever the count.
 
     Args:
         selection: method, engine and configuration.
         weights: (batch, n, n), of any values; the diagonal does not count as edges.
+
+    Returns:
+        A function that blocks until the edges are counted, and returns the edges per vertex; 0 if a weight in the rows that are
+        read is no whole number. To be called once.
 
     Cost: reads at most 2048 rows of each graph; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
     if not may_multiply_by_exponents(selection, n, weights):
         return None
-    size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n  # more than counting takes
+    size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
-    rows = _sample(weights)
-    loops = weights.diagonal(dim1=1, dim2=2)[:, :: _step(n)] < no_edge(weights.dtype)
-    return (_count_edges(rows) - loops.sum()).double() / (batch * rows.shape[1])
+    step = _step(n)
+    count = type_of(selection.engine).queue_edge_count(weights, step, loops=False)
+    return lambda: count() / (batch * -(-n // step))
 
 
-def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) -> int | None:
+def least_by_exponents(edges: float | None, highest: float | int | None) -> int | None:
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
 
     A result of such a product is certain if it is at most 23 above the sum of the least values of its row and column; ordinary
@@ -117,16 +118,15 @@ def least_by_exponents(edges: torch.Tensor | None, highest: float | int | None) 
     longer for 8192 vertices, and 2% for 16384.
 
     Args:
-        edges: what edges_per_vertex returned, for weights of which none is negative. The host blocks until it is computed.
+        edges: per vertex, for weights of which none is negative: see edges_per_vertex. None: no product.
         highest: the greatest of the weights, and of the diagonal; None without an edge.
     """
     if edges is None or highest is None:
         return None
-    per_vertex = float(edges)
-    light = per_vertex / max(highest, 1)  # edges of weight 1 per vertex
-    if per_vertex < _FEWEST_EDGES or light < _FEWEST_LIGHT:
+    light = edges / max(highest, 1)  # edges of weight 1 per vertex
+    if edges < _FEWEST_EDGES or light < _FEWEST_LIGHT:
         return None
-    return _LEAST if light >= _MANY_LIGHT and per_vertex >= _MANY_EDGES else _LEAST_IF_FEW
+    return _LEAST if light >= _MANY_LIGHT and edges >= _MANY_EDGES else _LEAST_IF_FEW
 
 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
@@ -155,12 +155,12 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
     is_exact, sums = span_a + span_b <= _WINDOW, depth * _share_of_low_sums(span_a, span_b)
     if not is_exact and sums <= _FEWEST_SUMS:
         return None
-    if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):  # more than counting takes
+    if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):
         return None
     if not is_exact or a.is_floating_point():
-        samples = _sample(a), _sample(b)
-        edges_a, edges_b = torch.stack([_count_edges(rows) for rows in samples]).tolist()
-        sums *= edges_a / samples[0].numel() * edges_b / samples[1].numel()
+        counts = [type_of(engine).queue_edge_count(x, _step(x.shape[1]), loops=True) for x in (a, b)]
+        for x, count in zip((a, b), counts, strict=True):
+            sums *= count() / (batch * -(-x.shape[1] // _step(x.shape[1])) * x.shape[2])
     return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) else None
 
 
@@ -172,24 +172,13 @@ def _share_of_low_sums(span_a: float, span_b: float) -> float:
 
 def with_exponents(selection: DenseSelection, weights: torch.Tensor) -> DenseSelection:
     """Return a selection that states whether products are computed by exponents, for weights of which none is negative."""
-    edges, highest = edges_per_vertex(selection, weights), value_range(weights, no_edge(weights.dtype)).highest_below
+    count = edges_per_vertex(selection, weights)
+    if count is None:
+        return selection
+    edges, highest = count(), value_range(weights, no_edge(weights.dtype)).highest_below
     return dataclasses.replace(selection, exponents=least_by_exponents(edges, highest) is not None)
 
 
 def _step(rows: int) -> int:
+    """Return how far the rows in which edges are counted are apart."""
     return -(-rows // _ROWS) | 1  # odd: not all rows that are read lie on the border of a grid
-
-
-def _sample(matrix: torch.Tensor) -> torch.Tensor:
-    """Return some rows of matrices (batch, rows, columns)."""
-    return matrix[:, :: _step(matrix.shape[1])]
-
-
-def _count_edges(rows: torch.Tensor) -> torch.Tensor:
-    """Return how many values are edges, as a tensor; 0 if one of these is not a whole number."""
-    edges = rows < no_edge(rows.dtype)
-    count = edges.sum()
-    if rows.is_floating_point():
-        # Of a sample; a kernel leaves rows and columns with other fractions to ordinary products.
-        count = torch.where((~edges | (rows == rows.floor())).all(), count, 0)
-    return count

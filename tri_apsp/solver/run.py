@@ -172,8 +172,9 @@ def _run_once(
             return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
         # While a GPU reads the values, and before it is known whether one is negative.
-        edges = edges_per_vertex(selection, staged.distances) if check else None
+        count = edges_per_vertex(selection, staged.distances) if check else None
         engine = _engine(problem, selection, make, staged.matrix, check)
+        edges = None if count is None else count()
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
         exponents_from = None

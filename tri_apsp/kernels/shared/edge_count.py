@@ -1,0 +1,44 @@
+"""The edges in some rows of matrices, counted in one pass in plain Triton.
+
+    for each of the rows of this program, and each block of a row:
+        edges += x < NO_EDGE                                        # [BLOCK], in registers
+    counts[pid] = sum(edges), or -1 if an edge is not a whole number
+
+Positions past the end of a row load as NO_EDGE.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["_count_edges_kernel"]
+
+
+@triton.jit(do_not_specialize=["rows", "m", "step"])
+def _count_edges_kernel(
+    x_ptr,  # X (batch, rows of a matrix, n), of any strides
+    counts_ptr,  # int32 (programs,)
+    rows, m, n, step,  # rows = batch * m; rows 0, step, ..., (m - 1) * step of each matrix are read
+    stride_xb, stride_xm, stride_xn,
+    NO_EDGE: tl.constexpr,
+    LOOPS: tl.constexpr,  # whether the diagonal counts
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Store the count of one program, which owns rows pid, pid + programs, ..., counted in all matrices."""
+    pid = tl.program_id(0)
+    edges = tl.zeros([BLOCK], tl.int32)
+    fractions = tl.zeros([BLOCK], tl.int32)
+    for index in range(pid, rows, tl.num_programs(0)):
+        row = index % m * step
+        x_row = x_ptr + (index // m).to(tl.int64) * stride_xb + row.to(tl.int64) * stride_xm
+        for start in range(0, n, BLOCK):
+            offs = start + tl.arange(0, BLOCK)
+            x = tl.load(x_row + offs.to(tl.int64) * stride_xn, mask=offs < n, other=NO_EDGE)
+            is_edge = x < NO_EDGE
+            if not LOOPS:
+                is_edge = is_edge & (offs != row)
+            edges += is_edge.to(tl.int32)
+            if x.dtype.is_floating():
+                fractions |= (is_edge & (x != tl.floor(x))).to(tl.int32)
+    tl.store(counts_ptr + pid, tl.where(tl.max(fractions) > 0, -1, tl.sum(edges)))
