@@ -311,7 +311,11 @@ def test_products_after_a_sample(gluon: bool, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
+@pytest.mark.parametrize(
+    "tiles",
+    [pytest.param(tiles, marks=() if tiles in TILES[::3] else pytest.mark.slow) for tiles in TILES],
+    ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}",
+)
 @pytest.mark.parametrize("dtype", [torch.int16, *OTHERS], ids=str)
 def test_products(dtype: torch.dtype, tiles: GpuTiles, gluon: bool) -> None:
     if not gluon and tiles.block_k == 512:
