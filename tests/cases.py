@@ -139,7 +139,7 @@ def assert_distances(distances: torch.Tensor, weights: Matrix) -> None:
 
 def count_edges(matrices: torch.Tensor, step: int, *, loops: bool) -> int:
     """The edges of matrices (batch, m, n) in rows 0, step, ...; 0 if one is not a whole number."""
-    edges = matrices < tri_apsp.no_edge(matrices.dtype)
+    edges = matrices < tri_apsp.no_edge(matrices.dtype)  # of which NaN is none
     if not loops:
         edges.diagonal(dim1=1, dim2=2).fill_(False)
     found = matrices[:, ::step][edges[:, ::step]].double()

@@ -1,8 +1,9 @@
-"""Edges in some rows are as many as torch counts: by the kernel on a GPU, and in Triton's interpreter."""
+"""The kernel counts as many edges as torch does: on a GPU, and in Triton's interpreter."""
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import torch
 pytest.importorskip("triton", reason="the kernel needs Triton")
 
 from tri_apsp import no_edge
+from tri_apsp.gpu import result_buffers
 from tri_apsp.gpu.edge_count import queue_edge_count
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
@@ -22,28 +24,47 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "transposed": lambda x: x.mT.contiguous().mT,
     "cut out": lambda x: torch.nn.functional.pad(x, (2, 3, 1, 1))[:, 1:-1, 2:-3],
     "every other": lambda x: torch.stack((x, torch.zeros_like(x)), dim=-1)[..., 0],
+    "one graph": lambda x: x[:1].expand_as(x),
+    "one row": lambda x: x[:, :1].expand_as(x),
 }
 
 
 def matrices(batch: int, m: int, n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    """Values of either sign, half of them no_edge, and some at the ends of the dtype."""
     generator = torch.Generator().manual_seed(m + n)
     values = torch.randint(-3, 100, (batch, m, n), generator=generator).to(dtype)
-    return values.masked_fill_(torch.rand(values.shape, generator=generator) < 0.5, no_edge(dtype)).to(device)
+    values.masked_fill_(torch.rand(values.shape, generator=generator) < 0.5, no_edge(dtype))
+    ends = (-float("inf"), float("nan")) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    for end in ends:
+        values.masked_fill_(torch.rand(values.shape, generator=generator) < 0.02, end)
+    return values.to(device)
 
 
 def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -> None:
+    used = len(result_buffers._IN_USE)
     for shape in shapes:
-        given = matrices(*shape, dtype, device)
         for name, layout in LAYOUTS.items():
+            given = layout(matrices(*shape, dtype, device))
             for step in (1, 3, 1000):
                 for loops in (False, True):
                     expected = cases.count_edges(given, step, loops=loops)
-                    assert queue_edge_count(layout(given), step, loops=loops)() == expected, (shape, name, step, loops)
+                    assert queue_edge_count(given, step, loops=loops)() == expected, (shape, name, step, loops)
+    assert len(result_buffers._IN_USE) == used
+
+
+def check_memory(device: str) -> None:
+    """A count that is pending does not keep the matrices, which a solve frees before it verifies the distances."""
+    given = matrices(1, 9, 9, torch.float32, device)
+    memory = weakref.ref(given)
+    count = queue_edge_count(given, 1, loops=True)
+    del given
+    assert memory() is None
+    assert count() > 0
 
 
 def check_fractions(device: str) -> None:
-    """They count in the rows that are read alone, and not on a diagonal that does not count."""
-    whole = matrices(2, 9, 9, torch.float32, device)
+    """A fraction makes the count 0 only in a row that is read, and not on a diagonal that is left out."""
+    whole = matrices(2, 9, 9, torch.float32, device).nan_to_num(1, neginf=1, posinf=no_edge(torch.float32))
     for row, column, value in ((6, 2, 0.5), (6, 6, 0.5), (0, 8, -1.25), (5, 2, 0.5), (6, 2, float("nan"))):
         given = whole.clone()
         given[1, row, column] = value
@@ -66,6 +87,11 @@ def test_interpreted_fractions() -> None:
     check_fractions("cpu")
 
 
+@interpreted
+def test_interpreted_counts_keep_no_matrix() -> None:
+    check_memory("cpu")
+
+
 @pytest.mark.gpu
 @dtypes
 def test_counts(dtype: torch.dtype) -> None:
@@ -78,10 +104,22 @@ def test_fractions() -> None:
 
 
 @pytest.mark.gpu
+def test_counts_keep_no_matrix() -> None:
+    check_memory("cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_a_tensor_on_another_than_the_current_gpu() -> None:
+    check(torch.int16, "cuda:1", [(2, 7, 5)])
+    assert torch.cuda.current_device() == 0
+
+
+@pytest.mark.gpu
 def test_addresses_past_two_to_the_31() -> None:
     n = 46400
     given = torch.full((1, n, n), no_edge(torch.int16), dtype=torch.int16, device="cuda")
-    given[0, -1, 1:], given[0, 1:, -1] = 1, 1  # of the rows 0 and n - 1, which are read, the latter
+    given[0, -1, 1:], given[0, 1:, -1] = 1, 1  # rows 0 and n - 1 are read; only row n - 1 has edges
     for matrix in (given, given.mT):
         assert queue_edge_count(matrix, 46399, loops=False)() == n - 2
         assert queue_edge_count(matrix, 46399, loops=True)() == n - 1

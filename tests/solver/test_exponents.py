@@ -17,7 +17,7 @@ from tri_apsp.engines import type_of
 from tri_apsp.graphs import grid_of
 from tri_apsp.semirings import no_edge
 from tri_apsp.solver import exponents
-from tri_apsp.solver.exponents import edges_per_vertex, least_by_exponents, least_of_product, ordinary_products
+from tri_apsp.solver.exponents import least_by_exponents, least_of_product, ordinary_products, queue_edges_per_vertex
 from tri_apsp.solver.selection import select_dense
 from tri_apsp.solver.values import Bounds
 
@@ -53,7 +53,7 @@ def graph(n: int, edges: int, highest: int, dtype: torch.dtype = torch.int16, de
 
 def least(weights: torch.Tensor, highest: float | None) -> int | None:
     weights = weights if weights.dim() == 3 else weights[None]
-    count = edges_per_vertex(select_dense(weights, "auto", None), weights)
+    count = queue_edges_per_vertex(select_dense(weights, "auto", None), weights)
     return least_by_exponents(count and count(), highest)
 
 
@@ -93,6 +93,23 @@ def test_fractions() -> None:
     assert least(weights, 1) == 32
     weights[9, 10] = 0.5  # in one of the rows that are read
     assert least(weights, 1) is None
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_fractions_on_the_diagonal_do_not_count() -> None:
+    """A solve takes 0 in their place."""
+    weights = graph(300, 32, 1, torch.float32).fill_diagonal_(0.5)
+    assert tri_apsp.shortest_paths(weights, method="kleene").exponents
+    assert tri_apsp.select(weights, read_values=True, method="kleene").exponents
+
+
+@pytest.mark.usefixtures("multiplying")
+def test_an_empty_batch() -> None:
+    weights = torch.empty((0, 300, 300))
+    found = tri_apsp.shortest_paths(weights)
+    assert found.distances.shape == (0, 300, 300)
+    assert not found.exponents
+    assert not tri_apsp.select(weights, read_values=True).exponents
 
 
 @pytest.mark.usefixtures("multiplying")
@@ -140,9 +157,9 @@ def test_what_select_says_is_what_a_solve_does(dtype: torch.dtype) -> None:
 def test_the_systems_of_the_papers_keep_their_products() -> None:
     weights = graph(512, 64, 1)[None]
     selection = select_dense(weights, "auto", None)
-    assert edges_per_vertex(selection, weights) is not None
+    assert queue_edges_per_vertex(selection, weights) is not None
     for method in PAPER_METHOD_NAMES:
-        assert edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
+        assert queue_edges_per_vertex(dataclasses.replace(selection, method=method), weights) is None
 
 
 @pytest.mark.usefixtures("multiplying")
@@ -246,7 +263,7 @@ def test_counting_edges_does_not_block_the_host(dtype: torch.dtype) -> None:
     selection = select_dense(weights, "auto", None)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        count = edges_per_vertex(selection, weights)
+        count = queue_edges_per_vertex(selection, weights)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert count is not None

@@ -184,10 +184,16 @@ class Engine(BlockOperations):
 
     @classmethod
     def queue_edge_count(cls, matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
-        """Queue a count of the edges of matrices (batch, m, n), not empty and of any strides, in rows 0, step, ....
+        """Queue a count of the edges in some rows of matrices.
 
-        `loops` states whether values on the diagonal count. Returns a function that blocks until they are counted, and returns
-        the edges; 0 if one is not a whole number. To be called once.
+        Args:
+            matrices: (batch, m, n), not empty, of any strides.
+            step: rows 0, step, ... of each matrix are read.
+            loops: whether values on the diagonal count.
+
+        Returns:
+            A function that blocks until the edges are counted, and returns their number; 0 if one is not a whole number. To be
+            called exactly once.
         """
         raise NotImplementedError
 

@@ -14,33 +14,27 @@ from tri_apsp.semirings import no_edge
 
 __all__ = ["queue_edge_count"]
 
-# A program reads this many values at a time, and this many programs run on each multiprocessor: enough loads in flight to fill
-# the memory bandwidth.
+# A program reads this many values at a time, and up to this many programs are launched per multiprocessor: enough loads in
+# flight to fill the memory bandwidth.
 _BLOCK, _WARPS, _PROGRAMS_PER_UNIT = 4096, 8, 4
 
 
 def queue_edge_count(matrices: torch.Tensor, step: int, *, loops: bool) -> Callable[[], int]:
-    """Queue a count of the edges of matrices (batch, m, n) in rows 0, step, ....
+    """As Engine.queue_edge_count; less than 2^30 rows are read.
 
-    Args:
-        matrices: not empty, of any strides, with less than 2^31 rows in all.
-        step: at least 1.
-        loops: whether values on the diagonal count.
-
-    Returns:
-        A function that blocks until they are counted, and returns the edges; 0 if one is not a whole number. To be called once.
+    The function that is returned does not keep the memory of the matrices. It frees the result buffer.
     """
-    batch, m, n = matrices.shape
-    rows = batch * -(-m // step)
-    programs = min(rows, _PROGRAMS_PER_UNIT * describe(matrices.device).units)
-    buffer = result_buffer_for(matrices.device, torch.int32, -(-programs // ROW))
-    with current(matrices.device):
+    device, (batch, m, n) = matrices.device, matrices.shape
+    rows_read = -(-m // step)
+    programs = min(batch * rows_read, _PROGRAMS_PER_UNIT * describe(device).units)
+    buffer = result_buffer_for(device, torch.int32, -(-programs // ROW))
+    with current(device):
         _launcher(matrices.dtype, loops)(
-            (programs, 1, 1), matrices, buffer.tensor, rows, rows // batch, n, step, *matrices.stride()
+            (programs, 1, 1), matrices, buffer.tensor, batch * rows_read, rows_read, n, step, *matrices.stride()
         )
 
     def read() -> int:
-        synchronize_stream(matrices.device)
+        synchronize_stream(device)
         counts = buffer.values.reshape(-1)[:programs]
         edges = int(counts.sum()) if counts.min() >= 0 else 0
         buffer.free()

@@ -243,13 +243,13 @@ def _page(target: Target, results: Sequence[GridResult], name: str) -> Page:
 _SOLVES = paragraph(
     "Whole calls of `shortest_paths`, which decides by the weights whether products are computed by exponents, and the same "
     "calls with ordinary products alone. From 8192 vertices on, products are tried where a vertex has 2.5 edges or more on "
-    "average, and edges per vertex, divided by the greatest weight, are at least 0.95; edges are counted in 2048 rows. The "
-    "column uncertain has the share of the tiles of products by exponents that ordinary products computed: those that hold "
-    "an uncertain result, all of a product of which few tiles were certain in a sample, and those that were left when a "
-    "product stopped because few of its tiles were certain. Tiles that a method skips count as certain. The column is empty "
-    "where no product was tried. By exponents, the kernels of a solve of 8192 vertices take about 6 ms, and the host takes "
-    "about as long to queue them, so that these times vary with the host. `hops` solves graphs whose weights are all 1 by "
-    "counting the edges of paths; it is given the edges, not the matrix."
+    "average, and edges per vertex, divided by the greatest weight, are at least 0.95; edges are counted in at most 2048 "
+    "rows. The column uncertain has the share of the tiles of products by exponents that ordinary products computed: those "
+    "that hold an uncertain result, all of a product of which few tiles were certain in a sample, and those that were left "
+    "when a product stopped because few of its tiles were certain. Tiles that a method skips count as certain. The column is "
+    "empty where no product was tried. By exponents, the host takes about as long to queue the kernels of a solve of 8192 "
+    "vertices as a fast GPU to run them, so that these times vary with the host. `hops` solves graphs whose weights are all 1 "
+    "by counting the edges of paths; it is given the edges, not the matrix."
 )
 
 

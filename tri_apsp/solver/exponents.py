@@ -19,7 +19,7 @@ from tri_apsp.solver.values import Bounds
 from tri_apsp.value_range import value_range
 
 __all__ = [
-    "edges_per_vertex", "least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products",
+    "least_by_exponents", "least_of_product", "may_multiply_by_exponents", "ordinary_products", "queue_edges_per_vertex",
     "with_exponents",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ _FEWEST_EDGES = 2.5
 # edges per vertex take 3% longer.
 _FEWEST_LIGHT = 0.95
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 an ordinary one of 2048 of
-# each takes 0.3 ms, to which counting the edges of each matrix would add 0.05 ms.
+# each takes 0.3 ms, to which counting edges would add 0.05 ms per matrix.
 _LEAST_ALONE = 4096
 # A result is certain up to _WINDOW above the sum of the least values of A and B, with slices of 128, which is the default. A
 # product of two given matrices is tried where more than _FEWEST_SUMS sums per result are that low; then one in 10^7 results has
@@ -80,31 +80,30 @@ def may_multiply_by_exponents(selection: DenseSelection, n: int, like: torch.Ten
     return enough and type_of(selection.engine).multiplies_by_exponents(like)
 
 
-def edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> Callable[[], float] | None:
-    """Queue a count of the edges of graphs; None if no product is tried, whatever the count.
+def queue_edges_per_vertex(selection: DenseSelection, weights: torch.Tensor) -> Callable[[], float] | None:
+    """Queue a count of the edges of graphs, by which least_by_exponents decides.
 
     Args:
         selection: method, engine and configuration.
         weights: (batch, n, n), of any values; the diagonal does not count as edges.
 
     Returns:
-        A function that blocks until the edges are counted, and returns the edges per vertex; 0 if a weight in the rows that are
-        read is no whole number. To be called once.
+        A function that blocks until the edges are counted, and returns how many there are per vertex; 0 if one in the rows that
+        are read is no whole number. Fractions in other rows cost time alone, since ordinary products compute what depends on
+        them. To be called exactly once. None: no product is tried, whatever the count.
 
     Cost: reads at most 2048 rows of each graph; nothing below 8192 vertices.
     """
     batch, n, _ = weights.shape
-    if not may_multiply_by_exponents(selection, n, weights):
+    if not batch or not may_multiply_by_exponents(selection, n, weights):
         return None
     size = (2 * _BYTES + method_of(selection.method).workspace * weights.itemsize) * batch * n * n
     if not fits_memory(size, weights.device):
         return None
-    step = _step(n)
-    count = type_of(selection.engine).queue_edge_count(weights, step, loops=False)
-    return lambda: count() / (batch * -(-n // step))
+    return _queue_edges_per_row(selection.engine, weights, loops=False)
 
 
-def least_by_exponents(edges: float | None, highest: float | int | None) -> int | None:
+def least_by_exponents(edges_per_vertex: float | None, highest: float | int | None) -> int | None:
     """Return l if a solve should compute products (m, k) by (k, n) with m n k >= l^3 by exponents; None: no product.
 
     A result of such a product is certain if it is at most 23 above the sum of the least values of its row and column; ordinary
@@ -118,15 +117,15 @@ def least_by_exponents(edges: float | None, highest: float | int | None) -> int 
     longer for 8192 vertices, and 2% for 16384.
 
     Args:
-        edges: per vertex, for weights of which none is negative: see edges_per_vertex. None: no product.
+        edges_per_vertex: of weights of which none is negative, see queue_edges_per_vertex. None: no product.
         highest: the greatest of the weights, and of the diagonal; None without an edge.
     """
-    if edges is None or highest is None:
+    if edges_per_vertex is None or highest is None:
         return None
-    light = edges / max(highest, 1)  # edges of weight 1 per vertex
-    if edges < _FEWEST_EDGES or light < _FEWEST_LIGHT:
+    light = edges_per_vertex / max(highest, 1)  # edges of weight 1 per vertex
+    if edges_per_vertex < _FEWEST_EDGES or light < _FEWEST_LIGHT:
         return None
-    return _LEAST if light >= _MANY_LIGHT and edges >= _MANY_EDGES else _LEAST_IF_FEW
+    return _LEAST if light >= _MANY_LIGHT and edges_per_vertex >= _MANY_EDGES else _LEAST_IF_FEW
 
 
 def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequence[Bounds]) -> int | None:
@@ -158,9 +157,8 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
     if not fits_memory(batch * (_BYTES * depth * (m + n) + m * n * a.itemsize), a.device):
         return None
     if not is_exact or a.is_floating_point():
-        counts = [type_of(engine).queue_edge_count(x, _step(x.shape[1]), loops=True) for x in (a, b)]
-        for x, count in zip((a, b), counts, strict=True):
-            sums *= count() / (batch * -(-x.shape[1] // _step(x.shape[1])) * x.shape[2])
+        for x, edges in [(x, _queue_edges_per_row(engine, x, loops=True)) for x in (a, b)]:
+            sums *= edges() / x.shape[2]
     return _LEAST if sums > (0 if is_exact else _FEWEST_SUMS) else None
 
 
@@ -172,13 +170,16 @@ def _share_of_low_sums(span_a: float, span_b: float) -> float:
 
 def with_exponents(selection: DenseSelection, weights: torch.Tensor) -> DenseSelection:
     """Return a selection that states whether products are computed by exponents, for weights of which none is negative."""
-    count = edges_per_vertex(selection, weights)
-    if count is None:
+    pending = queue_edges_per_vertex(selection, weights)
+    if pending is None:
         return selection
-    edges, highest = count(), value_range(weights, no_edge(weights.dtype)).highest_below
-    return dataclasses.replace(selection, exponents=least_by_exponents(edges, highest) is not None)
+    edges_per_vertex, highest = pending(), value_range(weights, no_edge(weights.dtype)).highest_below
+    return dataclasses.replace(selection, exponents=least_by_exponents(edges_per_vertex, highest) is not None)
 
 
-def _step(rows: int) -> int:
-    """Return how far the rows in which edges are counted are apart."""
-    return -(-rows // _ROWS) | 1  # odd: not all rows that are read lie on the border of a grid
+def _queue_edges_per_row(engine: str, matrices: torch.Tensor, *, loops: bool) -> Callable[[], float]:
+    """As queue_edge_count of the engine, for edges per row in at most _ROWS rows of each matrix."""
+    batch, rows, _ = matrices.shape
+    step = -(-rows // _ROWS) | 1  # odd: not all rows that are read lie on the border of a grid
+    count = type_of(engine).queue_edge_count(matrices, step, loops=loops)
+    return lambda: count() / (batch * -(-rows // step))

@@ -23,7 +23,7 @@ from tri_apsp.solver.arguments import (
     check_weights,
 )
 from tri_apsp.solver.compilation import compile_solve
-from tri_apsp.solver.exponents import edges_per_vertex, least_by_exponents
+from tri_apsp.solver.exponents import least_by_exponents, queue_edges_per_vertex
 from tri_apsp.solver.marking import solve_marked
 from tri_apsp.solver.memory import memory_for_solve
 from tri_apsp.solver.negative_cycle import OnlyRoundingError
@@ -171,10 +171,11 @@ def _run_once(
             found = find_predecessors(problem, distances, of_weights, engine) if predecessors else None
             return _result(problem, distances, found, selection)
         staged = stage(problem, engine_type, in_place=in_place, check=check, matrices=2 + method.workspace)
-        # While a GPU reads the values, and before it is known whether one is negative.
-        count = edges_per_vertex(selection, staged.distances) if check else None
+        # Edges are counted while a GPU reads the values, before it is known whether one is negative.
+        pending = queue_edges_per_vertex(selection, staged.distances) if check else None
         engine = _engine(problem, selection, make, staged.matrix, check)
-        edges = None if count is None else count()
+        # Before the bounds, which may be invalid: reading the count frees its result buffer.
+        edges_per_vertex = None if pending is None else pending()
         bounds = staged.bounds()
         negative = bounds is not None and bounds.lowest < 0
         exponents_from = None
@@ -183,7 +184,7 @@ def _run_once(
             method = method_of(selection.method)
             engine = _engine(problem, selection, make, staged.matrix, False)
         elif bounds is not None:
-            exponents_from = least_by_exponents(edges, bounds.highest)
+            exponents_from = least_by_exponents(edges_per_vertex, bounds.highest)
             if exponents_from is not None:
                 engine = _engine(problem, selection, make, staged.matrix, True, exponents_from)
         compile_solve(problem, method, selection.engine, selection.config, staged.matrix, engine.spec)

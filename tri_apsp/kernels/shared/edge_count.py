@@ -1,7 +1,7 @@
 """The edges in some rows of matrices, counted in one pass in plain Triton.
 
     for each of the rows of this program, and each block of a row:
-        edges += x < NO_EDGE                                        # [BLOCK], in registers
+        edges += x < NO_EDGE, on the diagonal only with LOOPS       # [BLOCK], in registers
     counts[pid] = sum(edges), or -1 if an edge is not a whole number
 
 Positions past the end of a row load as NO_EDGE.
@@ -15,23 +15,24 @@ import triton.language as tl
 __all__ = ["_count_edges_kernel"]
 
 
-@triton.jit(do_not_specialize=["rows", "m", "step"])
+@triton.jit(do_not_specialize=["rows", "rows_read", "step"])
 def _count_edges_kernel(
-    x_ptr,  # X (batch, rows of a matrix, n), of any strides
-    counts_ptr,  # int32 (programs,)
-    rows, m, n, step,  # rows = batch * m; rows 0, step, ..., (m - 1) * step of each matrix are read
+    x_ptr,  # X (batch, m, n), of any strides
+    counts_ptr,  # int32 (programs,), which holds the count of one program
+    rows, rows_read, n, step,  # of each matrix, rows 0, step, ... are read, rows_read of them; rows = batch * rows_read < 2**30
     stride_xb, stride_xm, stride_xn,
     NO_EDGE: tl.constexpr,
     LOOPS: tl.constexpr,  # whether the diagonal counts
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store the count of one program, which owns rows pid, pid + programs, ..., counted in all matrices."""
+    """Store the count of one program, which owns rows pid, pid + programs, ... of those that are read in all matrices."""
     pid = tl.program_id(0)
     edges = tl.zeros([BLOCK], tl.int32)
-    fractions = tl.zeros([BLOCK], tl.int32)
+    fractions = tl.zeros([BLOCK], tl.int32)  # 1 where an edge is not a whole number
     for index in range(pid, rows, tl.num_programs(0)):
-        row = index % m * step
-        x_row = x_ptr + (index // m).to(tl.int64) * stride_xb + row.to(tl.int64) * stride_xm
+        # Index to a matrix and a row of it; offsets may need 64 bits.
+        row = index % rows_read * step
+        x_row = x_ptr + (index // rows_read).to(tl.int64) * stride_xb + row.to(tl.int64) * stride_xm
         for start in range(0, n, BLOCK):
             offs = start + tl.arange(0, BLOCK)
             x = tl.load(x_row + offs.to(tl.int64) * stride_xn, mask=offs < n, other=NO_EDGE)
