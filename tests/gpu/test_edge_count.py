@@ -43,8 +43,9 @@ def matrices(batch: int, m: int, n: int, dtype: torch.dtype, device: str) -> tor
 def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -> None:
     used = len(result_buffers._IN_USE)
     for shape in shapes:
+        drawn = matrices(*shape, dtype, device)
         for name, layout in LAYOUTS.items():
-            given = layout(matrices(*shape, dtype, device))
+            given = layout(drawn)
             for step in (1, 3, 1000):
                 for loops in (False, True):
                     expected = cases.count_edges(given, step, loops=loops)
