@@ -20,7 +20,7 @@ def test_every_kernel_has_variants() -> None:
         "shared.copy", "shared.initial_matrix", "shared.value_range", "nvidia.boolean", "portable.boolean", "shared.boolean",
         "nvidia.arithmetic", "nvidia.small_graphs", "nvidia.small_gradients", "shared.argmin", "shared.packed",
         "nvidia.argmin", "shared.gradients", "shared.product_predecessors", "nvidia.exponents", "portable.exponents",
-        "shared.exponents", "nvidia.counting",
+        "shared.exponents", "shared.edge_count", "nvidia.counting",
     }  # fmt: skip
     assert {name.split()[0] for name in names} == {
         "nvidia",
