@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import cases
@@ -13,37 +12,29 @@ import torch
 
 pytest.importorskip("triton", reason="the kernel needs Triton")
 
+from gpu.test_value_range import LAYOUTS, values
+
 from tri_apsp import no_edge
 from tri_apsp.gpu import result_buffers
 from tri_apsp.gpu.edge_count import queue_edge_count
 
 interpreted = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="for Triton's interpreter alone")
 dtypes = pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.float32], ids=str)
-LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "contiguous": lambda x: x,
-    "transposed": lambda x: x.mT.contiguous().mT,
-    "cut out": lambda x: torch.nn.functional.pad(x, (2, 3, 1, 1))[:, 1:-1, 2:-3],
-    "every other": lambda x: torch.stack((x, torch.zeros_like(x)), dim=-1)[..., 0],
-    "one graph": lambda x: x[:1].expand_as(x),
-    "one row": lambda x: x[:, :1].expand_as(x),
-}
 
 
-def matrices(batch: int, m: int, n: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+def matrices(shape: tuple[int, int, int], dtype: torch.dtype, device: str) -> torch.Tensor:
     """Values of either sign, half of them no_edge, and some at the ends of the dtype."""
-    generator = torch.Generator().manual_seed(m + n)
-    values = torch.randint(-3, 100, (batch, m, n), generator=generator).to(dtype)
-    values.masked_fill_(torch.rand(values.shape, generator=generator) < 0.5, no_edge(dtype))
+    generator, drawn = torch.Generator().manual_seed(sum(shape)), values(shape, dtype)
     ends = (-float("inf"), float("nan")) if dtype.is_floating_point else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     for end in ends:
-        values.masked_fill_(torch.rand(values.shape, generator=generator) < 0.02, end)
-    return values.to(device)
+        drawn.masked_fill_(torch.rand(shape, generator=generator) < 0.02, end)
+    return drawn.to(device)
 
 
 def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -> None:
     used = len(result_buffers._IN_USE)
     for shape in shapes:
-        drawn = matrices(*shape, dtype, device)
+        drawn = matrices(shape, dtype, device)
         for name, layout in LAYOUTS.items():
             given = layout(drawn)
             for step in (1, 3, 1000):
@@ -55,7 +46,7 @@ def check(dtype: torch.dtype, device: str, shapes: list[tuple[int, int, int]]) -
 
 def check_memory(device: str) -> None:
     """A count that is pending does not keep the matrices, which a solve frees before it verifies the distances."""
-    given = matrices(1, 9, 9, torch.float32, device)
+    given = matrices((1, 9, 9), torch.float32, device)
     memory = weakref.ref(given)
     count = queue_edge_count(given, 1, loops=True)
     del given
@@ -65,7 +56,7 @@ def check_memory(device: str) -> None:
 
 def check_fractions(device: str) -> None:
     """A fraction makes the count 0 only in a row that is read, and not on a diagonal that is left out."""
-    whole = matrices(2, 9, 9, torch.float32, device).nan_to_num(1, neginf=1, posinf=no_edge(torch.float32))
+    whole = matrices((2, 9, 9), torch.float32, device).nan_to_num(1, neginf=1, posinf=no_edge(torch.float32))
     for row, column, value in ((6, 2, 0.5), (6, 6, 0.5), (0, 8, -1.25), (5, 2, 0.5), (6, 2, float("nan"))):
         given = whole.clone()
         given[1, row, column] = value

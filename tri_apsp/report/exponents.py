@@ -247,9 +247,9 @@ _SOLVES = paragraph(
     "rows. The column uncertain has the share of the tiles of products by exponents that ordinary products computed: those "
     "that hold an uncertain result, all of a product of which few tiles were certain in a sample, and those that were left "
     "when a product stopped because few of its tiles were certain. Tiles that a method skips count as certain. The column is "
-    "empty where no product was tried. On an H200, the kernels of a solve by exponents of 8192 vertices with 10% of the edges "
-    "take 5.8 ms; the rest of a call passes between kernels, and varies from run to run. `hops` solves graphs whose weights "
-    "are all 1 by counting the edges of paths; it is given the edges, not the matrix."
+    "empty where no product was tried. By exponents, part of the time of a solve of 8192 vertices passes between kernels, and "
+    "varies from run to run. `hops` solves graphs whose weights are all 1 by counting the edges of paths; it is given the "
+    "edges, not the matrix."
 )
 
 

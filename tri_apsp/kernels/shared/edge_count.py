@@ -18,7 +18,7 @@ __all__ = ["_count_edges_kernel"]
 @triton.jit(do_not_specialize=["rows", "rows_read", "step"])
 def _count_edges_kernel(
     x_ptr,  # X (batch, m, n), of any strides
-    counts_ptr,  # int32 (programs,), which holds the count of one program
+    counts_ptr,  # int32 (programs,): the count of each program
     rows, rows_read, n, step,  # of each matrix, rows 0, step, ... are read, rows_read of them; rows = batch * rows_read < 2**30
     stride_xb, stride_xm, stride_xn,
     NO_EDGE: tl.constexpr,
