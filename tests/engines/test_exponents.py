@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from tri_apsp.engines.triton_exponents import (
     Remaining,
     _encode,
     _sample,
+    _Work,
     exponent_product,
     exponents_of,
 )
@@ -63,10 +66,29 @@ def operands(
     return draw(m, n), draw(m, depth), draw(depth, n)
 
 
+@contextmanager
+def samples_replaced(certain: int, uncertain: int) -> Iterator[None]:
+    """Let products find a sample of so many tiles, whatever their operands; a product begins if there are none."""
+
+    def store(sample: torch.Tensor, zeros: torch.Tensor, *_: Any) -> None:
+        sample.zero_()
+        sample[:certain], sample[certain : certain + uncertain] = 2, 1
+        zeros.zero_()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(triton_exponents, "_sample", store)
+        yield
+
+
+def product_without_sample(update: Update, tiles: GpuTiles = DEFAULT_TILES, **options: Any) -> Remaining:
+    with samples_replaced(0, 0):
+        return exponent_product(update, tiles, **options)
+
+
 def check(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, tiles: GpuTiles = DEFAULT_TILES, **options: Any) -> torch.Tensor:
     """Compare the blocks that are certain with min_plus, and return the others."""
     found = c.clone()
-    uncertain, counts = exponent_product(Update(found, a, b), tiles, samples=False, **options)
+    uncertain, counts = product_without_sample(Update(found, a, b), tiles, **options)
     of_tiles = uncertain[:, :, :: tiles.block_n // BLOCK_EDGE]
     assert counts.tolist() == [of_tiles.numel(), int((of_tiles == 0).sum())]
     left = uncertain.bool().repeat_interleave(BLOCK_EDGE, 1).repeat_interleave(BLOCK_EDGE, 2)[:, : c.shape[1], : c.shape[2]]
@@ -119,7 +141,7 @@ def test_interpreted_edge_of_the_window(above: int, reported: int) -> None:
 def test_interpreted_other_values(value: float) -> None:
     c, a, b = operands(140, 30, 50, torch.float32)
     a[0, 3, 7] = value
-    found = exponent_product(Update(c.clone(), a, b), DEFAULT_TILES, gluon=False, samples=False)
+    found = product_without_sample(Update(c.clone(), a, b), gluon=False)
     assert found.uncertain[0].flatten().tolist() == [1, 0]
 
 
@@ -130,7 +152,7 @@ def test_other_values(value: float, gluon: bool) -> None:
     wrong = a.clone(), b.clone()
     wrong[0][0, 3, 7] = wrong[1][0, 7, 128] = value
     for operands_, expected in (((wrong[0], b), [1, 1, 0, 0]), ((a, wrong[1]), [0, 1, 0, 1])):
-        found = exponent_product(Update(c.clone(), *operands_), DEFAULT_TILES, gluon=gluon, samples=False)
+        found = product_without_sample(Update(c.clone(), *operands_), gluon=gluon)
         assert found.uncertain[0].flatten().tolist() == expected
 
 
@@ -141,7 +163,7 @@ def test_rows_that_are_far_apart(gluon: bool) -> None:
     memory = torch.empty(300 << 23, dtype=torch.int16, device="cuda")
     c, a, b = (memory.as_strided((1, 300, 300), (0, 1 << 23, 1), 1000 * i).copy_(x[:1]) for i, x in enumerate(given))
     expected = tri_apsp.min_plus(*(x[:1] for x in (*given[1:], given[0])))
-    remaining = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon, samples=False)
+    remaining = product_without_sample(Update(c, a, b), gluon=gluon)
     assert not remaining.uncertain.any()
     assert torch.equal(c, expected)
     c.copy_(given[0][:1])
@@ -151,47 +173,44 @@ def test_rows_that_are_far_apart(gluon: bool) -> None:
     assert 0 < found[1] < found[0]
 
 
-def check_encoding(
-    dtype: torch.dtype, lines: int, depth: int, device: str, *, k_axis: int, tile: int, slice_length: int, highest: int
-) -> None:
-    """Compare an encoding with that of the model; long lines of graph 1 have a value that is refused, or above NO_EDGE."""
-    _, a, b = operands(lines, lines, depth, dtype, highest=highest, device=device)
-    x = a if k_axis else b
+def check_encoding(m: int, n: int, depth: int, dtype: torch.dtype, tiles: GpuTiles, *, highest: int, device: str) -> None:
+    """Compare encodings with those of the model; long lines of graph 1 have a value that is refused, or above NO_EDGE."""
+    _, a, b = operands(m, n, depth, dtype, highest=highest, device=device)
     if dtype.is_floating_point:
         others = [-1, -0.0, 0.5, torch.nan, -torch.inf]
     else:
         others = [-1, torch.iinfo(dtype).min, torch.iinfo(dtype).max]
-    for line, value in enumerate(others[: lines if depth > 100 else 0]):
-        (x if k_axis else x.mT)[1, line, 0] = value
-    ranges = torch.zeros(2 * 2 * -(-lines // tile) * tile, dtype=torch.int32, device=device)
-    counts = torch.zeros(2, dtype=torch.int32, device=device)
-    found = _encode(x, ranges, counts, counts, k_axis, tile, slice_length, EXPONENTS_PART)
-    given = x.masked_fill(x >= tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()
-    expected = model.encode_tiles(given, k_axis, slice_length, tile=tile, part=EXPONENTS_PART)
-    for values, wanted in zip((found.powers.float(), found.scores, ranges), expected, strict=True):
-        np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
+    for lines in (a, b.mT):
+        for line, value in enumerate(others[: lines.shape[1] if depth > 100 else 0]):
+            lines[1, line, 0] = value
+    sizes = [triton_exponents._SAMPLED, 4 * -(-m // BLOCK_EDGE) * BLOCK_EDGE, 4 * -(-n // tiles.block_n) * tiles.block_n, 2]
+    work = _Work(*(torch.zeros(size, dtype=torch.int32, device=device) for size in sizes))
+    found = _encode(a, b, work, tiles, EXPONENTS_PART)
+    sides = ((a, 1, tiles.block_m, work.ranges_a), (b, 0, tiles.block_n, work.ranges_b))
+    for encoded, (x, k_axis, tile, ranges) in zip(found, sides, strict=True):
+        given = x.masked_fill(x >= tri_apsp.no_edge(dtype), model.NO_EDGE).cpu().numpy()
+        expected = model.encode_tiles(given, k_axis, tiles.block_k, tile=tile, part=EXPONENTS_PART)
+        for values, wanted in zip((encoded.powers.float(), encoded.scores, ranges), expected, strict=True):
+            np.testing.assert_array_equal(values.cpu().numpy().ravel(), wanted.ravel())
 
 
-SIDES = [(1, 128), (0, 128), (0, 256)]
-"""k_axis and tile of A, and of B in tiles of both widths."""
+every_tile = pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
 
 
 @interpreted
-@pytest.mark.parametrize(("k_axis", "tile"), SIDES)
-@pytest.mark.parametrize("slice_length", [128, 512])
+@every_tile
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_interpreted_encoding(dtype: torch.dtype, slice_length: int, k_axis: int, tile: int) -> None:
-    check_encoding(dtype, 150, 700, "cpu", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=30)
+def test_interpreted_encoding(dtype: torch.dtype, tiles: GpuTiles) -> None:
+    check_encoding(150, 270, 700, dtype, tiles, highest=30, device="cpu")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("k_axis", "tile"), SIDES)
-@pytest.mark.parametrize("slice_length", [128, 512])
+@every_tile
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_encoding(dtype: torch.dtype, slice_length: int, k_axis: int, tile: int) -> None:
-    for lines, highest in ((300, 9), (5, 3000)):
+def test_encoding(dtype: torch.dtype, tiles: GpuTiles) -> None:
+    for m, n, highest in ((300, 300, 9), (5, 300, 30), (300, 5, 3000)):
         for depth in (1, 2, 130, 385, 513, 1025):
-            check_encoding(dtype, lines, depth, "cuda", k_axis=k_axis, tile=tile, slice_length=slice_length, highest=highest)
+            check_encoding(m, n, depth, dtype, tiles, highest=highest, device="cuda")
 
 
 def sampled_places(tiles: GpuTiles, m: int, n: int) -> list[tuple[int, int]]:
@@ -203,9 +222,12 @@ def sampled_places(tiles: GpuTiles, m: int, n: int) -> list[tuple[int, int]]:
 
 
 def sample(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *more: Any, tiles: GpuTiles = DEFAULT_TILES) -> list[int]:
-    found = torch.zeros(2, dtype=torch.int32, device=c.device)
-    _sample(found, Update(c, a, b, *more), tiles)
-    return found.tolist()
+    """Return how many tiles a sample has, and how many of them seem certain."""
+    found, zeros = (torch.full((size,), 3, dtype=torch.int32, device=c.device) for size in (triton_exponents._SAMPLED, 40001))
+    _sample(found, zeros[:-1], Update(c, a, b, *more), tiles)
+    assert not zeros[:-1].any()
+    assert zeros[-1] == 3
+    return [int((found > 0).sum()), int((found > 1).sum())]
 
 
 def check_samples(device: str, tiles: GpuTiles) -> None:
@@ -279,35 +301,40 @@ def test_interpreted_samples(tiles: GpuTiles, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("tiles", TILES, ids=lambda tiles: f"{tiles.block_n}x{tiles.block_k}")
+@every_tile
 def test_samples(tiles: GpuTiles) -> None:
     check_samples("cuda", tiles)
 
 
-def check_products_after_a_sample(device: str, monkeypatch: pytest.MonkeyPatch, *, gluon: bool) -> None:
+def check_products_after_a_sample(device: str, *, gluon: bool) -> None:
     c, a, b = operands(140, 130, 150, torch.int16, device=device)
-    for counts, failed in (((64, 15), True), ((64, 16), False), ((1, 0), True), ((0, 0), False)):
-        monkeypatch.setattr(
-            triton_exponents, "_sample", lambda sample, *_, counts=counts: sample.copy_(torch.tensor(counts, device=device))
-        )
+    for certain, uncertain, failed in (
+        (15, 49, True),
+        (16, 48, False),
+        (0, 1, True),
+        (1, 3, False),
+        (1, 4, True),
+        (0, 0, False),
+    ):
         found = c.clone()
-        remaining = exponent_product(Update(found, a, b), DEFAULT_TILES, gluon=gluon)
+        with samples_replaced(certain, uncertain):
+            remaining = exponent_product(Update(found, a, b), DEFAULT_TILES, gluon=gluon)
+            again = exponent_product(Update(found, a, b, (0, 128)), DEFAULT_TILES, gluon=gluon)
         assert torch.equal(found, c if failed else tri_apsp.min_plus(a, b, c))
         assert remaining.uncertain.flatten().tolist() == [int(failed)] * 8
         assert remaining.counts.tolist() == ([64, 0] if failed else [8, 8])
-        remaining = exponent_product(Update(found, a, b, (0, 128)), DEFAULT_TILES, gluon=gluon)
-        assert remaining.uncertain[0].tolist() == [[0, 0], [0, int(failed)]]
-        assert remaining.counts.tolist() == ([64, 0] if failed else [2, 2])
+        assert again.uncertain[0].tolist() == [[0, 0], [0, int(failed)]]
+        assert again.counts.tolist() == ([64, 0] if failed else [2, 2])
 
 
 @interpreted
-def test_interpreted_products_after_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_products_after_a_sample("cpu", monkeypatch, gluon=False)
+def test_interpreted_products_after_a_sample() -> None:
+    check_products_after_a_sample("cpu", gluon=False)
 
 
 @pytest.mark.gpu
-def test_products_after_a_sample(gluon: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    check_products_after_a_sample("cuda", monkeypatch, gluon=gluon)
+def test_products_after_a_sample(gluon: bool) -> None:
+    check_products_after_a_sample("cuda", gluon=gluon)
 
 
 @pytest.mark.gpu
@@ -391,7 +418,7 @@ def test_solves_are_those_of_ordinary_products(families: dict[str, torch.Tensor]
 def test_products_stop_where_few_tiles_are_certain(gluon: bool) -> None:
     c, a, b = (x[:1] for x in operands(8192, 8192, 300, torch.int16, highest=16000, device="cuda"))
     before = c.clone()
-    uncertain, counts = exponent_product(Update(c, a, b), DEFAULT_TILES, gluon=gluon, samples=False)
+    uncertain, counts = product_without_sample(Update(c, a, b), gluon=gluon)
     tried, certain = counts.tolist()
     assert certain == 0
     assert 64 <= tried < uncertain.numel()

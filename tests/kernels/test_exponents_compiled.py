@@ -68,18 +68,18 @@ def test_the_plain_kernel_is_launched_as_it_is_compiled_here() -> None:
 
 @needs_disassembler
 @cases(
-    "dtype, k_axis, slice_length",
+    "dtype, columns, slice_length",
     [
-        (dtype, k_axis, slice_length)
+        (dtype, columns, slice_length)
         for dtype in (torch.int16, torch.int32, torch.float32)
-        for k_axis in (0, 1)
+        for columns in (128, 256)
         for slice_length in (128, 512)
     ],
-    quick=lambda dtype, k_axis, slice_length: (dtype == torch.int16) == (slice_length == 128),
+    quick=lambda dtype, columns, slice_length: (dtype == torch.int16) == (slice_length == 128),
 )
-def test_encoding(dtype: torch.dtype, k_axis: int, slice_length: int) -> None:
+def test_encoding(dtype: torch.dtype, columns: int, slice_length: int) -> None:
     """Nothing spills, and no sum is formed in pairs of 16 bits, of which ptxas of CUDA 12.8 leaves out some."""
-    compiled = encode_exponents(dtype, k_axis, 90, slice_length).compile()
+    compiled = encode_exponents(dtype, 90, block_n=columns, block_k=slice_length).compile()
     assert not compiled.instructions["STL"] + compiled.instructions["LDL"]
     assert compiled.registers <= 96
     assert not [line for line in compiled.code if "VIADD.16x2" in line]

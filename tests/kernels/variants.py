@@ -5,6 +5,7 @@ Each function returns what the engines launch, with the default configuration of
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +35,7 @@ from tri_apsp.engines.triton_base import _COPIED
 from tri_apsp.engines.triton_exponents import _encode_launcher, _sample_launcher, exponents_of
 from tri_apsp.gpu import edge_count
 from tri_apsp.gpu import value_range as reading
+from tri_apsp.gpu.launcher import Launcher
 from tri_apsp.kernels.nvidia import boolean as nvidia_boolean
 from tri_apsp.kernels.nvidia import exponents as nvidia_exponents
 from tri_apsp.kernels.nvidia.argmin import _argmin_kernel as _nvidia_argmin_kernel
@@ -330,22 +332,25 @@ def exponent_product(dtype: torch.dtype, capability: int, **more: Any) -> Varian
     return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, 8, registers)
 
 
-def encode_exponents(dtype: torch.dtype, k_axis: int, capability: int, slice_length: int = 128) -> Variant:
-    """The encoding for products by exponents."""
-    kernel = exponents._encode_kernel
-    launcher, _ = _encode_launcher(dtype, k_axis, 128, slice_length, EXPONENTS_PART)
-    constants = launcher._constants | {"stride_xk" if k_axis else "stride_xl": 1}
-    warps = constants.pop("num_warps")
-    pointers = {"powers_ptr": "*bf16", "scores_ptr": "*i16", "ranges_ptr": "*i32", "counts_ptr": "*i32", "sample_ptr": "*i32"}
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, warps)
+def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Variant:
+    """The encoding for products by exponents; `fields` are of its tiles."""
+    tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
+    pointers = dict.fromkeys(("counts_ptr", "sample_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32")
+    pointers |= {"a_powers_ptr": "*bf16", "a_scores_ptr": "*i16", "b_powers_ptr": "*bf16", "b_scores_ptr": "*i16"}
+    return _exponents(exponents._encode_kernel, _encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
     """The sample of a product by exponents."""
-    kernel, tiles = exponents._sample_kernel, default_config("nvidia", dtype).exponents
-    constants = dict(_sample_launcher(dtype, tiles)._constants)
+    launcher, pointers = _sample_launcher(dtype, default_config("nvidia", dtype).exponents), ("sample_ptr", "zeros_ptr")
+    return _exponents(exponents._sample_kernel, launcher, dtype, capability, dict.fromkeys(pointers, "*i32"))
+
+
+def _exponents(kernel: Any, launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]) -> Variant:
+    """A kernel as `launcher` compiles it."""
+    constants = dict(launcher._constants)
     warps = constants.pop("num_warps")
-    return Variant(kernel, _signature(kernel, dtype, constants, sample_ptr="*i32"), constants, capability, warps)
+    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, warps)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:
@@ -487,7 +492,7 @@ def all_variants() -> dict[str, Callable[[], Variant]]:
     add(small_gradients, "small gradients", 32, torch.float32, 90)
     for capability in (80, 90):
         add(exponent_product, "exponents product", torch.int16, capability)
-    add(encode_exponents, "exponents encode", torch.int16, 1, 90)
+    add(encode_exponents, "exponents encode", torch.int16, 90)
     add(sample_exponents, "exponents sample", torch.int16, 90)
     add(count_edges, "exponents count_edges", torch.int16, 90)
     for ceiling in arithmetic_cases():

@@ -60,8 +60,8 @@ def test_what_a_method_launches(
     expected = KERNELS | BY_EXPONENTS if exponents_from else KERNELS
     assert {kernel._kernel.__name__ for kernel in launched} - {"_copy_kernel"} == expected
     # Products of two shapes of tiles at most; value ranges of the distances, and of diagonals to find negative cycles; copies.
-    # By exponents: a sample, two encodings, the product, and the ordinary product of uncertain tiles.
-    assert len(set(launched)) <= (11 if exponents_from else 6)
+    # By exponents: a sample, the encoding, the product, and the ordinary product of uncertain tiles.
+    assert len(set(launched)) <= (10 if exponents_from else 6)
     compilation._compile.cache_clear()
 
 

@@ -6,7 +6,6 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
-import triton
 
 from tri_apsp.configs import EXPONENTS_PART, GpuTiles
 from tri_apsp.engines.base import Update
@@ -63,13 +62,6 @@ def exponents_of(slice_length: int) -> Exponents:
     return Exponents(units, (190 - units) // (2 * units), (255 - 2 * units) // (2 * units))
 
 
-class _Encoded(NamedTuple):
-    """What _encode_kernel makes of an operand."""
-
-    powers: torch.Tensor
-    scores: torch.Tensor
-
-
 class Remaining(NamedTuple):
     """What an ordinary product must still compute.
 
@@ -84,7 +76,7 @@ class Remaining(NamedTuple):
     counts: torch.Tensor
 
 
-def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: bool = True) -> Remaining:
+def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaining:
     """C <- min(C, A B) in the tiles of C in which every result is certain; the others stay unchanged.
 
     Args:
@@ -92,12 +84,12 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: b
             block_k rows of B, span less than 2^31 values, and there are at most MAX_GRAPHS graphs.
         tiles: BLOCK_EDGE rows, and BLOCK_EDGE or twice as many columns; block_k is the length of a slice.
         gluon: whether the kernel for compute capability 9.x runs; else that in plain Triton, whose slices have 128 values of k.
-        samples: whether to compute no tile if, by a sample of the results, fewer than one in 4 tiles seem certain.
 
     Returns:
         The blocks that an ordinary product must still compute: those with a result that is not certain, and, once the product
-        has failed, all that were not yet computed. A row of A or a column of B with a value that is no whole number from 0 on
-        makes its results uncertain.
+        has failed, all that were not yet computed. No tile is computed if, by a sample of the results, fewer than one in 4
+        tiles seem certain. A row of A or a column of B with a value that is no whole number from 0 on makes its results
+        uncertain.
 
     Cost: batch m n k multiplications and additions on tensor cores, of bfloat16 in float32; 64 results of each of 64 tiles for
     the sample. Workspace: 2 bytes for each value of A and B, and for each line of each slice of them, with m, n and k rounded
@@ -105,33 +97,49 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool, samples: b
     """
     c, a, b = update[:3]
     (batch, m, depth), n = a.shape, b.shape[2]
-    slices, tiles_m, tiles_n = triton.cdiv(depth, tiles.block_k), triton.cdiv(m, BLOCK_EDGE), triton.cdiv(n, tiles.block_n)
-    uncertain = torch.empty((batch, tiles_m, triton.cdiv(n, BLOCK_EDGE)), dtype=torch.int32, device=c.device)
-    in_a, in_b = 2 * batch * tiles_m * BLOCK_EDGE, 2 * batch * tiles_n * tiles.block_n
-    zeros = torch.zeros(4 + in_a + in_b, dtype=torch.int32, device=c.device)
-    # The ranges begin at 16 bytes, which keeps them aligned.
-    counts, sample, ranges_a, ranges_b = zeros[:2], zeros[2:4], zeros[4 : 4 + in_a], zeros[4 + in_a :]
-    if uncertain.numel():
-        if samples:
-            _sample(sample, update, tiles)
-        part = EXPONENTS_PART if gluon else tiles.block_k
-        of_a, of_b = (
-            _encode(x, ranges, counts, sample, k_axis, tile, tiles.block_k, part)
-            for x, ranges, k_axis, tile in ((a, ranges_a, 1, BLOCK_EDGE), (b, ranges_b, 0, tiles.block_n))
-        )
-        scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
-        _product_launcher(c.dtype, tiles, gluon=gluon)(
-            (tiles_m * tiles_n, batch, 1), c, uncertain, counts, of_a.powers, of_b.powers, of_a.scores, scores_b, ranges_a,
-            ranges_b, m, n, slices, int(update.fresh), *update.skip, *c.stride()[:2],
-        )  # fmt: skip
-    return Remaining(uncertain, counts)
+    lines_m, lines_n = _round_up(m, BLOCK_EDGE), _round_up(n, tiles.block_n)
+    uncertain = c.new_empty((batch, lines_m // BLOCK_EDGE, -(-n // BLOCK_EDGE)), dtype=torch.int32)
+    sizes = _SAMPLED, 2 * batch * lines_m, 2 * batch * lines_n, 2
+    memory = c.new_empty(sum(sizes), dtype=torch.int32)
+    work = _Work(*memory.split(sizes))
+    if not uncertain.numel():
+        return Remaining(uncertain, work.counts.zero_())
+    _sample(work.sample, memory[_SAMPLED:], update, tiles)
+    of_a, of_b = _encode(a, b, work, tiles, EXPONENTS_PART if gluon else tiles.block_k)
+    scores_b = of_b.scores.view(torch.int32) if gluon else of_b.scores
+    _product_launcher(c.dtype, tiles, gluon=gluon)(
+        (lines_m // BLOCK_EDGE * (lines_n // tiles.block_n), batch, 1), c, uncertain, work.counts, of_a.powers, of_b.powers,
+        of_a.scores, scores_b, work.ranges_a, work.ranges_b, m, n, -(-depth // tiles.block_k), int(update.fresh), *update.skip,
+        *c.stride()[:2],
+    )  # fmt: skip
+    return Remaining(uncertain, work.counts)
 
 
-def _sample(sample: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
-    """Count in `sample`, int32 (2,), tiles of a sample, and those of them in which no sampled result is uncertain."""
+class _Work(NamedTuple):
+    """What the kernels of a product tell each other, of int32; see _sample_kernel and _encode_kernel."""
+
+    sample: torch.Tensor
+    ranges_a: torch.Tensor
+    ranges_b: torch.Tensor
+    counts: torch.Tensor
+
+
+class _Encoded(NamedTuple):
+    """What _encode_kernel makes of an operand."""
+
+    powers: torch.Tensor
+    scores: torch.Tensor
+
+
+def _round_up(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+def _sample(sample: torch.Tensor, zeros: torch.Tensor, update: Update, tiles: GpuTiles) -> None:
+    """Store in `sample`, int32 (_SAMPLED,), which tiles of a sample seem certain (see _sample_kernel); `zeros` become 0."""
     _sample_launcher(update.c.dtype, tiles)(
-        (_SAMPLED, 1, 1), sample, *update[:3], update.c.shape[0], *shape_of(update), int(update.fresh), *update.skip,
-        *strides_of(update),
+        (_SAMPLED, 1, 1), sample, zeros, zeros.numel(), *update[:3], update.c.shape[0], *shape_of(update), int(update.fresh),
+        *update.skip, *strides_of(update),
     )  # fmt: skip
 
 
@@ -146,39 +154,37 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
     return Launcher(_sample_kernel, constants)
 
 
-def _encode(
-    x: torch.Tensor, ranges: torch.Tensor, counts: torch.Tensor, sample: torch.Tensor, k_axis: int, tile: int,
-    slice_length: int, part: int,
-) -> _Encoded:  # fmt: skip
-    """Encode A (`k_axis` 1) or B (0) in tiles of lines, and blocks of `part` values of k.
-
-    `ranges` must be zeros; `sample` is what _sample counted, or zeros, with which all is encoded.
-    """
-    batch, lines, depth = x.shape if k_axis else x.mT.shape
-    slices, tiles = triton.cdiv(depth, slice_length), triton.cdiv(lines, tile)
+def _encode(a: torch.Tensor, b: torch.Tensor, work: _Work, tiles: GpuTiles, part: int) -> tuple[_Encoded, _Encoded]:
+    """Encode A and B, in blocks of `part` values of k, if enough tiles of the sample are certain; ranges must be zeros."""
+    (batch, m, depth), n = a.shape, b.shape[2]
+    slices, lines = -(-depth // tiles.block_k), (_round_up(m, BLOCK_EDGE), _round_up(n, tiles.block_n))
     # Triton's interpreter, which runs on the CPU, multiplies bfloat16 as if it were uint16.
-    dtype = torch.float32 if x.device.type == "cpu" else torch.bfloat16
-    encoded = _Encoded(
-        x.new_empty((batch, tiles, slices, tile * slice_length), dtype=dtype),
-        x.new_empty((batch, slices, tiles * tile), dtype=torch.int16),
+    dtype = torch.float32 if a.device.type == "cpu" else torch.bfloat16
+    of_a, of_b = (
+        _Encoded(
+            a.new_empty((batch, count, slices * tiles.block_k), dtype=dtype),
+            a.new_empty((batch, slices, count), dtype=torch.int16),
+        )
+        for count in lines
     )
-    strides = x.stride() if k_axis else x.mT.stride()
     if slices:
-        launch, programs = _encode_launcher(x.dtype, k_axis, tile, slice_length, part)
-        launch((tiles * programs, slices, batch), *encoded, ranges, x, counts, sample, lines, depth, slices, *strides)
-    return encoded
+        _encode_launcher(a.dtype, tiles, part)(
+            (sum(lines) // (_ENCODED // tiles.block_k), slices, batch), work.counts, work.sample, *of_a, work.ranges_a, *of_b,
+            work.ranges_b, a, b, m, n, depth, slices, *a.stride()[:2], *b.stride()[:2],
+        )  # fmt: skip
+    return of_a, of_b
 
 
 @cache
-def _encode_launcher(dtype: torch.dtype, k_axis: int, tile: int, slice_length: int, part: int) -> tuple[Launcher, int]:
-    """Return the launcher, and how many programs encode a slice of a tile."""
-    numbers, lines = exponents_of(slice_length), min(tile, _ENCODED // slice_length)
+def _encode_launcher(dtype: torch.dtype, tiles: GpuTiles, part: int) -> Launcher:
+    numbers = exponents_of(tiles.block_k)
     constants = {
-        "K_AXIS": k_axis, "NO_EDGE": no_edge(dtype), "TILE": tile, "LINES": lines, "SLICE": slice_length, "PART": part,
-        "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO, "LEAST_TRIED": _LEAST_TRIED,
-        "SAMPLE_WORTHWHILE": _SAMPLE_WORTHWHILE, "num_warps": _ENCODING_WARPS,
+        "NO_EDGE": no_edge(dtype), "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "LINES": _ENCODED // tiles.block_k,
+        "SLICE": tiles.block_k, "PART": part, "UNITS": numbers.UNITS, "WINDOW": numbers.WINDOW, "ZERO": numbers.ZERO,
+        "SAMPLED": _SAMPLED, "SAMPLE_WORTHWHILE": _SAMPLE_WORTHWHILE, "LEAST_TRIED": _LEAST_TRIED,
+        "num_warps": _ENCODING_WARPS,
     }  # fmt: skip
-    return Launcher(_encode_kernel, constants), tile // lines
+    return Launcher(_encode_kernel, constants)
 
 
 @cache

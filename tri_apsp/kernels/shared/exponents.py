@@ -78,9 +78,10 @@ def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, 
     return lowest, tl.where(span > WINDOW, REACH + 1, span)
 
 
-@triton.jit(do_not_specialize=["batch", "m", "fresh", "skip_start", "skip_stop"])
+@triton.jit(do_not_specialize=["zeros", "batch", "m", "fresh", "skip_start", "skip_stop"])
 def _sample_kernel(
-    sample_ptr,  # int32 (2,), zeros before: the tiles of the sample, and those of them in which no result is uncertain
+    sample_ptr,  # int32 (programs,): of a tile 2 if no sampled result is uncertain, else 1; 0 if it is not in the sample
+    zeros_ptr, zeros,  # int32 (zeros,): set to 0, for the next kernels to count in
     c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
     batch, m, n, depth, fresh, skip_start, skip_stop,  # as in product.py
     stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
@@ -99,6 +100,8 @@ def _sample_kernel(
     # is a power of 2. In a tile, rows are BLOCK_M // EDGE apart, and columns adjacent, since B is read along them.
     pid_m, pid_n = pid * tl.cdiv(m, BLOCK_M) // programs, pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs
     offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
+    for start in range(pid * BLOCK_K, zeros, programs * BLOCK_K):
+        tl.store(zeros_ptr + start + offs_k, 0, mask=start + offs_k < zeros)
     row = tl.minimum(pid_m * BLOCK_M + offs * (BLOCK_M // EDGE) + pid % (BLOCK_M // EDGE), m - 1)
     column = tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE + offs
     a_ptrs = a_ptr + graph * stride_ab + row.to(tl.int64)[:, None] * stride_am
@@ -127,8 +130,8 @@ def _sample_kernel(
     bound = a_lowest[:, None] + (b_lowest + (WINDOW - MARGIN))[None, :]
     uncertain = ~kept & (a_span[:, None] + b_span[None, :] > REACH) & (found > bound)
     included = tl.min(tl.min(kept.to(tl.int32), 1), 0) == 0
-    tl.atomic_add(sample_ptr, 1, mask=included, sem="relaxed")
-    tl.atomic_add(sample_ptr + 1, 1, mask=included & (tl.max(tl.max(uncertain.to(tl.int32), 1), 0) == 0), sem="relaxed")
+    certain = tl.max(tl.max(uncertain.to(tl.int32), 1), 0) == 0
+    tl.store(sample_ptr + pid, tl.where(included, 1 + certain.to(tl.int32), 0))
 
 
 @triton.jit
@@ -141,34 +144,58 @@ def _integers(x, MISSING: tl.constexpr, NO_EDGE: tl.constexpr, ZERO: tl.constexp
         return x.to(tl.int32)
 
 
-@triton.jit(do_not_specialize=["slices"])
+@triton.jit(do_not_specialize=["m", "slices"])
 def _encode_kernel(
-    powers_ptr,  # bf16 (batch, tiles, slices * SLICE // PART) blocks: [TILE, PART] of A, or [PART, TILE] of B
-    scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
-    ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
-    x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
     counts_ptr,  # int32 (2,), see exponent_product; written only if too few tiles of the sample are certain
-    sample_ptr,  # int32 (2,), see _sample_kernel; zeros without a sample
-    lines, depth, slices, stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
-    K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
-    NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
-    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, LEAST_TRIED: tl.constexpr, SAMPLE_WORTHWHILE: tl.constexpr,
+    sample_ptr,  # int32 (SAMPLED,), see _sample_kernel
+    a_powers_ptr, a_scores_ptr, a_ranges_ptr, b_powers_ptr, b_scores_ptr, b_ranges_ptr,  # see _encode
+    a_ptr, b_ptr,  # A (batch, m, depth), B (batch, depth, n), unit column stride
+    m, n, depth, slices, stride_ab, stride_am, stride_bb, stride_bk,
+    NO_EDGE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr,
+    PART: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr, SAMPLED: tl.constexpr,
+    SAMPLE_WORTHWHILE: tl.constexpr, LEAST_TRIED: tl.constexpr,
 ):  # fmt: skip
-    """A program encodes one slice of LINES lines, which divides TILE; lines and k past the end have no edges.
+    """A program encodes one slice of LINES rows of A, or of LINES columns of B.
 
     If too few tiles of the sample are certain, nothing is encoded, and the counts are those of a product that has failed.
     """
     pid, slice_, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
-    sampled, certain = tl.load(sample_ptr), tl.load(sample_ptr + 1)
-    if certain * SAMPLE_WORTHWHILE < sampled:
+    found = tl.load(sample_ptr + tl.arange(0, SAMPLED))
+    if tl.sum((found > 0).to(tl.int32) - SAMPLE_WORTHWHILE * (found > 1).to(tl.int32)) > 0:
         first = (pid == 0) & (slice_ == 0) & (batch == 0)
         tl.store(counts_ptr, LEAST_TRIED, mask=first)
         tl.store(counts_ptr + 1, 0, mask=first)
         return
-    tile, all_lines = pid // (TILE // LINES), tl.num_programs(0) * LINES
+    of_a = tl.cdiv(m, BLOCK_M) * (BLOCK_M // LINES)
+    if pid < of_a:
+        _encode(
+            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr + batch * stride_ab, pid, of_a, slice_, batch, m, depth, slices,
+            stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
+        )  # fmt: skip
+    else:
+        _encode(
+            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr + batch * stride_bb, pid - of_a, tl.num_programs(0) - of_a, slice_,
+            batch, n, depth, slices, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
+        )  # fmt: skip
+
+
+@triton.jit
+def _encode(
+    powers_ptr,  # bf16 (batch, tiles, slices * SLICE // PART) blocks: [TILE, PART] of A, or [PART, TILE] of B
+    scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
+    ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
+    x_ptr,  # (lines, depth); LINES lines, and SLICE k, span at most 2^31 values
+    index, programs,  # of those that encode slices of this operand
+    slice_, batch, lines, depth, slices, stride_xl, stride_xk,  # of x: between lines and k
+    K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
+    NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
+    UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr,
+):  # fmt: skip
+    """Encode one slice of LINES lines, which divides TILE; lines and k past the end have no edges."""
+    tile, all_lines = index // (TILE // LINES), programs * LINES
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
-    line, k = pid * LINES + offs_l, slice_ * SLICE + offs_k
-    in_tile, part = (pid % (TILE // LINES)) * LINES + offs_l, offs_k // PART
+    line, k = index * LINES + offs_l, slice_ * SLICE + offs_k
+    in_tile, part = (index % (TILE // LINES)) * LINES + offs_l, offs_k // PART
     if K_AXIS == 1:
         offs = offs_l[:, None] * stride_xl + offs_k[None, :] * stride_xk
         inside = (line < lines)[:, None] & (k < depth)[None, :]
@@ -179,7 +206,7 @@ def _encode_kernel(
         inside = (k < depth)[:, None] & (line < lines)[None, :]
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
-    x_ptr += batch * stride_xb + pid.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
+    x_ptr += index.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
     x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
     missing: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
     value = _integers(x, missing, NO_EDGE, ZERO)
