@@ -39,8 +39,8 @@ _LEAST_TRIED, _WORTHWHILE = 64, 8
 # each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
 # per vertex begin, which takes 5% of the solve.
 _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
-# Values of k that a program of the sample reads at a time, and its warps.
-_SAMPLE_K, _SAMPLE_WARPS = 512, 16
+# Values of k that a program of the sample reads at a time, its warps, and its buffers for loads under way.
+_SAMPLE_K, _SAMPLE_WARPS, _SAMPLE_STAGES = 256, 8, 4
 
 
 class Exponents(NamedTuple):
@@ -101,7 +101,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
     uncertain = c.new_empty((batch, lines_m // BLOCK_EDGE, -(-n // BLOCK_EDGE)), dtype=torch.int32)
     sizes = _SAMPLED, 2 * batch * lines_m, 2 * batch * lines_n, 2
     memory = c.new_empty(sum(sizes), dtype=torch.int32)
-    work = _Work(*memory.split(sizes))
+    work = _Work(*memory.split_with_sizes(sizes))
     if not uncertain.numel():
         return Remaining(uncertain, work.counts.zero_())
     _sample(work.sample, memory[_SAMPLED:], update, tiles)
@@ -116,7 +116,7 @@ def exponent_product(update: Update, tiles: GpuTiles, *, gluon: bool) -> Remaini
 
 
 class _Work(NamedTuple):
-    """What the kernels of a product tell each other, of int32; see _sample_kernel and _encode_kernel."""
+    """Memory of int32 through which the kernels of a product pass on what they found: see their arguments of these names."""
 
     sample: torch.Tensor
     ranges_a: torch.Tensor
@@ -149,7 +149,7 @@ def _sample_launcher(dtype: torch.dtype, tiles: GpuTiles) -> Launcher:
     constants = {
         "NO_EDGE": no_edge(dtype), "WINDOW": numbers.WINDOW, "REACH": numbers.REACH, "ZERO": numbers.ZERO,
         "BLOCK_M": tiles.block_m, "BLOCK_N": tiles.block_n, "EDGE": _SAMPLE_EDGE, "BLOCK_K": _SAMPLE_K, "MARGIN": _MARGIN,
-        "num_warps": _SAMPLE_WARPS,
+        "STAGES": _SAMPLE_STAGES, "num_warps": _SAMPLE_WARPS,
     }  # fmt: skip
     return Launcher(_sample_kernel, constants)
 

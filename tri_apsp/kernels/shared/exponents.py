@@ -81,12 +81,12 @@ def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, 
 @triton.jit(do_not_specialize=["zeros", "batch", "m", "fresh", "skip_start", "skip_stop"])
 def _sample_kernel(
     sample_ptr,  # int32 (programs,): of a tile 2 if no sampled result is uncertain, else 1; 0 if it is not in the sample
-    zeros_ptr, zeros,  # int32 (zeros,): set to 0, for the next kernels to count in
+    zeros_ptr, zeros,  # int32 (zeros,), in which later kernels count: set to 0
     c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
     batch, m, n, depth, fresh, skip_start, skip_stop,  # as in product.py
     stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
     NO_EDGE: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr, BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr, EDGE: tl.constexpr, BLOCK_K: tl.constexpr, MARGIN: tl.constexpr,
+    BLOCK_N: tl.constexpr, EDGE: tl.constexpr, BLOCK_K: tl.constexpr, MARGIN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """A program computes EDGE x EDGE results of one tile of one graph, and whether all of them would be exact or certain.
 
@@ -110,7 +110,7 @@ def _sample_kernel(
     a_least = tl.full((EDGE, BLOCK_K), _SAMPLED_NO_EDGE, tl.int32)  # [row, k]
     a_highest = tl.full((EDGE, BLOCK_K), -_SAMPLED_NO_EDGE, tl.int32)
     b_least, b_highest = a_least, a_highest  # [column, k]
-    for start in range(0, depth, BLOCK_K):
+    for start in tl.range(0, depth, BLOCK_K, num_stages=STAGES):
         k = start + offs_k
         a = tl.load(a_ptrs + k[None, :], mask=(k < depth)[None, :], other=NO_EDGE)
         b_mask = (k < depth)[:, None] & (column < n)[None, :]
@@ -166,16 +166,17 @@ def _encode_kernel(
         tl.store(counts_ptr, LEAST_TRIED, mask=first)
         tl.store(counts_ptr + 1, 0, mask=first)
         return
-    of_a = tl.cdiv(m, BLOCK_M) * (BLOCK_M // LINES)
-    if pid < of_a:
+    programs_a = tl.cdiv(m, BLOCK_M) * (BLOCK_M // LINES)
+    if pid < programs_a:
         _encode(
-            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr + batch * stride_ab, pid, of_a, slice_, batch, m, depth, slices,
-            stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
+            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr + batch * stride_ab, pid, programs_a, slice_, batch, m, depth,
+            slices, stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
         )  # fmt: skip
     else:
         _encode(
-            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr + batch * stride_bb, pid - of_a, tl.num_programs(0) - of_a, slice_,
-            batch, n, depth, slices, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
+            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr + batch * stride_bb, pid - programs_a,
+            tl.num_programs(0) - programs_a, slice_, batch, n, depth, slices, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE,
+            PART, UNITS, WINDOW, ZERO,
         )  # fmt: skip
 
 
