@@ -95,3 +95,4 @@ def test_samples(dtype: torch.dtype, capability: int) -> None:
     assert loop["LDG"] == 0
     assert loop["LDGSTS"] == dtype.itemsize  # 16 bytes each: of a thread 8 values of A, and 8 of B
     assert loop.total() <= 7.5 * 64
+    assert compiled.shared == 3 * (8 + 8) * 256 * dtype.itemsize  # of 256 values of k, three iterations ahead

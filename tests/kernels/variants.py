@@ -52,7 +52,7 @@ from tri_apsp.kernels.portable.closure import _closure_kernel
 from tri_apsp.kernels.portable.panels import _panels_kernel
 from tri_apsp.kernels.portable.product import _product_kernel
 from tri_apsp.kernels.shared import elimination as elimination_kernels
-from tri_apsp.kernels.shared import exponents, fewest_edges, tight_edges
+from tri_apsp.kernels.shared import fewest_edges, tight_edges
 from tri_apsp.kernels.shared import gradients as gradient_kernels
 from tri_apsp.kernels.shared import hops as hop_kernels
 from tri_apsp.kernels.shared import predecessors as predecessor_kernels
@@ -337,20 +337,20 @@ def encode_exponents(dtype: torch.dtype, capability: int, **fields: int) -> Vari
     tiles = dataclasses.replace(default_config("nvidia", dtype).exponents, **fields)
     pointers = dict.fromkeys(("counts_ptr", "sample_ptr", "a_ranges_ptr", "b_ranges_ptr"), "*i32")
     pointers |= {"a_powers_ptr": "*bf16", "a_scores_ptr": "*i16", "b_powers_ptr": "*bf16", "b_scores_ptr": "*i16"}
-    return _exponents(exponents._encode_kernel, _encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
+    return _launched(_encode_launcher(dtype, tiles, EXPONENTS_PART), dtype, capability, pointers)
 
 
 def sample_exponents(dtype: torch.dtype, capability: int) -> Variant:
     """The sample of a product by exponents."""
     launcher, pointers = _sample_launcher(dtype, default_config("nvidia", dtype).exponents), ("sample_ptr", "zeros_ptr")
-    return _exponents(exponents._sample_kernel, launcher, dtype, capability, dict.fromkeys(pointers, "*i32"))
+    return _launched(launcher, dtype, capability, dict.fromkeys(pointers, "*i32"))
 
 
-def _exponents(kernel: Any, launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]) -> Variant:
-    """A kernel as `launcher` compiles it."""
+def _launched(launcher: Launcher, dtype: torch.dtype, capability: int, pointers: dict[str, str]) -> Variant:
+    """The kernel of a launcher, with its constants; `pointers` are those that are not of `dtype`."""
     constants = dict(launcher._constants)
     warps = constants.pop("num_warps")
-    return Variant(kernel, _signature(kernel, dtype, constants, **pointers), constants, capability, warps)
+    return Variant(launcher._kernel, _signature(launcher._kernel, dtype, constants, **pointers), constants, capability, warps)
 
 
 def check_terms(dtype: torch.dtype, capability: int) -> Variant:

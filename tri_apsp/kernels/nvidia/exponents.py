@@ -173,7 +173,7 @@ def _report(ptr, first, count, uncertain, BLOCK_M: gl.constexpr, BLOCK_N: gl.con
 @gluon.jit(do_not_specialize=["slices", "fresh"])
 def _exponent_product_kernel(
     c_ptr, uncertain_ptr, counts_ptr,  # as in kernels.portable.exponents
-    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; scores of B in words of two
+    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_slice; scores of B in words of two
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: gl.constexpr, UNITS: gl.constexpr, WINDOW: gl.constexpr, REACH: gl.constexpr, ZERO: gl.constexpr,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, SLICE: gl.constexpr, PART: gl.constexpr, BUFFERS: gl.constexpr,

@@ -26,7 +26,7 @@ def _exponent_product_kernel(
     c_ptr,  # C (batch, m, n), unit column stride
     uncertain_ptr,  # int32 (batch, blocks of BLOCK_M rows and columns of C): 1 for a block that is left to an ordinary product
     counts_ptr,  # int32 (2,): tiles that were computed, and those of them that are certain; see exponent_product
-    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_kernel; PART is SLICE
+    a_ptr, b_ptr, a_scores_ptr, b_scores_ptr, a_ranges_ptr, b_ranges_ptr,  # see _encode_slice; PART is SLICE
     m, n, slices, fresh, skip_start, skip_stop, stride_cb, stride_cm,  # as in product.py
     NO_EDGE: tl.constexpr, UNITS: tl.constexpr, WINDOW: tl.constexpr, REACH: tl.constexpr, ZERO: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, GROUP_M: tl.constexpr,

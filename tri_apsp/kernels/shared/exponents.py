@@ -78,10 +78,10 @@ def _range_of_sample(least, highest, WINDOW: tl.constexpr, REACH: tl.constexpr, 
     return lowest, tl.where(span > WINDOW, REACH + 1, span)
 
 
-@triton.jit(do_not_specialize=["zeros", "batch", "m", "fresh", "skip_start", "skip_stop"])
+@triton.jit(do_not_specialize=["zero_count", "batch", "m", "fresh", "skip_start", "skip_stop"])
 def _sample_kernel(
-    sample_ptr,  # int32 (programs,): of a tile 2 if no sampled result is uncertain, else 1; 0 if it is not in the sample
-    zeros_ptr, zeros,  # int32 (zeros,), in which later kernels count: set to 0
+    sample_ptr,  # int32 (programs,), of each program's tile: 0 if not in the sample, 1 if a sampled result is uncertain, else 2
+    zeros_ptr, zero_count,  # int32 (zero_count,), set to 0: the ranges and counts of later kernels
     c_ptr, a_ptr, b_ptr,  # C (batch, m, n), A (batch, m, depth), B (batch, depth, n), unit column stride
     batch, m, n, depth, fresh, skip_start, skip_stop,  # as in product.py
     stride_cb, stride_cm, stride_ab, stride_am, stride_bb, stride_bk,
@@ -92,16 +92,16 @@ def _sample_kernel(
 
     A certain result must be at least MARGIN below its bound, since the rest of the tile may have greater results. That values
     are whole is not checked. A tile is not in the sample if all its sampled results are skipped. All graphs share one sample;
-    each is in it if there are no more graphs than programs.
+    each is in it if there are no more graphs than programs. The programs also share the work of setting memory to 0.
     """
     pid, programs = tl.program_id(0), tl.num_programs(0)
+    offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
+    for start in range(pid * BLOCK_K, zero_count, programs * BLOCK_K):
+        tl.store(zeros_ptr + start + offs_k, 0, mask=start + offs_k < zero_count)
     graph = (pid % batch).to(tl.int64)
     # The rows of tiles in order, and the columns of tiles in another order, since 37 is prime to the number of programs, which
     # is a power of 2. In a tile, rows are BLOCK_M // EDGE apart, and columns adjacent, since B is read along them.
     pid_m, pid_n = pid * tl.cdiv(m, BLOCK_M) // programs, pid * 37 % programs * tl.cdiv(n, BLOCK_N) // programs
-    offs, offs_k = tl.arange(0, EDGE), tl.arange(0, BLOCK_K)
-    for start in range(pid * BLOCK_K, zeros, programs * BLOCK_K):
-        tl.store(zeros_ptr + start + offs_k, 0, mask=start + offs_k < zeros)
     row = tl.minimum(pid_m * BLOCK_M + offs * (BLOCK_M // EDGE) + pid % (BLOCK_M // EDGE), m - 1)
     column = tl.minimum(pid_n * (BLOCK_N // EDGE) + pid % (BLOCK_N // EDGE), (n - 1) // EDGE) * EDGE + offs
     a_ptrs = a_ptr + graph * stride_ab + row.to(tl.int64)[:, None] * stride_am
@@ -148,7 +148,7 @@ def _integers(x, MISSING: tl.constexpr, NO_EDGE: tl.constexpr, ZERO: tl.constexp
 def _encode_kernel(
     counts_ptr,  # int32 (2,), see exponent_product; written only if too few tiles of the sample are certain
     sample_ptr,  # int32 (SAMPLED,), see _sample_kernel
-    a_powers_ptr, a_scores_ptr, a_ranges_ptr, b_powers_ptr, b_scores_ptr, b_ranges_ptr,  # see _encode
+    a_powers_ptr, a_scores_ptr, a_ranges_ptr, b_powers_ptr, b_scores_ptr, b_ranges_ptr,  # see _encode_slice
     a_ptr, b_ptr,  # A (batch, m, depth), B (batch, depth, n), unit column stride
     m, n, depth, slices, stride_ab, stride_am, stride_bb, stride_bk,
     NO_EDGE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr,
@@ -166,34 +166,35 @@ def _encode_kernel(
         tl.store(counts_ptr, LEAST_TRIED, mask=first)
         tl.store(counts_ptr + 1, 0, mask=first)
         return
-    programs_a = tl.cdiv(m, BLOCK_M) * (BLOCK_M // LINES)
+    lines_m, lines_n = tl.cdiv(m, BLOCK_M) * BLOCK_M, tl.cdiv(n, BLOCK_N) * BLOCK_N
+    programs_a = lines_m // LINES
     if pid < programs_a:
-        _encode(
-            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr + batch * stride_ab, pid, programs_a, slice_, batch, m, depth,
-            slices, stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
+        _encode_slice(
+            a_powers_ptr, a_scores_ptr, a_ranges_ptr, a_ptr, batch, pid, slice_, m, lines_m, depth, slices, stride_ab,
+            stride_am, 1, 1, NO_EDGE, BLOCK_M, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
         )  # fmt: skip
     else:
-        _encode(
-            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr + batch * stride_bb, pid - programs_a,
-            tl.num_programs(0) - programs_a, slice_, batch, n, depth, slices, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE,
-            PART, UNITS, WINDOW, ZERO,
+        _encode_slice(
+            b_powers_ptr, b_scores_ptr, b_ranges_ptr, b_ptr, batch, pid - programs_a, slice_, n, lines_n, depth, slices,
+            stride_bb, 1, stride_bk, 0, NO_EDGE, BLOCK_N, LINES, SLICE, PART, UNITS, WINDOW, ZERO,
         )  # fmt: skip
 
 
 @triton.jit
-def _encode(
+def _encode_slice(
     powers_ptr,  # bf16 (batch, tiles, slices * SLICE // PART) blocks: [TILE, PART] of A, or [PART, TILE] of B
     scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
-    x_ptr,  # (lines, depth); LINES lines, and SLICE k, span at most 2^31 values
-    index, programs,  # of those that encode slices of this operand
-    slice_, batch, lines, depth, slices, stride_xl, stride_xk,  # of x: between lines and k
+    x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
+    batch, index, slice_,  # of the slice: its graph, how many times LINES lines are before it, and how many slices
+    lines, all_lines, depth, slices,  # all_lines: with those that fill the last tile
+    stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
     UNITS: tl.constexpr, WINDOW: tl.constexpr, ZERO: tl.constexpr,
 ):  # fmt: skip
     """Encode one slice of LINES lines, which divides TILE; lines and k past the end have no edges."""
-    tile, all_lines = index // (TILE // LINES), programs * LINES
+    tile = index // (TILE // LINES)
     offs_k, offs_l = tl.arange(0, SLICE), tl.arange(0, LINES)
     line, k = index * LINES + offs_l, slice_ * SLICE + offs_k
     in_tile, part = (index % (TILE // LINES)) * LINES + offs_l, offs_k // PART
@@ -207,7 +208,7 @@ def _encode(
         inside = (k < depth)[:, None] & (line < lines)[None, :]
         target = (offs_k * TILE)[:, None] + in_tile[None, :]
         highest_exponent: tl.constexpr = 191 - UNITS
-    x_ptr += index.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
+    x_ptr += batch * stride_xb + index.to(tl.int64) * LINES * stride_xl + slice_.to(tl.int64) * SLICE * stride_xk
     x = tl.load(x_ptr + offs, mask=inside, other=NO_EDGE)
     missing: tl.constexpr = 32767 if x.dtype.is_floating() else NO_EDGE
     value = _integers(x, missing, NO_EDGE, ZERO)
