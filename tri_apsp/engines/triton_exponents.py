@@ -27,17 +27,18 @@ EXPONENT_DTYPES = (torch.int16, torch.int32, torch.float32)
 """The dtypes that products by exponents take."""
 BLOCK_EDGE = 128
 """Edge of a block of C, of which one flag tells whether an ordinary product must compute it; and rows of a tile."""
-# A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in int16, A takes 0.31 and B
-# 0.43 ms; with twice the values and warps 0.31 and 0.48 ms.
+# A program encodes _ENCODED values: a slice of _ENCODED / SLICE lines. On an H200, for n = 16384 in int16, A by itself takes
+# 0.31 and B 0.43 ms; with twice the values and warps 0.31 and 0.48 ms. On an H100, programs that encode four slices each take
+# 10% longer for n = 16384, and 40% for n = 2048.
 _ENCODED, _ENCODING_WARPS = 2048, 2
 # A product fails, and computes no more tiles, once at least _LEAST_TRIED are computed and fewer than one in _WORTHWHILE of them
 # are certain: an ordinary product takes 8 times as long, on an H200 in int16, so that fewer gain nothing.
 _LEAST_TRIED, _WORTHWHILE = 64, 8
-# A product does not begin if fewer than one in _SAMPLE_WORTHWHILE of _SAMPLED tiles seem certain. On an H200 in int16, where an
-# ordinary product of 4096 takes 2 ms, the sample lowers the time of a failed product from 0.18 to 0.03 ms, and raises that of
-# one that succeeds from 0.37 to 0.39 ms: a fifth of the tiles must be certain to gain. The sample has _SAMPLE_EDGE^2 results of
-# each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of 16384 vertices with 23 edges
-# per vertex begin, which takes 5% of the solve.
+# A product does not begin if fewer than one in _SAMPLE_WORTHWHILE of _SAMPLED tiles, a power of 2, seem certain. On an H100 in
+# int16, where an ordinary product of 4096 takes 2 ms, the sample lowers the time of a failed product from 0.18 to 0.03 ms, and
+# raises that of one that succeeds from 0.39 to 0.40 ms: a fifth of the tiles must be certain to gain. The sample has
+# _SAMPLE_EDGE^2 results of each tile, at least _MARGIN below their bounds. Without the margin, failing products of meshes of
+# 16384 vertices with 23 edges per vertex begin, which takes 5% of the solve.
 _SAMPLED, _SAMPLE_WORTHWHILE, _SAMPLE_EDGE, _MARGIN = 64, 4, 8, 4
 # Values of k that a program of the sample reads at a time, its warps, and the stages of its loop: values are copied three
 # iterations ahead. Of ten such triples the fastest, or within 3% of it, for 2048 and 4096 values of k in int16 and float32.

@@ -23,19 +23,20 @@ __all__ = [
     "with_exponents",
 ]  # fmt: skip
 
-# Smaller products gain nothing: on an H200 in int16 an ordinary product of 1024 takes 37 us, and encoding alone 15.
+# Smaller products gain nothing: one of 1024 in int16 takes 35 us by exponents on an H100, and 37 us otherwise on an H200.
 _LEAST = 2048
 # With fewer than _MANY_LIGHT edges of weight 1 per vertex, or fewer than _MANY_EDGES of any weight, few tiles of products of
-# 2048 are certain: on an H200, grids of 8192 vertices in random order, of weights 1 to 4, take 2.5% longer if products from
+# 2048 are certain: on an H100, grids of 8192 vertices in random order, of weights 1 to 4, take 3.4% longer if products from
 # 2048 on are tried than if only those from 4096 on are.
 _LEAST_IF_FEW, _MANY_LIGHT, _MANY_EDGES = 4096, 1.5, 10
-# Below, solves gain nothing: one of 4096 vertices takes 3.2 instead of 3.3 ms at best, and one of 8192 6.7 instead of 19.6 ms.
+# Below, solves gain nothing: on an H100, one of 4096 vertices takes 3.2 ms in both ways at best, and one of 8192 6.0 instead of
+# 19.3 ms, or up to 9 ms if the host is slow to launch.
 _FEWEST_VERTICES = 8192
-# Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H200, 8192
-# vertices with 2 edges per vertex of weight 1 would take 21.4 instead of 20 ms.
+# Edges per vertex below which no product is tried: such graphs have long paths, whatever their weights. On an H100, 8192
+# vertices with 2 edges per vertex of weight 1 would take 20.8 instead of 19.6 ms.
 _FEWEST_EDGES = 2.5
 # Edges of weight 1 per vertex below which no product is tried: with 0.5, hardly any tile is certain, and 8192 vertices with 16
-# edges per vertex take 3% longer.
+# edges per vertex take 2% longer.
 _FEWEST_LIGHT = 0.95
 # Rows, columns and k of the least product of two given matrices that is tried: on an H200 in int16 an ordinary one of 2048 of
 # each takes 0.3 ms, to which counting edges would add 0.05 ms per matrix.
@@ -113,8 +114,8 @@ def least_by_exponents(edges_per_vertex: float | None, highest: float | int | No
     with random weights), which is 23 for s = h n / d = 2048. Of smaller products some tiles are certain; if few tiles of a
     sample are, the product is an ordinary one. l is 4096 if d or d / h is small (_MANY_EDGES, _MANY_LIGHT), else 2048. No
     product is tried if d is below _FEWEST_EDGES, or d / h below _FEWEST_LIGHT. Other graphs may be misjudged, which costs time
-    alone: one heavy edge may keep all products ordinary, and on an H200 meshes whose vertices are in random order take up to 5%
-    longer for 8192 vertices, and 2% for 16384.
+    alone: one heavy edge may keep all products ordinary, and on an H100 meshes whose vertices are in random order take up to 5%
+    longer for 8192 vertices, and 1.4% for 16384.
 
     Args:
         edges_per_vertex: of weights of which none is negative, see queue_edges_per_vertex. None: no product.
@@ -133,8 +134,8 @@ def least_of_product(engine: str, a: torch.Tensor, b: torch.Tensor, bounds: Sequ
 
     A result is certain if it is at most 23 above the sum of the least values. Let s be the share of all sums that are that low,
     if the values are spread evenly between the least and the greatest; if shares p and q of the values of A and B are edges, a
-    result has k p q s such sums on average. Other values may be misjudged, which on an H200 in int16 costs 2% of the time for k
-    = 4096 if a sample of the results shows it, and 10% if it does not; 0.5 and 3% for 8192.
+    result has k p q s such sums on average. Other values may be misjudged, which on an H200 in int16 costs at most 2% of the
+    time for k = 4096 if a sample of the results shows it, and 10% if it does not; 0.5 and 3% for 8192.
 
     Args:
         engine: the name of an engine.
