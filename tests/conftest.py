@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from tri_apsp.tuned import paths
 _NOTHING = tempfile.TemporaryDirectory()
 os.environ["XDG_CONFIG_HOME"] = _NOTHING.name  # processes that a test starts read it too
 paths._CHECKOUT = Path(_NOTHING.name)
+# GPU memory that a worker keeps for its next test: 16 of them leave most of a GPU of 80 GB to the tests that need much.
+_KEPT_BYTES = 1 << 30
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -37,6 +40,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def interrupts() -> None:
     """Restore Ctrl-C: if the tests run in the background of a script, the shell makes processes ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def freed_gpu_memory() -> Iterator[None]:
+    """After a test, free the GPU memory that torch keeps for later tensors: all workers share one GPU."""
+    yield
+    if torch.cuda.is_initialized() and torch.cuda.memory_reserved() > _KEPT_BYTES:
+        torch.cuda.empty_cache()
 
 
 @pytest.fixture
