@@ -186,8 +186,8 @@ def _encode_slice(
     scores_ptr,  # int16 (batch, slices, tiles * TILE): u (Z - r), or 0 without edges
     ranges_ptr,  # int32 (batch, 2, tiles * TILE), zeros before: the greatest score of each line, and 1 + its highest value
     x_ptr,  # A (batch, lines, depth), or B (batch, depth, lines); LINES lines, and SLICE k, span at most 2^31 values
-    batch, index, slice_,  # of the slice: its graph, how many times LINES lines are before it, and how many slices
-    lines, all_lines, depth, slices,  # all_lines: with those that fill the last tile
+    batch, index, slice_,  # which slice: its graph, its first line divided by LINES, and its number along k
+    lines, all_lines, depth, slices,  # all_lines: `lines` rounded up to whole tiles
     stride_xb, stride_xl, stride_xk,  # of x: between graphs, lines and k
     K_AXIS: tl.constexpr,  # 1 for A, whose lines are rows; 0 for B, whose lines are columns
     NO_EDGE: tl.constexpr, TILE: tl.constexpr, LINES: tl.constexpr, SLICE: tl.constexpr, PART: tl.constexpr,
